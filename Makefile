@@ -1,0 +1,84 @@
+# `make help` lists the targets. Everything is installed into .venv, at first use.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/pytest -n 2
+
+# Parts of the slow tests: pytest markers, described in pyproject.toml.
+PARTS := model mapper
+ifneq ($(filter-out $(PARTS),$(PART)),)
+$(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
+endif
+
+# Tried in this order; the first that runs, is new enough and can make a venv is taken.
+PYTHONS := $(PYTHON) python3.14 python3.13 python3.12 python3 python
+IS_USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 12))
+
+.PHONY: help demo test test-all check bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
+		printf '  make %-9s %s\n' "$$name" "$$what"; done
+	@echo '  parts of test-all: PART=model (long property runs of the cost model), PART=mapper (the mapper against its oracle)'
+	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
+
+demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more
+	$(BIN)/einmap map tpu_v4i gpt3_6.7b --time-limit 50
+
+test: check ## all checks and the fast tests
+	$(PYTEST)
+
+test-all: .venv/.dev ## all checks and all tests; with PART=name only that part of the slow tests
+ifdef PART
+	$(PYTEST) -m "slow and $(PART)"
+else
+	@$(MAKE) --no-print-directory check
+	$(PYTEST) -m "slow or not slow"
+endif
+
+check: .venv/.dev ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.core ## run every script of benchmarks/
+	@set -e; for script in benchmarks/*.py; do \
+		[ -e "$$script" ] || { echo 'benchmarks/ holds no scripts'; exit 0; }; \
+		echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean: ## remove .venv, caches and builds
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.core: .venv/.made pyproject.toml constraints.txt
+	@echo 'installing einmap into .venv ...'
+	@$(INSTALL) -e .
+	@touch $@
+
+.venv/.dev: .venv/.made pyproject.toml constraints.txt
+	@echo 'installing einmap and its development tools into .venv ...'
+	@$(INSTALL) -e '.[dev]'
+	@touch .venv/.core $@
+
+# Candidates are run, not only looked up: pyenv puts names on the PATH that fail when they are called.
+.venv/.made:
+	@rm -rf .venv; \
+	for python in $(PYTHONS) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.1[2-9]*/bin/python3; do \
+		"$$python" -c '$(IS_USABLE)' </dev/null >/dev/null 2>&1 || continue; \
+		echo "making .venv with $$("$$python" --version)"; \
+		"$$python" -m venv .venv && touch $@ && exit 0; \
+		rm -rf .venv; \
+	done; \
+	if uv --version >/dev/null 2>&1; then \
+		echo 'making .venv with Python 3.12 from uv'; \
+		uv venv --quiet --seed --python 3.12 .venv && touch $@ && exit 0; \
+		rm -rf .venv; \
+	fi; \
+	echo 'einmap needs Python 3.12 or newer, with its venv module, and none was found. To get one, either'; \
+	echo '  - install uv (https://docs.astral.sh/uv) and run make again: it fetches Python 3.12; or'; \
+	echo '  - install the package of your distribution, e.g. apt install python3.12 python3.12-venv; or'; \
+	echo '  - install Python from https://www.python.org/downloads; then,'; \
+	echo '    if it is not on the PATH: make PYTHON=/where/it/is/python3.12'; \
+	exit 1

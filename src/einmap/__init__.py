@@ -1,0 +1,35 @@
+"""einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
+
+from einmap.errors import CapacityError as CapacityError
+from einmap.errors import EinmapError as EinmapError
+from einmap.errors import FanoutError as FanoutError
+from einmap.errors import MappingError as MappingError
+from einmap.errors import NoMappingError as NoMappingError
+from einmap.errors import SpecError as SpecError
+from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
+from einmap.frontends.yaml.spec import load as load
+from einmap.frontends.yaml.spec import loads as loads
+from einmap.mapper.mapper import map_workload as map_workload
+from einmap.mapper.result import MapResult as MapResult
+from einmap.model.cost import Cost as Cost
+from einmap.model.evaluate import evaluate as evaluate
+from einmap.progress import Progress as Progress
+from einmap.spec.spec import Spec as Spec
+
+__all__ = [
+    "CapacityError",
+    "Cost",
+    "EinmapError",
+    "FanoutError",
+    "MapResult",
+    "MappingError",
+    "NoMappingError",
+    "Progress",
+    "Spec",
+    "SpecError",
+    "dump_mapping",
+    "evaluate",
+    "load",
+    "loads",
+    "map_workload",
+]

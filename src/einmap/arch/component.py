@@ -1,0 +1,121 @@
+"""Memories, tolls, computes and containers, with every number bound for one Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from einmap.arch.constraint import Comparison, Latency, Names, Placement
+
+type Direction = Literal["up", "down", "up_and_down"]
+type Leaf = Memory | Toll | Compute | Container
+type Component = Memory | Toll | Compute
+type Holder = Memory | Toll
+
+
+@dataclass(frozen=True)
+class SpatialDimension:
+    """A fanout: `fanout` copies of the node and of everything below it.
+
+    `may_reuse`: tensors multicast or reduced across the copies. `reuse`: tensors that must be the same
+    in all copies. `usage_scale`, `min_usage`: see spec fields; `power_gateable`: unused copies do not leak.
+    """
+
+    name: str
+    fanout: int
+    may_reuse: Names
+    reuse: Names = frozenset()
+    loop_bounds: tuple[Comparison, ...] = ()
+    min_usage: float = 0.0
+    usage_scale: float = 1.0
+    power_gateable: bool = False
+
+
+@dataclass(frozen=True)
+class Action:
+    """`energy`: J for one action, scales included. `throughput`: actions/s of one instance, may be inf.
+
+    `per_value`: actions for one value of each tensor (empty where the component holds no tensors).
+    """
+
+    name: str
+    energy: float
+    throughput: float
+    per_value: tuple[tuple[str, float], ...] = ()
+    attributes: tuple[tuple[str, object], ...] = field(default=(), compare=False)
+
+    @cached_property
+    def actions_per_value(self) -> Mapping[str, float]:
+        """`per_value` as a mapping."""
+        return dict(self.per_value)
+
+
+@dataclass(frozen=True)
+class Container:
+    """A node that only fans out."""
+
+    name: str
+    spatial: tuple[SpatialDimension, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """What all components share. `area`: m^2 of one instance or None when not given; `leak_power`: W."""
+
+    name: str
+    actions: tuple[Action, ...]
+    area: float | None
+    leak_power: float
+    spatial: tuple[SpatialDimension, ...] = ()
+    enabled: bool = True
+    actions_scale: float = 1.0
+    total_latency: Latency | None = None
+
+    def action(self, name: str) -> Action:
+        """The action of that name."""
+        return self.actions_by_name[name]
+
+    @cached_property
+    def actions_by_name(self) -> Mapping[str, Action]:
+        """All actions, extra ones included."""
+        return {action.name: action for action in self.actions}
+
+
+@dataclass(frozen=True)
+class Memory(_Priced):
+    """Stores tiles over time. `size_bits` is that of one instance, may be inf.
+
+    `bits_per_value`: for each tensor of the Einsum, as stored here.
+    """
+
+    size_bits: float = 0
+    bits_per_value: tuple[tuple[str, float], ...] = ()
+    placement: Placement | None = None
+    skip_initial_output_write: bool = True
+
+    @cached_property
+    def bits(self) -> Mapping[str, float]:
+        """`bits_per_value` as a mapping."""
+        return dict(self.bits_per_value)
+
+
+@dataclass(frozen=True)
+class Toll(_Priced):
+    """Charges for values that pass in the enabled directions; holds nothing."""
+
+    direction: tuple[tuple[str, Direction], ...] = ()
+    placement: Placement | None = None
+
+    @cached_property
+    def directions(self) -> Mapping[str, Direction]:
+        """`direction` as a mapping from tensor."""
+        return dict(self.direction)
+
+
+@dataclass(frozen=True)
+class Compute(_Priced):
+    """Executes Einsums, one point of the iteration space for one `compute` action."""
+
+    skip_initial_output_write: bool = True

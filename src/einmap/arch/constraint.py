@@ -1,0 +1,108 @@
+"""What the hardware demands of a mapping, as data."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from einmap.errors import At
+from einmap.expressions.arithmetic import tensor_set
+from einmap.expressions.scope import Scope
+from einmap.expressions.sets import NameSet
+
+type Names = frozenset[str]
+
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+OPERATORS = (*_COMPARE, *(f"product{name}" for name in _COMPARE))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A limit on loop counts or tile shapes of `variables`, e.g. `product<= 16` over {m, n}."""
+
+    variables: Names
+    operator: str
+    value: int
+    text: str = ""
+
+    def holds(self, values: Mapping[str, float], missing: float = 1) -> bool:
+        """`values`: the number of each rank variable; absent ones count as `missing`."""
+        compare = _COMPARE[self.operator.removeprefix("product")]
+        numbers = [values.get(v, missing) for v in sorted(self.variables)]
+        if self.operator.startswith("product"):
+            return not numbers or compare(math.prod(numbers), self.value)
+        return all(compare(number, self.value) for number in numbers)
+
+
+@dataclass(frozen=True)
+class DeferredSet:
+    """A set of tensors that may depend on what memories above keep: `~MainMemory`, `All - Above`."""
+
+    source: object
+    scope: Scope
+    universe: NameSet
+    at: At | None = None
+
+    def given(self, held: Mapping[str, Names]) -> Names:
+        """The set when the components above hold `held`. Raises ExpressionError."""
+        above = frozenset().union(*held.values())
+        names: dict[str, object] = {"Above": self.universe.with_members(above & self.universe.members)}
+        for component, tensors in held.items():
+            names[component] = self.universe.with_members(tensors & self.universe.members)
+        return tensor_set(self.source, self.scope.layer(names), at=self.at).members
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which tensors a holder keeps, and in which shape and order (the field `tensors`)."""
+
+    keep: DeferredSet
+    may_keep: DeferredSet
+    back: DeferredSet
+    no_refetch_from_above: DeferredSet
+    no_resend_to_below: DeferredSet
+    tile_shape: tuple[Comparison, ...] = ()
+    order_options: tuple[tuple[DeferredSet, ...], ...] = field(default=())
+    force_hierarchy_order: bool = True
+
+    def choices(self, held: Mapping[str, Names]) -> tuple[Names, Names]:
+        """What must and what may be kept here, given what is held above; the two are disjoint."""
+        must = self.keep.given(held) | self.back.given(held)
+        return must, self.may_keep.given(held) - must
+
+    def order_allows(self, order: Iterable[str], held: Mapping[str, Names]) -> bool:
+        """Whether at least one option admits this order (outermost first) of the tensors kept here."""
+        position = {tensor: i for i, tensor in enumerate(order)}
+        return not self.order_options or any(
+            _in_order([s.given(held) for s in option], position) for option in self.order_options
+        )
+
+
+def _in_order(groups: list[Names], position: Mapping[str, int]) -> bool:
+    present = [[position[t] for t in group if t in position] for group in groups]
+    filled = [places for places in present if places]
+    return all(max(outer) < min(inner) for outer, inner in pairwise(filled))
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A user's `total_latency` expression and the names it may use besides the action counts."""
+
+    source: object
+    scope: Scope
+    at: At | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """As written."""
+        return str(self.source)

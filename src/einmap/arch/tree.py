@@ -1,0 +1,189 @@
+"""The architecture tree: hierarchy, forks, the flat path of one Compute, instances and power gating."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from einmap.arch.component import Component, Compute, Container, Leaf, Memory
+from einmap.errors import SpecError, did_you_mean
+
+type Node = Leaf | Fork | Hierarchical
+
+
+@dataclass(frozen=True)
+class Hierarchical:
+    """A nested list, transparent when flattening."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A side branch: its nodes hang below what stands before it and are no parents of what follows."""
+
+    nodes: tuple[Node, ...]
+    forked_power_gateable: bool = False
+    non_forked_power_gateable: bool = False
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A tree of memories, fanouts and compute units, bound for one Einsum; outermost node first."""
+
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def leaves(self) -> Mapping[str, Leaf]:
+        """All leaves by name, in written order."""
+        return {leaf.name: leaf for leaf in _leaves(self.nodes)}
+
+    @cached_property
+    def components(self) -> Mapping[str, Component]:
+        """All leaves that cost something (containers do not)."""
+        return {name: leaf for name, leaf in self.leaves.items() if not isinstance(leaf, Container)}
+
+    @cached_property
+    def computes(self) -> tuple[Compute, ...]:
+        """All compute units in written order, disabled ones included."""
+        return tuple(leaf for leaf in self.leaves.values() if isinstance(leaf, Compute))
+
+    def find(self, name: str) -> Leaf:
+        """The leaf of that name. Raises SpecError with the closest name."""
+        if name not in self.leaves:
+            raise SpecError(f"the architecture has no component {name!r}", hint=did_you_mean(name, self.leaves))
+        return self.leaves[name]
+
+    def path(self, compute: str) -> tuple[Leaf, ...]:
+        """The leaves from the root to `compute`, which is the last one.
+
+        Other computes and forks that do not hold it are left out.
+        """
+        return _flatten(self, compute)
+
+    @cached_property
+    def instances(self) -> Mapping[str, int]:
+        """Number of instances of each leaf: fanouts of the leaf itself and of its true ancestors."""
+        return dict(_instances(self.nodes, 1)[0])
+
+    @cached_property
+    def total_area(self) -> float | None:
+        """m^2 of all instances; None when a component has no area."""
+        areas = [c.area for c in self.components.values()]
+        if any(area is None for area in areas):
+            return None
+        return math.fsum(c.area * self.instances[name] for name, c in self.components.items() if c.area)
+
+    def gating(self, compute: str, used: Mapping[tuple[str, str], float]) -> Mapping[str, float]:
+        """The fraction of each component's leakage that is not gated while `compute` works.
+
+        `used`: instances used on each (component, dimension); 1 where absent. Along the ancestors of a
+        component each gateable dimension contributes used/fanout, or 0 off the active path.
+        """
+        factors: dict[str, float] = {}
+        active = frozenset(leaf.name for leaf in self.path(compute))
+        _gate(self.nodes, 1.0, _Gating(compute, active, used, factors))
+        return factors
+
+
+def _leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
+    for node in nodes:
+        if isinstance(node, Hierarchical | Fork):
+            yield from _leaves(node.nodes)
+        else:
+            yield node
+
+
+def _holds(node: Node, name: str) -> bool:
+    return any(leaf.name == name for leaf in _leaves((node,)))
+
+
+@lru_cache(maxsize=1024)
+def _flatten(arch: Architecture, compute: str) -> tuple[Leaf, ...]:
+    path: list[Leaf] = []
+    if not isinstance(arch.find(compute), Compute):
+        raise SpecError(f"{compute!r} is no Compute", hint=f"computes: {', '.join(c.name for c in arch.computes)}")
+
+    def walk(nodes: tuple[Node, ...]) -> bool:
+        for node in nodes:
+            match node:
+                case Fork(nodes=inner):
+                    if _holds(node, compute):
+                        return walk(inner)
+                case Hierarchical(nodes=inner):
+                    if walk(inner):
+                        return True
+                case Compute():
+                    if node.name == compute:
+                        path.append(node)
+                        return True
+                case _:
+                    path.append(node)
+        return False
+
+    walk(arch.nodes)
+    return tuple(path)
+
+
+def own_fanout(leaf: Leaf) -> int:
+    """Copies that the leaf's own dimensions make."""
+    return math.prod(dimension.fanout for dimension in leaf.spatial)
+
+
+def _instances(nodes: tuple[Node, ...], outside: int) -> tuple[list[tuple[str, int]], int]:
+    found: list[tuple[str, int]] = []
+    for node in nodes:
+        match node:
+            case Fork(nodes=inner):
+                found += _instances(inner, outside)[0]
+            case Hierarchical(nodes=inner):
+                more, outside = _instances(inner, outside)
+                found += more
+            case Compute():
+                # a Compute is a side exit: nothing stands below it
+                found.append((node.name, outside * own_fanout(node)))
+            case _:
+                outside *= own_fanout(node)
+                found.append((node.name, outside))
+    return found, outside
+
+
+@dataclass(frozen=True)
+class _Gating:
+    compute: str
+    active: frozenset[str]
+    used: Mapping[tuple[str, str], float]
+    factors: dict[str, float]
+
+    def own(self, leaf: Leaf) -> float:
+        factor = 1.0
+        for dimension in leaf.spatial:
+            if dimension.power_gateable:
+                busy = self.used.get((leaf.name, dimension.name), 1.0) if leaf.name in self.active else 0.0
+                factor *= busy / dimension.fanout
+        return factor
+
+
+def _gate(nodes: tuple[Node, ...], outside: float, gating: _Gating) -> float:
+    for node in nodes:
+        match node:
+            case Fork(nodes=inner):
+                inside = _holds(node, gating.compute)
+                _gate(inner, 0.0 if node.forked_power_gateable and not inside else outside, gating)
+                if node.non_forked_power_gateable and inside:
+                    outside = 0.0
+            case Hierarchical(nodes=inner):
+                outside = _gate(inner, outside, gating)
+            case Compute():
+                gating.factors[node.name] = outside * gating.own(node)
+            case _:
+                outside *= gating.own(node)
+                gating.factors[node.name] = outside
+    return outside
+
+
+def outermost_memory(path: tuple[Leaf, ...]) -> Memory | None:
+    """The first memory on a path."""
+    return next((leaf for leaf in path if isinstance(leaf, Memory)), None)

@@ -1,0 +1,38 @@
+"""`einmap evaluate`: what a mapping costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import AsJson, Define, Files, SemanticsName, load_spec, unused_definitions
+from einmap.cli.output import console, print_json, print_notes, print_report
+from einmap.model.evaluate import evaluate
+from einmap.report.text import cost_report
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Violated architecture constraints are errors instead of notes.")
+]
+
+
+def evaluate_command(
+    files: Files,
+    define: Define = None,
+    semantics: SemanticsName = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a mapping: energy, latency, area, traffic and how full memories are.
+
+    The files give an architecture, a workload and a mapping.
+
+    Example: einmap evaluate simple matmul simple_matmul -D M=128
+    """
+    spec = load_spec(files, define)
+    cost = evaluate(spec, semantics=semantics, strict=strict)
+    if as_json:
+        print_json(cost.to_dict())
+    else:
+        print_report(cost_report(cost, spec, spec.mapping, console().width))
+    print_notes([*cost.notes, *unused_definitions(files, define)])

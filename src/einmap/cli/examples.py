@@ -1,0 +1,90 @@
+"""`einmap examples`: the shipped specifications."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from einmap.cli.output import print_report
+from einmap.errors import At, EinmapError, SpecError, raise_all
+from einmap.frontends.files import read_text_file, write_atomically
+from einmap.frontends.yaml.spec import example_paths
+
+Copy = Annotated[
+    Path | None,
+    typer.Option("--copy", metavar="DIR", help="Write the files into DIR, to change them.", show_default=False),
+]
+
+
+def examples_command(copy: Copy = None) -> None:
+    """List the shipped architectures, workloads and mappings; their names stand for files.
+
+    Example: einmap examples --copy my_specs
+    """
+    if copy is None:
+        print_report(listing())
+    else:
+        print_report(Text("\n".join(copy_examples(copy)), overflow="fold"))
+
+
+def listing() -> RenderableType:
+    """All names by kind, each with the first comment line of its file."""
+    parts: list[RenderableType] = []
+    for kind, names in _by_kind().items():
+        table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 0, 0, 2))
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column()
+        for name, path in names.items():
+            table.add_row(name, Text(first_comment(read_text_file(path))))
+        parts += [Text(kind, style="bold"), table, Text("")]
+    return Group(*parts, Text("Try: einmap evaluate simple matmul simple_matmul"))
+
+
+def first_comment(text: str) -> str:
+    """The first line of `text` without its `#`; `...` where the sentence goes on."""
+    line = text.partition("\n")[0].lstrip("# ").rstrip()
+    return line if line.endswith((".", "!")) else f"{line} ..."
+
+
+def copy_examples(folder: Path) -> list[str]:
+    """Write all examples into `folder`, or nothing where a different file is in the way."""
+    texts = {
+        folder / kind / path.name: read_text_file(path) for kind, names in _by_kind().items() for path in names.values()
+    }
+    problems: list[EinmapError] = [
+        SpecError("a different file is there already", at=At(str(path)), hint="choose another directory")
+        for path, text in texts.items()
+        if _is_taken(path, text)
+    ]
+    raise_all(problems)
+    for path, text in texts.items():
+        _make_folder(path.parent)
+        write_atomically(path, text)
+    return [f"wrote {path}" for path in texts]
+
+
+def _by_kind() -> dict[str, dict[str, Path]]:
+    found: dict[str, dict[str, Path]] = {}
+    for name, path in example_paths().items():
+        found.setdefault(path.parent.name, {})[name] = path
+    return found
+
+
+def _is_taken(path: Path, text: str) -> bool:
+    try:
+        return path.exists() and (not path.is_file() or read_text_file(path) != text)
+    except EinmapError:
+        return True
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError(f"cannot make the directory: {reason}", at=At(str(folder))) from error

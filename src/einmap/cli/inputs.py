@@ -1,0 +1,127 @@
+"""What the commands take from the command line: files and names, template values, output paths."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.errors import At, EinmapError, Note, SpecError, closest, raise_all
+from einmap.frontends.files import read_text_file
+from einmap.frontends.yaml.scalars import resolve
+from einmap.frontends.yaml.spec import example_paths, load
+from einmap.spec.spec import Spec
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILES",
+        help="YAML files, patterns such as 'arch/*.yaml', or names that `einmap examples` lists.",
+        show_default=False,
+    ),
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--define",
+        "-D",
+        metavar="NAME=VALUE",
+        help="Value of a template variable {{ NAME }}; may be given several times.",
+        show_default=False,
+    ),
+]
+SemanticsName = Annotated[
+    str | None,
+    typer.Option(
+        "--semantics",
+        metavar="exact|accelforge",
+        help="Counting rules; the default is model.semantics of the specification, or exact.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the report.")]
+
+_TEMPLATE = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
+
+
+def load_spec(files: list[str], define: Iterable[str] | None) -> Spec:
+    """The specification in `files`. Raises SpecError, with the shipped name that was probably meant."""
+    problems: list[EinmapError] = [_unknown(name) for name in files if _is_unknown_name(name)]
+    raise_all(problems)
+    return load(files, define=definitions(define))
+
+
+def definitions(given: Iterable[str] | None) -> dict[str, object]:
+    """`["N=128", "MODE=fast"]` as YAML scalars; quotes keep text. A usage error where `=` is missing."""
+    found: dict[str, object] = {}
+    for one in given or ():
+        name, equals, text = one.partition("=")
+        if not equals or not name.isidentifier():
+            raise typer.BadParameter(f"{one!r}: write NAME=VALUE, for example N=128", param_hint="-D")
+        try:
+            found[name] = _scalar(text.strip())
+        except ValueError as error:
+            raise typer.BadParameter(f"{one!r}: {error}", param_hint="-D") from None
+    return found
+
+
+def unused_definitions(files: Iterable[str], define: Iterable[str] | None) -> list[Note]:
+    """A note for each name given with -D that no template uses: most likely it is misspelt."""
+    names = definitions(define)
+    if not names:
+        return []
+    paths = [path for file in files for path in _paths(file)]
+    templates = [code for path in paths for code in _TEMPLATE.findall(read_text_file(path))]
+    words = {word for code in templates for word in re.findall(r"\w+", code)}
+    return [Note(f"-D {name}: no file has a template variable {name}") for name in names if name not in words]
+
+
+def check_output(path: Path) -> None:
+    """Raise SpecError when no file can be written at `path`: better now than after a long search."""
+    at = At(str(path))
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise SpecError("this is a directory, not a file", at=at, hint="add a file name")
+    if not folder.is_dir():
+        raise SpecError(f"the directory {folder} does not exist", at=at, hint="create it first")
+    if path.exists() and not path.is_file():
+        raise SpecError("this is not a regular file, it cannot be replaced", at=at)
+    if not os.access(folder, os.W_OK):
+        raise SpecError(f"the directory {folder} is not writable", at=at)
+
+
+def _paths(file: str) -> list[Path]:
+    if Path(file).exists():
+        return [Path(file)]
+    shipped = example_paths()
+    if file in shipped:
+        return [shipped[file]]
+    # Path.glob takes no absolute patterns.
+    return [Path(path) for path in glob.glob(file, recursive=True) if Path(path).is_file()]  # noqa: PTH207
+
+
+def _scalar(text: str) -> object:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return resolve(text)
+
+
+def _is_unknown_name(name: str) -> bool:
+    """Whether `name` is neither a file nor a pattern nor a shipped example, and has no directory."""
+    is_name = bool(name) and name == os.path.basename(name) and not any(c in name for c in "*?[\0")  # noqa: PTH119
+    return is_name and name not in example_paths() and not Path(name).exists()
+
+
+def _unknown(name: str) -> SpecError:
+    shipped = example_paths()
+    here = [entry.name for entry in Path().iterdir() if entry.is_file()]
+    guesses = closest(name, here), closest(Path(name).stem, shipped), closest(name, shipped)
+    meant = " or ".join(repr(guess) for guess in dict.fromkeys(guesses) if guess)
+    listing = ", ".join(sorted(shipped))
+    hint = f"did you mean {meant}? `einmap examples` lists what is shipped" if meant else f"shipped: {listing}"
+    return SpecError(f"there is no file {name!r} here, and no shipped example of that name", hint=hint)

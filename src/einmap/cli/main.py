@@ -1,0 +1,64 @@
+"""The command line: `einmap evaluate`, `einmap map`, `einmap examples`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from einmap.cli.evaluate import evaluate_command
+from einmap.cli.examples import examples_command
+from einmap.cli.map import map_command
+from einmap.cli.output import print_error
+from einmap.errors import EinmapError
+
+BAD_INPUT = 2
+"""Exit status for input that einmap refuses, as for wrong use of the command line."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("evaluate", no_args_is_help=True)(evaluate_command)
+app.command("map", no_args_is_help=True)(map_command)
+app.command("examples")(examples_command)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line. Ends with SystemExit: 0, 2 for bad input, 130 when interrupted."""
+    try:
+        app(args, prog_name="einmap")
+    except EinmapError as error:
+        print_error(error)
+        raise SystemExit(BAD_INPUT) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"einmap {_version()}")
+        raise typer.Exit
+
+
+def _version() -> str:
+    try:
+        return version("einmap")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end."),
+]
+
+
+@app.callback()
+def options(_version: Version = False) -> None:
+    """Model tensor accelerators, and map cascades of Einsums onto them optimally.
+
+    Example: einmap evaluate simple matmul simple_matmul
+    """

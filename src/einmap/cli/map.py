@@ -1,0 +1,180 @@
+"""`einmap map`: find the best mapping."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from einmap.cli.inputs import (
+    AsJson,
+    Define,
+    Files,
+    SemanticsName,
+    check_output,
+    load_spec,
+    unused_definitions,
+)
+from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
+from einmap.cli.searching import searching
+from einmap.errors import EinmapError, did_you_mean
+from einmap.frontends.files import write_atomically
+from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.result import Found, MapResult
+from einmap.mapping.mapping import Mapping
+from einmap.model.semantics import semantics_named
+from einmap.report.text import map_report, quality
+from einmap.spec.loop_tree import write_mapping
+from einmap.spec.raw import to_python
+from einmap.spec.spec import Spec
+
+SCHEMA = 1
+"""Version of the JSON document."""
+INTERRUPTED = 130
+"""Exit status when the search was interrupted before it found anything."""
+METRICS = {
+    "edp": "energy_delay_product",
+    "energy_delay_product": "energy_delay_product",
+    "energy": "energy",
+    "latency": "latency",
+}
+
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="METRICS",
+        help="What is minimised: edp, energy or latency; energy,latency gives the Pareto front. "
+        "The default is mapper.metrics of the specification, or edp.",
+        show_default=False,
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option("--time-limit", metavar="S", min=0, help="Seconds after which the best so far is given."),
+]
+MaxEvaluations = Annotated[
+    int | None, typer.Option("--max-evaluations", metavar="N", min=1, help="The same for evaluations.")
+]
+Workers = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Processes; the default is one for each processor.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of random choices.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the best mapping there, as YAML.")
+]
+
+
+def map_command(
+    files: Files,
+    *,
+    metrics: Metrics = None,
+    semantics: SemanticsName = None,
+    time_limit: TimeLimit = None,
+    max_evaluations: MaxEvaluations = None,
+    workers: Workers = None,
+    seed: Seed = 0,
+    output: Output = None,
+    define: Define = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the best mapping of a workload onto an architecture, and say how good it is.
+
+    Ctrl-C ends the search and gives the best mapping so far; a second Ctrl-C ends at once.
+
+    Example: einmap map tpu_v4i gpt3_6.7b --time-limit 60 -o best.yaml
+    """
+    goals = metrics_named(metrics) if metrics is not None else None
+    if semantics is not None:
+        semantics_named(semantics)
+    if output is not None:
+        check_output(output)
+    spec = load_spec(files, define)
+    limits = {"time_limit_s": time_limit, "max_evaluations": max_evaluations}
+    result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits)
+    failure = _written(output, mapping_file(result, files, define or [])) if output is not None else None
+    if as_json:
+        print_json(document(result))
+    else:
+        print_report(map_report(result, spec, console().width))
+    print_notes([*result.cost.notes, *unused_definitions(files, define)])
+    if failure is not None:
+        raise failure
+    if output is not None:
+        print_hint(f"wrote the mapping to {output}")
+
+
+def metrics_named(text: str) -> str:
+    """`edp` or `energy,latency` in the mapper's words. A usage error for other names."""
+    names = [name.strip().lower() for name in text.split(",")]
+    for name in names:
+        if name not in METRICS:
+            hint = did_you_mean(name, METRICS, listing="metrics")
+            raise typer.BadParameter(f"{name!r} is no metric; {hint}", param_hint="--metrics")
+    return ",".join(dict.fromkeys(METRICS[name] for name in names))
+
+
+def mapping_file(result: MapResult, files: list[str], define: list[str]) -> str:
+    """The best mapping as YAML, after comment lines that say how it was found."""
+    given = [*files, *(word for one in define for word in ("-D", one))]
+    command = shlex.join(["einmap", "map", *given])
+    comments = [f"Found by: {command}", quality(result)]
+    lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
+    return "\n".join([*lines, dump_mapping(result.mapping)])
+
+
+def document(result: MapResult) -> dict[str, Any]:
+    """Everything about the result, for JSON."""
+    stats = result.stats
+    return {
+        "schema": SCHEMA,
+        "metrics": list(result.metrics),
+        "optimal": result.optimal,
+        "lower_bound": result.lower_bound,
+        "gap": result.gap,
+        "reason": result.reason,
+        "stats": {
+            "mapspace_size": stats.mapspace_size,
+            "templates": stats.templates,
+            "evaluated": stats.evaluated,
+            "seconds": stats.seconds,
+            "by_einsum": stats.by_einsum,
+        },
+        "cost": result.cost.to_dict(),
+        "mapping": _plain_mapping(result.mapping),
+        "front": [_front_entry(found) for found in result.front],
+    }
+
+
+def _search(spec: Spec, **options: Any) -> MapResult:
+    # Here, not above: the mapper takes long to import, and `einmap evaluate` does not need it.
+    from einmap.mapper.mapper import map_workload
+
+    with searching() as search:
+        try:
+            return map_workload(spec, progress=search.progress, **options)
+        except EinmapError as error:
+            if not search.interrupted:
+                raise
+            print_error(error)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _written(path: Path, text: str) -> EinmapError | None:
+    """Write the file; what went wrong is returned, since the result must be printed all the same."""
+    try:
+        write_atomically(path, text)
+    except EinmapError as error:
+        return error
+    return None
+
+
+def _plain_mapping(mapping: Mapping) -> Any:
+    return to_python(write_mapping(mapping))
+
+
+def _front_entry(found: Found) -> dict[str, Any]:
+    cost = found.cost
+    numbers = {"energy": cost.energy, "latency": cost.latency, "edp": cost.edp}
+    return {**numbers, "mapping": _plain_mapping(found.mapping)}

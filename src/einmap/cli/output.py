@@ -1,0 +1,102 @@
+"""What the commands print: reports and JSON on stdout, errors and notes on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from einmap.errors import EinmapError, ManyErrors, Note
+
+MOST_NOTES = 10
+"""Notes that are printed; all of them are in the JSON document."""
+
+
+def console() -> Console:
+    """Where reports go. Characters that the stream cannot write are replaced."""
+    _tolerate(sys.stdout)
+    return Console(highlight=False)
+
+
+def error_console() -> Console:
+    """Where errors, notes and progress go."""
+    _tolerate(sys.stderr)
+    return Console(stderr=True, highlight=False)
+
+
+def print_report(report: RenderableType) -> None:
+    """Print a report in the width of the terminal, without the blanks that fill its lines."""
+    shown = console()
+    with shown.capture() as captured:
+        shown.print(report)
+    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+    sys.stdout.flush()
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print exactly one JSON document; infinities and NaN, which JSON lacks, become null."""
+    sys.stdout.write(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def plain(value: Any) -> Any:
+    """`value` in the types of JSON."""
+    match value:
+        case None | bool() | str():
+            return value
+        case numbers.Integral():
+            return int(value)
+        case numbers.Real():
+            return float(value) if math.isfinite(value) else None
+        case Mapping():
+            return {str(key): plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+        case _:
+            return str(value)
+
+
+def print_error(error: EinmapError) -> None:
+    """Print every problem of `error`, each with its place and hint."""
+    for problem in _problems(error):
+        _print("error", "bold red", str(problem))
+
+
+def print_notes(notes: Iterable[Note]) -> None:
+    """Print the first notes, and how many more there are."""
+    notes = list(notes)
+    for note in notes[:MOST_NOTES]:
+        _print("note", "bold yellow", str(note))
+    if len(notes) > MOST_NOTES:
+        _print("note", "bold yellow", f"... and {len(notes) - MOST_NOTES} more (--json has them all)")
+
+
+def print_hint(text: str) -> None:
+    """Print what the user may want to know now."""
+    _print("einmap", "bold", text)
+
+
+def _problems(error: EinmapError) -> list[EinmapError]:
+    if isinstance(error, ManyErrors):
+        return [inner for problem in error.problems for inner in _problems(problem)]
+    return [error]
+
+
+def _print(word: str, style: str, text: str) -> None:
+    error_console().print(Text.assemble((f"{word}: ", style), _visible(text)), soft_wrap=True)
+
+
+def _visible(text: str) -> str:
+    """Input that is quoted in a message must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _tolerate(stream: Any) -> None:
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")

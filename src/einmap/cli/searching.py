@@ -1,0 +1,97 @@
+"""How a long search shows itself and is stopped: a progress bar on stderr, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+
+from einmap.cli.output import error_console, print_hint
+from einmap.progress import Progress, Report
+
+PATIENCE = 1.0
+"""Seconds before a progress bar is shown."""
+
+
+@dataclass(slots=True)
+class Search:
+    """A running search: the token that it is given, and whether the user has interrupted it."""
+
+    progress: Progress
+    interrupted: bool = False
+
+
+@contextmanager
+def searching() -> Iterator[Search]:
+    """Show progress where stderr is a terminal; the first Ctrl-C asks the search for the best so far."""
+    shown = ProgressBar(error_console())
+    search = Search(Progress(shown.report if shown.console.is_terminal else None))
+    with shown, stopped_by_ctrl_c(search):
+        yield search
+
+
+@contextmanager
+def stopped_by_ctrl_c(search: Search) -> Iterator[None]:
+    """Turn the first Ctrl-C into `progress.stop()`; the second one ends the program as usual."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        search.interrupted = True
+        search.progress.stop()
+        print_hint("stopping, the best so far follows; press Ctrl-C again to end at once")
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@dataclass
+class ProgressBar:
+    """A bar that appears once the work has taken a while. Reports may come from any thread."""
+
+    console: Console
+    _bar: RichProgress = field(init=False)
+    _task: TaskID = field(init=False)
+    _timer: threading.Timer = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[best]}", style="green", markup=False),
+            TimeElapsedColumn(),
+        )
+        self._bar = RichProgress(*columns, console=self.console, transient=True, redirect_stdout=False)
+        self._task = self._bar.add_task("searching", total=None, best="")
+        self._timer = threading.Timer(PATIENCE, self._bar.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> ProgressBar:
+        if self.console.is_terminal:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        if self._timer.is_alive():
+            self._timer.join()
+        self._bar.stop()
+
+    def report(self, report: Report) -> None:
+        """The callback of `Progress`."""
+        best = f"best {report.best}" if report.best else ""
+        self._bar.update(self._task, description=report.what, completed=report.done, total=report.total, best=best)

@@ -1,0 +1,91 @@
+"""One Einsum with everything bound: accesses, bounds of its rank variables, operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from einmap.einsum.operation import Operation
+from einmap.einsum.projection import Projection, RankVar, Relevance, footprint, relevance
+
+type TensorName = str
+
+
+@dataclass(frozen=True)
+class TensorAccess:
+    """How an Einsum reads or writes a tensor. `bits_per_value`: in the workload, before any memory changes it."""
+
+    tensor: TensorName
+    projection: Projection
+    output: bool
+    bits_per_value: float
+    persistent: bool = False
+
+    @cached_property
+    def variables(self) -> frozenset[RankVar]:
+        """The rank variables that index the tensor."""
+        return frozenset(v for _, index in self.projection for v, _ in index.terms)
+
+    def relevance(self, variable: RankVar) -> Relevance:
+        """Whether `variable` indexes the tensor alone, inside a sum, or not at all."""
+        return relevance(self.projection, variable)
+
+    def footprint(self, extents: Mapping[RankVar, int]) -> int:
+        """Values touched by a tile of these extents (a box)."""
+        return footprint(self.projection, extents)
+
+
+@dataclass(frozen=True)
+class Einsum:
+    """An Einsum of the cascade. `bounds`: number of values of each rank variable, in order of first use.
+
+    `n_points` is the number of points of the iteration space where it is known and differs from the
+    box of the bounds; counts of the model are those of the box.
+    """
+
+    name: str
+    accesses: tuple[TensorAccess, ...]
+    bounds: tuple[tuple[RankVar, int], ...]
+    operation: Operation
+    is_copy: bool = False
+    n_instances: int = 1
+    n_points: int | None = None
+
+    @cached_property
+    def extents(self) -> Mapping[RankVar, int]:
+        """`bounds` as a mapping."""
+        return dict(self.bounds)
+
+    @cached_property
+    def by_tensor(self) -> Mapping[TensorName, TensorAccess]:
+        """The access of each tensor, outputs last as written."""
+        return {access.tensor: access for access in self.accesses}
+
+    @cached_property
+    def tensors(self) -> frozenset[TensorName]:
+        """All tensors of the Einsum."""
+        return frozenset(self.by_tensor)
+
+    @cached_property
+    def inputs(self) -> frozenset[TensorName]:
+        """Tensors that are read."""
+        return frozenset(access.tensor for access in self.accesses if not access.output)
+
+    @cached_property
+    def outputs(self) -> frozenset[TensorName]:
+        """Tensors that are written."""
+        return frozenset(access.tensor for access in self.accesses if access.output)
+
+    @cached_property
+    def rank_variables(self) -> tuple[RankVar, ...]:
+        """In order of first use."""
+        return tuple(v for v, _ in self.bounds)
+
+    @cached_property
+    def n_computes(self) -> int:
+        """Operations of the box of the bounds; 0 for a copy."""
+        total = 1
+        for _, bound in self.bounds:
+            total *= bound
+        return 0 if self.is_copy else total

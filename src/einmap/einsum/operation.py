@@ -1,0 +1,138 @@
+"""What an Einsum computes: a map expression over its inputs and a reduction over the ranks that vanish.
+
+`SN[..] = exp(QK[..] - GM[..])` has the map `exp(QK - GM)` and the reduction `sum` (which sums over
+nothing there). Operations give meaning to execution; they change no count of the cost model.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from einmap.errors import SpecError
+
+type Reduction = Literal["sum", "max", "min"]
+type MapExpression = Operand | Number | Apply
+
+REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
+FUNCTIONS = {
+    "exp": 1, "log": 1, "sqrt": 1, "rsqrt": 1, "abs": 1, "tanh": 1, "sigmoid": 1, "relu": 1, "negative": 1,
+    "max": 2, "min": 2, "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "power": 2,
+}  # fmt: skip
+"""Functions of a map expression and how many arguments they take."""
+
+_INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+_AST_INFIX = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The value of a tensor at the current point."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of FUNCTIONS applied to its arguments."""
+
+    function: str
+    arguments: tuple[MapExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`map` is None when `text` is no arithmetic that einmap knows; only execution refuses it."""
+
+    map: MapExpression | None
+    reduction: Reduction = "sum"
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text if self.map is None else format_map(self.map)
+
+
+def product_of(tensors: Sequence[str], reduction: Reduction = "sum") -> Operation:
+    """The default: the inputs multiplied."""
+    if not tensors:
+        return Operation(Number(1.0), reduction)
+    result: MapExpression = Operand(tensors[0])
+    for tensor in tensors[1:]:
+        result = Apply("multiply", (result, Operand(tensor)))
+    return Operation(result, reduction)
+
+
+def parse_operation(text: str, tensors: Iterable[str], reduction: str = "sum") -> Operation:
+    """Read a map expression over tensor names, e.g. `exp(QK - GM)`.
+
+    Text that is not arithmetic over known functions gives an Operation with `map=None`.
+    Raises SpecError for an unknown reduction.
+    """
+    if reduction not in REDUCTIONS:
+        raise SpecError(f"unknown reduction {reduction!r}", hint=f"one of {', '.join(REDUCTIONS)}")
+    kept: Reduction = next(r for r in REDUCTIONS if r == reduction)
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        return Operation(_convert(tree, frozenset(tensors), 0), kept, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Operation(None, kept, text)
+
+
+def _convert(node: ast.expr, tensors: frozenset[str], depth: int) -> MapExpression:
+    if depth > 100:
+        raise ValueError("too deep")
+    match node:
+        case ast.Name(id=name) if name in tensors:
+            return Operand(name)
+        case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
+            return Number(float(value))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return Apply("negative", (_convert(operand, tensors, depth + 1),))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _AST_INFIX:
+            function = _AST_INFIX[type(op)]
+            return Apply(function, (_convert(left, tensors, depth + 1), _convert(right, tensors, depth + 1)))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if FUNCTIONS.get(name) == len(args):
+            return Apply(name, tuple(_convert(arg, tensors, depth + 1) for arg in args))
+    raise ValueError("not arithmetic")
+
+
+def format_map(expression: MapExpression) -> str:
+    """Text that `parse_operation` reads back to the same expression."""
+    match expression:
+        case Operand(tensor):
+            return tensor
+        case Number(value):
+            return repr(int(value)) if value == int(value) else repr(value)
+        case Apply("negative", (argument,)):
+            return f"-{_bracket(argument)}"
+        case Apply(function, (left, right)) if function in _INFIX:
+            return f"{_bracket(left, function)} {_INFIX[function]} {_bracket(right)}"
+        case Apply(function, arguments):
+            return f"{function}({', '.join(format_map(a) for a in arguments)})"
+
+
+def _bracket(expression: MapExpression, chained_with: str = "") -> str:
+    text = format_map(expression)
+    is_infix = isinstance(expression, Apply) and (expression.function in _INFIX or expression.function == "negative")
+    left_associative = isinstance(expression, Apply) and expression.function == chained_with
+    return f"({text})" if is_infix and not left_associative else text
+
+
+def operands(expression: MapExpression) -> frozenset[str]:
+    """The tensors that an expression reads."""
+    match expression:
+        case Operand(tensor):
+            return frozenset({tensor})
+        case Number():
+            return frozenset()
+        case Apply(arguments=arguments):
+            return frozenset().union(*(operands(a) for a in arguments))

@@ -1,0 +1,113 @@
+"""The concise notation: `Z[m, n] = A[m, k] * B[k, n]` <-> accesses and operation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from einmap.einsum.operation import Operation, parse_operation
+from einmap.einsum.projection import Affine, Projection, parse_affine
+from einmap.errors import SpecError
+
+_TENSOR = re.compile(r"([A-Za-z_]\w*)\s*\[([^\[\]]*)\]")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEinsum:
+    """What a concise string says: `(tensor, projection)` of the output and of the inputs in written order."""
+
+    output: tuple[str, Projection]
+    inputs: tuple[tuple[str, Projection], ...]
+    operation: Operation
+
+
+def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
+    """Read a concise Einsum. Raises SpecError that says what is wrong with which part."""
+    if text.count("=") != 1:
+        raise SpecError(f"an Einsum needs exactly one '=', found {text.count('=')}: {text!r}")
+    left, right = text.split("=")
+    written = _TENSOR.fullmatch(left.strip())
+    if written is None:
+        raise SpecError(f"the left side of {text!r} must be one tensor, such as Z[m, n]")
+    found = [(match[1], match[2]) for match in _TENSOR.finditer(right)]
+    if not found:
+        raise SpecError(f"no tensor on the right side of {text!r}; write tensors as A[m, k]")
+    output = written[1]
+    inputs = [name for name, _ in found]
+    for name in inputs:
+        if name == output:
+            raise SpecError(f"tensor {name!r} is both input and output of {text!r}", hint="rename one of them")
+        if inputs.count(name) > 1:
+            raise SpecError(f"tensor {name!r} is used twice in Einsum {output!r}: {text!r}")
+    operation = parse_operation(_TENSOR.sub(lambda m: m[1], right), inputs, reduction)
+    return ParsedEinsum(
+        (output, _entries(written[2], output, text)),
+        tuple((name, _entries(entries, name, text)) for name, entries in found),
+        operation,
+    )
+
+
+def _entries(text: str, tensor: str, whole: str) -> Projection:
+    ranks: list[tuple[str, Affine]] = []
+    for entry in text.split(","):
+        if not entry.strip():
+            raise SpecError(f"empty index of tensor {tensor!r} in {whole!r}")
+        rank, colon, index = (part.strip() for part in entry.partition(":"))
+        if not colon:
+            ranks.append(rank_of_variable(rank, tensor))
+        else:
+            ranks.append(rank_with_index(rank, index, tensor))
+    return checked_projection(ranks, tensor)
+
+
+def rank_of_variable(variable: str, tensor: str) -> tuple[str, Affine]:
+    """The shorthand `m` for `M: m`."""
+    if not _NAME.match(variable):
+        raise SpecError(
+            f"{variable!r} as index of tensor {tensor!r}: expressions need an explicit rank",
+            hint=f"write RANK: {variable}",
+        )
+    if not variable[0].islower():
+        raise SpecError(
+            f"rank variable {variable!r} of tensor {tensor!r} must start with a lower-case letter",
+            hint=f"write {variable.lower()!r}, or {variable}: EXPRESSION for the rank {variable}",
+        )
+    return variable.upper(), Affine(((variable, 1),))
+
+
+def rank_with_index(rank: str, index: str, tensor: str) -> tuple[str, Affine]:
+    """`H: 2*p + r`."""
+    if not _NAME.match(rank) or not rank[0].isupper():
+        raise SpecError(
+            f"rank {rank!r} of tensor {tensor!r} must start with an upper-case letter",
+            hint=f"write {rank.upper()}: {index}",
+        )
+    parsed = parse_affine(index)
+    for variable, _ in parsed.terms:
+        if not variable[0].islower():
+            raise SpecError(
+                f"{variable!r} in index {index!r} of tensor {tensor!r} must start with a lower-case letter",
+                hint=f"rank variables are lower-case: {variable.lower()}",
+            )
+    return rank, parsed
+
+
+def checked_projection(ranks: list[tuple[str, Affine]], tensor: str) -> Projection:
+    """Raises SpecError when a rank occurs twice or there is none."""
+    if not ranks:
+        raise SpecError(f"tensor {tensor!r} has no index")
+    names = [rank for rank, _ in ranks]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f"rank {name!r} of tensor {tensor!r} is indexed twice")
+    return tuple(ranks)
+
+
+def format_projection(projection: Projection) -> str:
+    """`m, H: 2*p + r`: the shorthand where it says the same."""
+    parts = []
+    for rank, index in projection:
+        plain = str(index)
+        parts.append(plain if plain.upper() == rank and len(index.terms) == 1 else f"{rank}: {plain}")
+    return ", ".join(parts)

@@ -1,0 +1,111 @@
+"""How rank variables index a tensor: one affine expression for each rank."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from einmap.errors import SpecError
+
+type RankVar = str
+type Rank = str
+
+
+class Relevance(Enum):
+    """What a rank variable is to a tensor (LoopTree, section on reuse)."""
+
+    FULL = "fully relevant"
+    PARTIAL = "partially relevant"
+    NONE = "irrelevant"
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """An index: the sum of `coefficient * variable` and a constant; no coefficient is zero."""
+
+    terms: tuple[tuple[RankVar, int], ...]
+    constant: int = 0
+
+    def extent(self, extents: Mapping[RankVar, int]) -> int:
+        """Length of the interval from the smallest to the largest index, holes included.
+
+        `2*p + r` over 4 values of p and 3 of r covers 2*3 + 2 + 1 = 9 indices; the constant shifts only.
+        """
+        return sum(abs(a) * (extents[v] - 1) for v, a in self.terms) + 1
+
+    def __str__(self) -> str:
+        text = ""
+        for variable, a in self.terms:
+            sign = "-" if a < 0 else "+" if text else ""
+            text += (f" {sign} " if text else sign) + (variable if abs(a) == 1 else f"{abs(a)}*{variable}")
+        if self.constant or not text:
+            text += f" {'-' if self.constant < 0 else '+'} {abs(self.constant)}" if text else str(self.constant)
+        return text
+
+
+type Projection = tuple[tuple[Rank, Affine], ...]
+
+_IMPLICIT_PRODUCT = re.compile(r"(?<![\w.])(\d+)([A-Za-z_])")
+
+
+def parse_affine(text: str) -> Affine:
+    """Read an index such as `p`, `2*p + r`, `2p - 1` or `3`.
+
+    Raises SpecError when the text is anything but affine in the rank variables with integer coefficients.
+    """
+    try:
+        tree = ast.parse(_IMPLICIT_PRODUCT.sub(r"\1*\2", text.strip()), mode="eval").body
+        coefficients = collect_terms(tree, depth=0)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise SpecError(
+            f"{text!r} is no index: a projection must be affine in the rank variables",
+            hint="write integers times rank variables, joined by + and -, such as 2*p + r",
+        ) from None
+    constant = coefficients.pop("", 0)
+    return Affine(tuple((v, a) for v, a in coefficients.items() if a), constant)
+
+
+def collect_terms(node: ast.expr, depth: int) -> dict[str, int]:
+    """Coefficients by variable; the constant under the empty name. ValueError when not affine."""
+    if depth > 50:
+        raise ValueError("too deep")
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return {"": value}
+        case ast.Name(id=name):
+            return {name: 1}
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
+            sign = -1 if isinstance(op, ast.USub) else 1
+            return {v: sign * a for v, a in collect_terms(operand, depth + 1).items()}
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+            total = collect_terms(left, depth + 1)
+            sign = -1 if isinstance(op, ast.Sub) else 1
+            for v, a in collect_terms(right, depth + 1).items():
+                total[v] = total.get(v, 0) + sign * a
+            return total
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            terms, factor = collect_terms(left, depth + 1), collect_terms(right, depth + 1)
+            if set(terms) <= {""}:
+                terms, factor = factor, terms
+            if set(factor) <= {""}:
+                return {v: a * factor.get("", 0) for v, a in terms.items()}
+    raise ValueError("not affine")
+
+
+def relevance(projection: Projection, variable: RankVar) -> Relevance:
+    """What `variable` is to a tensor: judged by the first index in which it occurs."""
+    for _, index in projection:
+        if any(v == variable for v, _ in index.terms):
+            return Relevance.FULL if len(index.terms) == 1 else Relevance.PARTIAL
+    return Relevance.NONE
+
+
+def footprint(projection: Projection, extents: Mapping[RankVar, int]) -> int:
+    """Values in the box that a tile of these extents touches."""
+    size = 1
+    for _, index in projection:
+        size *= index.extent(extents)
+    return size

@@ -1,0 +1,260 @@
+"""The iteration space of an Einsum: integer points that satisfy its constraints, and their bounding box.
+
+Constraints are chains of comparisons of affine expressions, joined by `and`, `or`, `not`; `mod` is allowed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from einmap.einsum.projection import Affine, RankVar, collect_terms
+from einmap.errors import SpecError, did_you_mean
+
+MAX_POINTS = 4_000_000
+"""Largest box that is enumerated to count the points of a space that is not a box."""
+
+_WORDS = re.compile(r"\b(mod|and|or|not)\b")
+_SINGLE_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint: its text and checked syntax tree."""
+
+    text: str
+    tree: ast.expr
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Lower and upper value (both included) of each rank variable; `points` is None when not counted."""
+
+    low: tuple[tuple[RankVar, int], ...]
+    high: tuple[tuple[RankVar, int], ...]
+    points: int | None
+    is_box: bool
+
+
+def parse_constraint(text: str) -> Constraint:
+    """Read e.g. `0 <= m < 4`, `p + r < 10 and p mod 2 = 0`. Raises SpecError for anything else."""
+    try:
+        python = _WORDS.sub(lambda m: "%" if m[1] == "mod" else m[1], str(text))
+        tree = ast.parse(_SINGLE_EQUALS.sub("==", python).strip(), mode="eval").body
+        _check(tree, 0)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        what = f": unexpected {error}" if isinstance(error, ValueError) and str(error) else ""
+        raise SpecError(
+            f"{text!r} is no bound of rank variables{what}",
+            hint="write for example 0 <= m < 4, or p + r < 10",
+        ) from None
+    return Constraint(str(text), tree)
+
+
+def _check(node: ast.expr, depth: int) -> None:
+    if depth > 50:
+        raise ValueError("nesting")
+    match node:
+        case ast.BoolOp(values=values):
+            parts = list(values)
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            parts = [operand]
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq) for op in ops):
+                raise ValueError("comparison")
+            parts = [left, *others]
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Mod(), right=right):
+            parts = [left, right]
+        case ast.Name():
+            return
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return
+        case ast.BinOp(op=ast.LShift()):
+            raise ValueError("`<<`")
+        case _:
+            raise ValueError(f"`{ast.unparse(node)[:40]}`")
+    for part in parts:
+        _check(part, depth + 1)
+
+
+def names_in(constraint: Constraint) -> frozenset[str]:
+    """The names that a constraint speaks of."""
+    return frozenset(node.id for node in ast.walk(constraint.tree) if isinstance(node, ast.Name))
+
+
+def within(index: Affine, size: int) -> Constraint:
+    """`0 <= index < size`, for the index of a rank that has a size."""
+    return parse_constraint(f"0 <= {index} < {size}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """`sum of coefficient * variable + constant >= 0`."""
+
+    coefficients: Mapping[str, int]
+    constant: int
+
+
+def _linear_parts(node: ast.expr) -> tuple[list[_Linear], bool]:
+    """The linear inequalities of a conjunction, and whether that is all of it."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        parts = [_linear_parts(value) for value in node.values]
+        return [linear for found, _ in parts for linear in found], all(whole for _, whole in parts)
+    if not isinstance(node, ast.Compare):
+        return [], False
+    found: list[_Linear] = []
+    whole = True
+    chain = [node.left, *node.comparators]
+    for left, op, right in zip(chain, node.ops, chain[1:], strict=False):
+        try:
+            difference = collect_terms(ast.BinOp(right, ast.Sub(), left), 0)
+        except ValueError:
+            whole = False
+            continue
+        constant = difference.pop("", 0)
+        strict = isinstance(op, ast.Lt | ast.Gt)
+        if isinstance(op, ast.Lt | ast.LtE | ast.Eq):
+            found.append(_Linear(difference, constant - strict))
+        if isinstance(op, ast.Gt | ast.GtE | ast.Eq):
+            found.append(_Linear({v: -a for v, a in difference.items()}, -constant - strict))
+    return found, whole
+
+
+def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what: str) -> Space:
+    """The bounding box of the space, exact by enumeration where it is no box and small enough.
+
+    Raises SpecError when a variable has no bound, a name is unknown, or the space is empty.
+    """
+    variables = list(variables)
+    constraints = list(constraints)
+    linear: list[_Linear] = []
+    rest = False
+    for constraint in constraints:
+        for name in sorted(names_in(constraint) - set(variables)):
+            raise SpecError(
+                f"{name!r} in the bound {constraint.text!r} is not a rank variable of {what}",
+                hint=did_you_mean(name, variables, listing="rank variables"),
+            )
+        parts, whole = _linear_parts(constraint.tree)
+        linear += parts
+        rest = rest or not whole
+    low, high = _propagate(variables, linear, what)
+    for v in variables:
+        if not (math.isfinite(low[v]) and math.isfinite(high[v])):
+            raise SpecError(
+                f"rank variable {v!r} of {what} has no bound",
+                hint=f"add rank_sizes.{v.upper()} or iteration_space_shape.{v}",
+            )
+    is_box = not rest and all(_implied(part, low, high) for part in linear)
+    points: int | None = math.prod(int(high[v] - low[v]) + 1 for v in variables)
+    if not is_box:
+        low, high, points = _enumerate(variables, constraints, low, high, what)
+    return Space(
+        tuple((v, int(low[v])) for v in variables),
+        tuple((v, int(high[v])) for v in variables),
+        points,
+        is_box,
+    )
+
+
+def _propagate(variables: list[str], linear: list[_Linear], what: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Tighten intervals until nothing changes (at most a few rounds for bounds that people write)."""
+    low = dict.fromkeys(variables, -math.inf)
+    high = dict.fromkeys(variables, math.inf)
+    for _ in range(4 * len(variables) + 4):
+        changed = False
+        for part in linear:
+            best = {v: a * (high[v] if a > 0 else low[v]) for v, a in part.coefficients.items() if a}
+            for v, a in part.coefficients.items():
+                if not a:
+                    continue
+                others = part.constant + sum(value for w, value in best.items() if w != v)
+                if not math.isfinite(others):
+                    continue
+                limit = math.ceil(-others / a) if a > 0 else math.floor(others / -a)
+                if a > 0 and limit > low[v]:
+                    low[v], changed = limit, True
+                elif a < 0 and limit < high[v]:
+                    high[v], changed = limit, True
+            if not part.coefficients and part.constant < 0:
+                raise SpecError(f"the iteration space of {what} is empty: an index lies outside its rank")
+        if any(low[v] > high[v] for v in variables):
+            v = next(v for v in variables if low[v] > high[v])
+            raise SpecError(f"the iteration space of {what} is empty: no value of {v!r} satisfies all bounds")
+        if not changed:
+            break
+    return low, high
+
+
+def _implied(part: _Linear, low: Mapping[str, float], high: Mapping[str, float]) -> bool:
+    return part.constant + sum(a * (low[v] if a > 0 else high[v]) for v, a in part.coefficients.items()) >= 0
+
+
+def _enumerate(
+    variables: list[str],
+    constraints: list[Constraint],
+    low: dict[str, float],
+    high: dict[str, float],
+    what: str,
+) -> tuple[dict[str, float], dict[str, float], int | None]:
+    shape = [int(high[v] - low[v]) + 1 for v in variables]
+    if math.prod(shape) > MAX_POINTS:
+        return low, high, None
+    axes = np.meshgrid(*(np.arange(int(low[v]), int(high[v]) + 1) for v in variables), indexing="ij", sparse=True)
+    grid = dict(zip(variables, axes, strict=True))
+    inside = np.ones(shape, dtype=bool)
+    for constraint in constraints:
+        inside &= _holds(constraint.tree, grid)
+    if not inside.any():
+        raise SpecError(f"the iteration space of {what} is empty: no point satisfies all bounds")
+    tight_low, tight_high = dict(low), dict(high)
+    for axis, v in enumerate(variables):
+        kept = np.flatnonzero(inside.any(axis=tuple(a for a in range(len(shape)) if a != axis)))
+        tight_low[v], tight_high[v] = low[v] + int(kept[0]), low[v] + int(kept[-1])
+    return tight_low, tight_high, int(inside.sum())
+
+
+def _holds(node: ast.expr, grid: Mapping[str, Any]) -> Any:
+    """Value of a checked constraint on arrays of points."""
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            results = [_holds(value, grid) for value in values]
+            join = np.logical_and if isinstance(op, ast.And) else np.logical_or
+            total = results[0]
+            for result in results[1:]:
+                total = join(total, result)
+            return total
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return np.logical_not(_holds(operand, grid))
+        case ast.UnaryOp(operand=operand):
+            return -_holds(operand, grid)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            values = [_holds(part, grid) for part in (left, *others)]
+            truth: Any = True
+            for a, comparison, b in zip(values, ops, values[1:], strict=False):
+                truth = np.logical_and(truth, _COMPARE[type(comparison)](a, b))
+            return truth
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _ARITHMETIC[type(operator)](_holds(left, grid), _holds(right, grid))
+        case ast.Name(id=name):
+            return grid[name]
+        case ast.Constant(value=value):
+            return value
+        case _:
+            raise SpecError(f"unexpected {ast.unparse(node)} in a bound")
+
+
+_COMPARE: dict[type, Any] = {
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Eq: np.equal,
+}
+_ARITHMETIC: dict[type, Any] = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Mod: np.mod}

@@ -1,0 +1,144 @@
+"""Errors and notes. Every error says where (`at`), what is wrong, and what to try (`hint`)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A place in the user's input: file, 1-based line and column, and the path of the field.
+
+    `path` is written as users would say it, e.g. `arch.nodes[2] "Register".size` or
+    `mapping.nodes[3].nodes[0]`; every part may be unknown (specs built in Python have no file).
+    """
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.line is not None:
+            place += f":{self.line}" if place else f"line {self.line}"
+            if self.column is not None:
+                place += f":{self.column}"
+        return ": ".join(part for part in (place, self.path) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the user should know that is not an error; carried by specs and results."""
+
+    text: str
+    at: At | None = None
+
+    def __str__(self) -> str:
+        return f"{self.at}: {self.text}" if self.at and str(self.at) else self.text
+
+
+class EinmapError(Exception):
+    """Base of all errors that einmap raises for bad input or an unanswerable question.
+
+    `message`: what was found and what was expected; `at`: where; `hint`: what to try.
+    """
+
+    def __init__(self, message: str, *, at: At | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = f"{self.at}: " if self.at and str(self.at) else ""
+        return where + self.message + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+class SpecError(EinmapError):
+    """The input is not a valid specification."""
+
+
+class ExpressionError(SpecError):
+    """An expression in a specification cannot be parsed or evaluated."""
+
+
+class NotSupportedError(SpecError):
+    """A legal construct that einmap does not handle yet; never ignored silently."""
+
+
+class MappingError(EinmapError):
+    """The mapping does not fit the workload and the architecture."""
+
+
+class CapacityError(MappingError):
+    """Tiles that live at one time need more bits than a memory holds."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        component: str,
+        needed_bits: float,
+        capacity_bits: float,
+        at: At | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, at=at, hint=hint)
+        self.component = component
+        self.needed_bits = needed_bits
+        self.capacity_bits = capacity_bits
+
+
+class FanoutError(MappingError):
+    """Spatial loops use more instances than a fanout dimension has."""
+
+
+class NoMappingError(EinmapError):
+    """The mapspace holds no valid mapping; the message says which constraint removed the last ones."""
+
+
+class InvariantError(EinmapError):
+    """A result that cannot be: a bug in einmap, never a number that is handed out."""
+
+
+class ManyErrors(SpecError):
+    """All problems found in one stage, reported together."""
+
+    def __init__(self, problems: Iterable[EinmapError]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(f"{len(self.problems)} problems found")
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+def raise_all(problems: list[EinmapError]) -> None:
+    """Raise nothing, the one problem, or all of them together."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise ManyErrors(problems)
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be, or None."""
+    known = list(known)
+    folded = {k.lower(): k for k in reversed(known)}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str], *, listing: str = "known names") -> str:
+    """A hint: the closest known name and the list of all of them.
+
+    >>> did_you_mean("sizzle", ["size", "area"])
+    "did you mean 'size'? known names: area, size"
+    """
+    known = sorted(set(known))
+    guess = closest(name, known)
+    return (f"did you mean {guess!r}? " if guess else "") + f"{listing}: {', '.join(known) or 'none'}"

@@ -1,0 +1,169 @@
+"""Evaluate the expressions of a specification; what the layers above call.
+
+`evaluate` gives any value; `number`, `boolean`, `tensor_set` and `rank_variable_set` a value of the
+type that a field has, or an error that says what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from einmap.errors import At, ExpressionError
+from einmap.expressions.budget import size_checked
+from einmap.expressions.interpreter import MISSING, Interpreter, Names, plain, shown
+from einmap.expressions.operators import as_set
+from einmap.expressions.records import Record, RecordList, SafeFunction, safe_function
+from einmap.expressions.sets import Kind, NameSet
+from einmap.expressions.syntax import check_text_length, one_line, parse, quoted
+
+_NUMBER = re.compile(r"[+-]?(\d[\d_]*+(\.\d*+)?|\.\d++)([eE][+-]?\d+)?")
+_WORDS = {"true": True, "false": False}
+_EXACT = 2.0**53
+"""Up to here every integer is a float, so that a float without fraction means that integer."""
+
+
+def evaluate(text: object, scope: Names, *, at: At | None = None) -> Any:
+    """The value of an expression; what is not a text is its own value.
+
+    Numbers, `true` and `false` in any case stand for themselves, the name of something in `scope` for
+    that, and any other text is a Python expression. Floats without fraction become integers. Where
+    values of the scope are numpy arrays, arithmetic works on each of their elements.
+    Raises ExpressionError, placed at `at`.
+    """
+    try:
+        value = _of_text(text, scope) if isinstance(text, str) else plain(text)
+    except ExpressionError as problem:
+        problem.at = problem.at or at
+        raise
+    except RecursionError:
+        raise ExpressionError(f"{quoted(str(text))} is nested too deeply", at=at) from None
+    is_exact = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
+    return int(value) if is_exact else value
+
+
+def _of_text(text: str, scope: Names) -> Any:
+    check_text_length(text)
+    source = one_line(text)
+    if source.lower() in _WORDS:
+        return _WORDS[source.lower()]
+    if _NUMBER.fullmatch(source):
+        return _literal(source)
+    value = scope.get(source, MISSING)
+    if value is not MISSING:
+        return plain(value)
+    if not source:
+        raise ExpressionError("an empty text where an expression is expected")
+    with np.errstate(all="ignore"):  # elements may be infinite; whoever uses them looks
+        return Interpreter(source, scope).value(parse(source), {})
+
+
+def _literal(source: str) -> int | float:
+    is_integer = source.lstrip("+-").replace("_", "").isdigit()
+    try:
+        return size_checked(int(source)) if is_integer else float(source)
+    except ValueError:
+        raise ExpressionError(f"{quoted(source)} is not a number, or too long") from None
+
+
+def number(
+    text: object,
+    scope: Names,
+    *,
+    at: At | None,
+    what: str,
+    minimum: float | None = None,
+    integer: bool = False,
+    allow_inf: bool = True,
+) -> int | float:
+    """The number that an expression gives, checked against the limits of the field `what`.
+
+    Raises ExpressionError: "size must be >= 0, found -1".
+    """
+    value = evaluate(text, scope, at=at)
+
+    def refuse(expected: str) -> ExpressionError:
+        return ExpressionError(f"{what} must be {expected}, found {_found(value, text)}", at=at)
+
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise refuse("a number")
+    if integer and not (isinstance(value, int) or value.is_integer()):
+        raise refuse("an integer")
+    if not allow_inf and math.isinf(value):
+        raise refuse("finite")
+    if minimum is not None and value < minimum:
+        raise refuse(f">= {minimum:g}")
+    return int(value) if integer else value
+
+
+def boolean(text: object, scope: Names, *, at: At | None, what: str) -> bool:
+    """The truth value that an expression gives; numbers and sets are none. Raises ExpressionError."""
+    expected = f"{what} must be true or false"
+    try:
+        value = evaluate(text, scope, at=at)
+    except ExpressionError as problem:
+        problem.hint = f"{expected}; {problem.hint}" if problem.hint else expected
+        raise
+    if not isinstance(value, bool):
+        raise ExpressionError(f"{expected}, found {_found(value, text)}", at=at)
+    return value
+
+
+def tensor_set(text: object, scope: Names, *, at: At | None = None) -> NameSet:
+    """The tensors that a set expression selects; a list of expressions is their union.
+
+    Raises ExpressionError: "expected tensors, got rank variables {m}".
+    """
+    return _set(text, scope, "tensors", at)
+
+
+def rank_variable_set(text: object, scope: Names, *, at: At | None = None) -> NameSet:
+    """The rank variables that a set expression selects; a list of expressions is their union.
+
+    Raises ExpressionError: "expected rank variables, got tensors {A}".
+    """
+    return _set(text, scope, "rank variables", at)
+
+
+def _set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
+    parts = text if isinstance(text, list | tuple) else [text]
+    try:
+        union, *others = [_one_set(part, scope, kind, at) for part in parts or ["Nothing"]]
+        for other in others:
+            union |= other
+    except ExpressionError as problem:
+        problem.at = problem.at or at
+        raise
+    return union
+
+
+def _one_set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
+    value = as_set(evaluate(text, scope, at=at))
+    if not isinstance(value, NameSet):
+        raise ExpressionError(f"expected {kind}, got {_found(value, text)}")
+    if kind == "rank variables" and value.kind == "tensors" and not value:
+        return value.rank_variables  # no tensors have no rank variables: `Nothing` is empty of either kind
+    return value.expect(kind)
+
+
+def _found(value: object, text: object) -> str:
+    """A value in a message, with the expression that gave it."""
+    result = {True: "true", False: "false"}[value] if isinstance(value, bool) else shown(value)
+    return f"{result} ({quoted(text)})" if isinstance(text, str) and text.strip() != result else result
+
+
+__all__ = [
+    "Record",
+    "RecordList",
+    "SafeFunction",
+    "boolean",
+    "evaluate",
+    "number",
+    "parse",
+    "rank_variable_set",
+    "safe_function",
+    "tensor_set",
+]

@@ -1,0 +1,121 @@
+"""Names that an expression may use, in layers: inner ones hide outer ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from einmap.errors import At, ExpressionError
+from einmap.expressions.arithmetic import evaluate
+from einmap.expressions.interpreter import MISSING, undefined
+
+
+class Lazy:
+    """A value that is computed when it is first looked up.
+
+    Fields may refer to each other in any order; a value that needs itself is an error that names the cycle.
+    """
+
+    __slots__ = ("_compute", "_value", "name")
+
+    def __init__(self, compute: Callable[[], object], name: str = "") -> None:
+        self.name = name
+        self._compute = compute
+        self._value: object = MISSING
+
+    def value(self, name: str = "") -> object:
+        """The value; `name` is what it was looked up as. Raises ExpressionError for a cycle."""
+        if self._value is MISSING:
+            self._value = self._computed(name)
+        return self._value
+
+    def _computed(self, name: str) -> object:
+        name = self.name or name
+        underway = _UNDERWAY.get()
+        for position, (lazy, _) in enumerate(underway):
+            if lazy is self:
+                names = [*(name for _, name in underway[position:]), name]
+                raise ExpressionError(f"circular dependency {' -> '.join(names)}")
+        token = _UNDERWAY.set((*underway, (self, name)))
+        try:
+            return self._compute()
+        finally:
+            _UNDERWAY.reset(token)
+
+
+_UNDERWAY: ContextVar[tuple[tuple[Lazy, str], ...]] = ContextVar("_UNDERWAY", default=())
+"""The values being computed, outermost first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """A layer of names on top of a parent scope; `Scope()` knows no names. Never changes.
+
+    Scope().layer({"a": 1, "b": 2}).layer({"b": 3}).lookup("b") == 3
+    """
+
+    values: Mapping[str, object] = field(default_factory=dict)
+    parent: Scope | None = None
+
+    def layer(self, values: Mapping[str, object]) -> Scope:
+        """These names on top of this scope; values may be `Lazy`."""
+        return Scope(dict(values), self)
+
+    def without(self, name: str) -> Scope:
+        """This scope, with `name` left out of its top layer."""
+        return Scope({n: value for n, value in self.values.items() if n != name}, self.parent)
+
+    def get(self, name: str, default: object = None) -> Any:
+        """The innermost value of `name`, or `default`. Raises ExpressionError when computing it fails."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                value = scope.values[name]
+                return value.value(name) if isinstance(value, Lazy) else value
+            scope = scope.parent
+        return default
+
+    def lookup(self, name: str) -> Any:
+        """The innermost value of `name`. Raises ExpressionError with a suggestion when there is none."""
+        value = self.get(name, MISSING)
+        if value is MISSING:
+            raise undefined(name, self.names())
+        return value
+
+    def names(self) -> frozenset[str]:
+        """All names, for suggestions."""
+        found = frozenset(self.values)
+        return found | self.parent.names() if self.parent else found
+
+
+def lazy_layer(texts: Mapping[str, object], parent: Scope, where: Callable[[str], At | None]) -> Scope:
+    """A layer of expressions, each evaluated at first look-up; they may use each other, and `parent`.
+
+    `where` says at which place a name is written. In its own expression a name means that of `parent`.
+    A text of a type derived from `str` is quoted: it stands for itself.
+    """
+
+    def lazy(name: str, text: object) -> Lazy:
+        return Lazy(lambda: _field(text, layer.without(name), where(name)), name)
+
+    layer = parent.layer({name: lazy(name, text) for name, text in texts.items()})
+    return layer
+
+
+def _field(text: object, scope: Scope, at: At | None) -> object:
+    if isinstance(text, str) and type(text) is not str:
+        return text
+    try:
+        return evaluate(text, scope, at=at)
+    except ExpressionError as problem:
+        _suggest_quotes(problem, text)
+        raise
+
+
+def _suggest_quotes(problem: ExpressionError, text: object) -> None:
+    """`a: hello` is either a name that does not exist or text without quotes."""
+    is_word = isinstance(text, str) and problem.message == f"name {text.strip()!r} is not defined"
+    if is_word:
+        problem.hint = f"quote it if it is text; {problem.hint}"

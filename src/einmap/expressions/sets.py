@@ -1,0 +1,141 @@
+"""Set expressions: sets of the tensors, or of the rank variables, of one Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from einmap.errors import ExpressionError, InvariantError, did_you_mean
+
+type Kind = Literal["tensors", "rank variables"]
+type Names = frozenset[str]
+
+_ATTRIBUTES = ("bits_per_value", "rank_variables", "tensors")
+
+
+@dataclass(frozen=True, slots=True)
+class SetInfo:
+    """What sets know of their Einsum: rank variables and bits of each tensor, and all rank variables.
+
+    `bits` has no entry for tensors whose bits are not known yet.
+    """
+
+    tensor_rank_variables: tuple[tuple[str, Names], ...] = ()
+    bits: tuple[tuple[str, float], ...] = ()
+    rank_variables: Names = frozenset()
+
+    @staticmethod
+    def of(tensor_rank_variables: Mapping[str, Names], bits: Mapping[str, float], rank_variables: Names) -> SetInfo:
+        """From dictionaries by tensor."""
+        return SetInfo(tuple(tensor_rank_variables.items()), tuple(bits.items()), rank_variables)
+
+
+@dataclass(frozen=True, slots=True)
+class NameSet:
+    """Some tensors, or some rank variables, of one Einsum; `universe` is all of them there.
+
+    Two sets are equal when kind and members are. Calling a set gives the set: `Outputs()`.
+    """
+
+    members: Names
+    universe: Names = field(compare=False)
+    kind: Kind
+    info: SetInfo = field(default=SetInfo(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.members <= self.universe:
+            raise InvariantError(f"{self} has members outside of its universe {sorted(self.universe)}")
+
+    def with_members(self, members: Names) -> NameSet:
+        """Other members of the same universe."""
+        return replace(self, members=members)
+
+    def __and__(self, other: object) -> NameSet:
+        return self.with_members(self.members & self._alike(other))
+
+    def __or__(self, other: object) -> NameSet:
+        return self.with_members(self.members | self._alike(other))
+
+    def __sub__(self, other: object) -> NameSet:
+        return self.with_members(self.members - self._alike(other))
+
+    def __xor__(self, other: object) -> NameSet:
+        return self.with_members(self.members ^ self._alike(other))
+
+    def __invert__(self) -> NameSet:
+        return self.with_members(self.universe - self.members)
+
+    def __contains__(self, item: object) -> bool:
+        """`A in Inputs`: a subset test; a text is looked for among the members."""
+        return item in self.members if isinstance(item, str) else self._alike(item) <= self.members
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.members))
+
+    def __call__(self) -> NameSet:
+        """The set itself."""
+        return self
+
+    def __str__(self) -> str:
+        return f"{{{', '.join(self)}}}"
+
+    def _alike(self, other: object) -> Names:
+        if not isinstance(other, NameSet):
+            raise ExpressionError(f"expected {self.kind}, got {other!r}")
+        other.expect(self.kind)
+        if other.universe != self.universe:
+            raise ExpressionError(f"{self} and {other} belong to different Einsums")
+        return other.members
+
+    def expect(self, kind: Kind) -> NameSet:
+        """This set, when it is of that kind. Raises ExpressionError."""
+        if self.kind != kind:
+            hint = "use `.rank_variables`" if kind == "rank variables" else None
+            raise ExpressionError(f"expected {kind}, got {self.kind} {self}", hint=hint)
+        return self
+
+    @property
+    def tensors(self) -> NameSet:
+        """This set of tensors itself."""
+        return self.expect("tensors")
+
+    @property
+    def rank_variables(self) -> NameSet:
+        """All rank variables that index the tensors of this set."""
+        indexed = dict(self.expect("tensors").info.tensor_rank_variables)
+        found = frozenset[str]().union(*(indexed.get(tensor, frozenset()) for tensor in self.members))
+        return NameSet(found, self.info.rank_variables, "rank variables", self.info)
+
+    @property
+    def bits_per_value(self) -> float:
+        """Bits of one value of the only tensor of this set. Raises ExpressionError for any other number."""
+        self.expect("tensors")
+        if not self:
+            raise ExpressionError(
+                "bits_per_value of an empty set: needs exactly one tensor",
+                hint="where x may be empty use `x.bits_per_value if x else 0`",
+            )
+        if len(self) > 1:
+            raise ExpressionError(f"bits_per_value needs exactly one tensor, got {self}")
+        (tensor,) = self.members
+        bits = dict(self.info.bits)
+        if tensor not in bits:
+            raise ExpressionError(f"bits_per_value of {tensor} is not known here")
+        return bits[tensor]
+
+    def expression_attribute(self, name: str) -> object:
+        """The attributes above. Raises ExpressionError for any other name."""
+        match name:
+            case "tensors":
+                return self.tensors
+            case "rank_variables":
+                return self.rank_variables
+            case "bits_per_value":
+                return self.bits_per_value
+            case _:
+                hint = did_you_mean(name, _ATTRIBUTES, listing="attributes")
+                raise ExpressionError(f"a set has no attribute {name!r}", hint=hint)

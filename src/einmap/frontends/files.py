@@ -1,0 +1,82 @@
+"""Text files: read whole, with clear errors; written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from einmap.errors import At, SpecError
+
+MAX_TEXT = 20_000_000
+
+
+def read_text_file(path: Path) -> str:
+    """The text of a regular UTF-8 file of at most MAX_TEXT bytes; SpecError says why others are refused."""
+    at = At(str(path))
+    try:
+        if path.is_dir():
+            raise SpecError("this is a directory, not a file", at=at, hint=f"name the files in it: {path}/*.yaml")
+        if not path.is_file():
+            raise SpecError("there is no such file" if not path.exists() else "this is not a regular file", at=at)
+        if (size := path.stat().st_size) > MAX_TEXT:
+            raise SpecError(f"the file has {size:,} bytes, more than {MAX_TEXT:,}", at=at)
+        content = path.read_bytes()
+    except OSError as error:
+        raise SpecError(f"cannot read the file: {_reason(error)}", at=at) from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        text = f"the file is not UTF-8 text: byte 0x{content[error.start]:02X}"
+        raise SpecError(text, at=At(str(path), line), hint="save it with the encoding UTF-8") from error
+
+
+def write_atomically(path: str | Path, text: str) -> None:
+    """Replace the file at `path` by `text`, or leave it as it was and raise SpecError.
+
+    The text goes to a new file beside it first, which then takes its name in one step; readers see the
+    old text or the new one. A link is followed: the file it names is replaced.
+    """
+    path = Path(path)
+    at = At(str(path))
+    try:
+        target = path.resolve()
+        _check_target(target, at)
+        _replace(target, text.encode())
+    except UnicodeEncodeError as error:
+        raise SpecError(f"the text cannot be written as UTF-8: {error.reason}", at=at) from error
+    except (OSError, RuntimeError) as error:
+        raise SpecError(f"cannot write the file: {_reason(error)}", at=at) from error
+
+
+def _check_target(target: Path, at: At) -> None:
+    if not target.parent.is_dir():
+        raise SpecError(f"the directory {target.parent} does not exist", at=at, hint="create it first")
+    if target.is_dir():
+        raise SpecError("this is a directory, not a file", at=at, hint="add a file name")
+    if target.exists() and not target.is_file():
+        raise SpecError("this is not a regular file, it cannot be replaced", at=at)
+    if not os.access(target.parent, os.W_OK):
+        raise SpecError(f"the directory {target.parent} is not writable", at=at)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,170 @@
+"""Raw tree -> YAML text that reads back as an equal tree, and reads well."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from einmap.frontends.yaml.merge import MERGE_KEYS
+from einmap.frontends.yaml.scalars import resolve
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
+
+WIDTH = 110
+# The root and its sections are written in block style, however small.
+_BLOCK_LEVELS = 2
+_INDICATORS = frozenset("?:,[]{}#&*!|>'\"%@`")
+_FLOW_MARKS = re.compile(r"[,\[\]{}?:]")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def to_yaml(raw: Raw) -> str:
+    """`raw` as YAML text: `parse_yaml(to_yaml(raw), "") == raw`.
+
+    Numbers keep the spelling of the user. Unquoted text stays unquoted where YAML can write it so,
+    since quoted text is never an expression.
+    """
+    inline = _inline(raw, level=0)
+    lines = [inline] if inline is not None else _tag_line(raw) + _block(raw, level=0, indent=0)
+    return "\n".join(lines) + "\n"
+
+
+def _block(raw: Raw, level: int, indent: int) -> list[str]:
+    """The elements of a list or dictionary, each on lines of its own."""
+    margin = " " * indent
+    match raw:
+        case RawList(items=items):
+            return [line for item in items for line in _element(f"{margin}-", item, level + 1, indent + 2)]
+        case RawMap(items=pairs):
+            return [line for key, value in pairs for line in _field(f"{margin}{_key(key)}:", value, level + 1, indent)]
+        case RawScalar():
+            return [margin + _scalar(raw)]
+
+
+def _element(dash: str, value: Raw, level: int, indent: int) -> list[str]:
+    inline = _inline(value, level)
+    if inline is not None and _fits(f"{dash} {inline}", value):
+        return [f"{dash} {inline}"]
+    body = _block(value, level, indent)
+    if isinstance(value, RawMap) and value.tag is None:
+        return [f"{dash} {body[0].lstrip()}", *body[1:]]
+    return [" ".join([dash, *_tag_line(value)]), *body]
+
+
+def _field(key: str, value: Raw, level: int, indent: int) -> list[str]:
+    inline = _inline(value, level)
+    if inline is not None and _fits(f"{key} {inline}", value):
+        return [f"{key} {inline}"]
+    return [" ".join([key, *_tag_line(value)]), *_block(value, level, indent + 2)]
+
+
+def _fits(line: str, value: Raw) -> bool:
+    """Only what has a block style can be broken into shorter lines."""
+    return len(line) <= WIDTH or isinstance(value, RawScalar) or not value.items
+
+
+def _tag_line(raw: Raw) -> list[str]:
+    return [f"!{raw.tag}"] if isinstance(raw, RawMap) and raw.tag else []
+
+
+def _inline(raw: Raw, level: int) -> str | None:
+    """What can stand behind a key or dash: scalars, empty collections, and below the sections small ones."""
+    if isinstance(raw, RawScalar):
+        return _scalar(raw)
+    if raw.items and (level < _BLOCK_LEVELS or not _is_small(raw)):
+        return None
+    return _flow(raw)
+
+
+def _is_small(raw: RawList | RawMap) -> bool:
+    """Scalars only, or in a dictionary also collections of scalars."""
+    if isinstance(raw, RawList):
+        return all(not isinstance(item, RawMap) and _is_leaf(item) for item in raw.items)
+    return all(_is_leaf(value) for _, value in raw.items)
+
+
+def _is_leaf(raw: Raw) -> bool:
+    match raw:
+        case RawScalar():
+            return True
+        case RawList(items=items):
+            return all(isinstance(item, RawScalar) for item in items)
+        case RawMap(items=pairs):
+            return all(isinstance(value, RawScalar) for _, value in pairs)
+
+
+def _flow(raw: Raw) -> str | None:
+    """In one line, or None where that would need quotes around text that has none."""
+    match raw:
+        case RawScalar():
+            text = _scalar(raw)
+            return None if not text.startswith('"') and _FLOW_MARKS.search(text) else text
+        case RawList(items=items):
+            return _bracketed("[", [_flow(item) for item in items], "]")
+        case RawMap(items=pairs):
+            fields = [(_key(key), _flow(value)) for key, value in pairs]
+            texts = [None if value is None else f"{key}: {value}" for key, value in fields]
+            return _bracketed(" ".join([*_tag_line(raw), "{"]), texts, "}")
+
+
+def _bracketed(start: str, texts: list[str | None], end: str) -> str | None:
+    written = [text for text in texts if text is not None]
+    return start + ", ".join(written) + end if len(written) == len(texts) else None
+
+
+def _key(key: str) -> str:
+    is_plain = _is_plain(key) and not _FLOW_MARKS.search(key) and key not in MERGE_KEYS
+    return key if is_plain else _quoted(key)
+
+
+def _scalar(raw: RawScalar) -> str:
+    value = raw.value
+    if isinstance(value, str):
+        return value if not raw.quoted and _is_plain(value) else _quoted(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if raw.text and _reads_as(raw.text, value):
+        return raw.text
+    match value:
+        case int():
+            # Decimal output is limited to some thousand digits, hexadecimal is not.
+            return str(value) if value.bit_length() < 10_000 else f"{value:#x}"
+        case float():
+            return _float(value)
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    return repr(value)
+
+
+def _reads_as(text: str, value: Scalar) -> bool:
+    try:
+        found = resolve(text)
+    except ValueError:
+        return False
+    return type(found) is type(value) and found == value
+
+
+def _is_plain(text: str) -> bool:
+    """Whether `text` without quotes reads as the same text in block style."""
+    if not text or not text.isprintable() or text != text.strip():
+        return False
+    if text[0] in _INDICATORS or text == "-" or text.startswith(("- ", "---", "...")):
+        return False
+    return ": " not in text and " #" not in text and not text.endswith(":") and _reads_as(text, text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

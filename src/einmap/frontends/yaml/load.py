@@ -1,0 +1,160 @@
+"""Files to one raw tree: find the files, render, parse, and join their top-level keys."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from einmap.errors import At, EinmapError, ManyErrors, Note, SpecError, closest, did_you_mean, raise_all
+from einmap.frontends.files import read_text_file
+from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.templates import render
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
+
+TOP_LEVEL_KEYS = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
+
+type FilePath = str | Path
+type Loaded = tuple[RawMap, tuple[Note, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The top level of one file: its keys that count, in written order."""
+
+    file: str
+    entries: tuple[tuple[str, Raw, At | None], ...]
+
+
+def read_files(*paths: FilePath | Sequence[FilePath], define: Mapping[str, object] | None = None) -> Loaded:
+    """The specification in `paths` as one tree, with notes on what was dropped.
+
+    A path may be a glob pattern or a list of paths; a file reached twice is read once. Where two files
+    give one top-level key, the first file wins. Keys that start with `_` or `x-` are left out: they are
+    places for anchors. Raises SpecError, or ManyErrors with the problems of all files.
+    """
+    problems: list[EinmapError] = []
+    files = _files(paths, problems)
+    documents = [
+        document for path in files if (document := _collect(problems, partial(_read_file, path, define))) is not None
+    ]
+    raise_all(problems)
+    return _joined(documents)
+
+
+def read_text(text: str, name: str = "<text>", define: Mapping[str, object] | None = None) -> Loaded:
+    """The specification in `text`; `name` stands for the file in messages."""
+    return _joined([_document(text, name, None, define)])
+
+
+def _collect[T](problems: list[EinmapError], read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except ManyErrors as error:
+        problems.extend(error.problems)
+    except SpecError as error:
+        problems.append(error)
+    return None
+
+
+def _files(paths: Iterable[FilePath | Sequence[FilePath]], problems: list[EinmapError]) -> list[Path]:
+    """All matching files, each once, in the given order."""
+    flat = [one for path in paths for one in ([path] if isinstance(path, str | Path) else path)]
+    if not flat:
+        problems.append(SpecError("no files are given", hint="name at least one file"))
+    files: dict[Path, Path] = {}
+    for path in flat:
+        for file in _collect(problems, partial(_matching, Path(path))) or ():
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def _matching(pattern: Path) -> list[Path]:
+    if "\0" in str(pattern):
+        raise SpecError(f"{str(pattern)!r} is not a usable path")
+    try:
+        if pattern.exists():
+            return [pattern]
+        # Path.glob takes no absolute patterns.
+        matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]  # noqa: PTH207
+    except OSError as error:
+        raise SpecError(f"{str(pattern)!r} is not a usable path: {error}") from error
+    if files := [match for match in matches if match.is_file()]:
+        return files
+    raise _no_file(pattern)
+
+
+def _no_file(pattern: Path) -> SpecError:
+    folder = pattern.parent.absolute()
+    if not folder.is_dir():
+        return SpecError(f"no file matches {str(pattern)!r}: the directory {folder} does not exist")
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    except OSError:
+        names = []
+    guess = closest(pattern.name, names)
+    listing = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    hint = (f"did you mean {guess!r}? " if guess else "") + f"files there: {listing or 'none'}"
+    return SpecError(f"no file matches {str(pattern)!r}, searched in {folder}", hint=hint)
+
+
+def _read_file(path: Path, define: Mapping[str, object] | None) -> _Document:
+    return _document(read_text_file(path), str(path), path.absolute().parent, define)
+
+
+def _document(text: str, file: str, folder: Path | None, define: Mapping[str, object] | None) -> _Document:
+    rendered = render(text, file, folder=folder, define=define)
+    top = _counting_part(_top_level(parse_yaml(rendered.text, rendered.file), rendered.file))
+    if top.keys() == ("spec",) and isinstance(inner := top.get("spec"), RawMap):
+        top = _counting_part(inner)
+    raise_all([_unknown(key, top) for key, _ in top.items if key not in TOP_LEVEL_KEYS])
+    return _Document(file, tuple((key, value, top.place_of(key)) for key, value in top.items))
+
+
+def _top_level(raw: Raw, file: str) -> RawMap:
+    if isinstance(raw, RawMap) and raw.tag is None:
+        return raw
+    found = _kind(raw)
+    hint = f"start with one of the keys {', '.join(TOP_LEVEL_KEYS)}, each followed by a colon"
+    raise SpecError(f"the top level must be a dictionary, but it is {found}", at=raw.at or At(file), hint=hint)
+
+
+def _kind(raw: Raw) -> str:
+    match raw:
+        case RawMap(tag=tag):
+            return f"a dictionary with the tag !{tag}"
+        case RawList():
+            return "a list"
+        case RawScalar(value=None):
+            return "empty"
+        case RawScalar(value=value):
+            return repr(value) if len(repr(value)) < 40 else repr(value)[:40] + "..."
+
+
+def _counting_part(top: RawMap) -> RawMap:
+    """Without the keys that only carry anchors."""
+    kept = [(key, value) for key, value in top.items if not key.startswith(("_", "x-"))]
+    return replace(top, items=tuple(kept), key_at=tuple(top.place_of(key) for key, _ in kept))
+
+
+def _unknown(key: str, top: RawMap) -> SpecError:
+    hint = did_you_mean(key, TOP_LEVEL_KEYS, listing="valid keys")
+    hint += "; keys that only carry anchors start with x- or _"
+    return SpecError(f"unknown top-level key {key!r}", at=top.place_of(key), hint=hint)
+
+
+def _joined(documents: list[_Document]) -> Loaded:
+    """One dictionary of all top-level keys; the first file that gives a key wins."""
+    entries: dict[str, tuple[Raw, At | None, str]] = {}
+    notes: list[Note] = []
+    for document in documents:
+        for key, value, at in document.entries:
+            first, _, file = entries.setdefault(key, (value, at, document.file))
+            if first != value:
+                text = f"the key {key!r} is given in {file} and in {document.file}; {file} is used"
+                notes.append(Note(text, at))
+    items = tuple((key, value) for key, (value, _, _) in entries.items())
+    tree = RawMap(items, at=At(documents[0].file), key_at=tuple(at for _, at, _ in entries.values()))
+    return tree, tuple(notes)

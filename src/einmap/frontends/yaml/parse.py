@@ -1,0 +1,263 @@
+"""YAML text -> raw tree, straight from the parser's events: no object is ever constructed.
+
+Aliases share the node they name, so a small file could stand for an endless tree. The size and the
+height of every anchored node are therefore remembered, counted again at each alias, and bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from einmap.errors import At, NotSupportedError, SpecError
+from einmap.frontends.yaml.merge import MERGE_KEYS, NOMERGE, merged, without_nomerge
+from einmap.frontends.yaml.scalars import resolve
+from einmap.frontends.yaml.syntax import QUOTE_EINSUM, QUOTE_OPERATOR, at_mark, explain
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
+
+MAX_NODES = 1_000_000
+MAX_DEPTH = 100
+
+_NODE_TAG = re.compile(r"![A-Z]\w*")
+_STANDARD = "tag:yaml.org,2002:"
+_SCALAR_TAGS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "null": (type(None),),
+}
+_LATER = ("!include", "!includedir", "!include_loaded")
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A node with the number of nodes in it and the number of levels, aliases expanded."""
+
+    raw: Raw
+    size: int
+    height: int
+
+
+def parse_yaml(text: str, file: str) -> Raw:
+    """The tree of the one document in `text`, every node and key with its place in `file`.
+
+    An empty document is a null. Raises SpecError with the place, and NotSupportedError for includes.
+    """
+    text = text.removeprefix("\ufeff")
+    try:
+        return _Builder(_events(text), file).document()
+    except SpecError:
+        raise
+    except Exception as error:
+        raise explain(error, text, file) from error
+
+
+def _events(text: str) -> Iterator[Any]:
+    events: Iterator[Any] = YAML(typ="safe", pure=True, plug_ins=[]).parse(text)
+    return events
+
+
+class _Builder:
+    """Builds the tree of one document in a single pass over its events."""
+
+    def __init__(self, events: Iterator[Any], file: str) -> None:
+        self._events = events
+        self._file = file
+        self._anchors: dict[str, _Built] = {}
+        self._open: set[str] = set()
+        self._nodes = 0
+        self._has_nomerge = False
+
+    def document(self) -> Raw:
+        """The only document of the stream."""
+        next(self._events)
+        start = next(self._events)
+        if isinstance(start, StreamEndEvent):
+            return RawScalar(None, at=At(self._file))
+        raw = self._node(next(self._events), depth=1).raw
+        next(self._events)
+        after = next(self._events)
+        if isinstance(after, DocumentStartEvent):
+            hint = "put the second document into a file of its own"
+            raise SpecError("only one document per file is allowed", at=self._at(after), hint=hint)
+        return without_nomerge(raw) if self._has_nomerge else raw
+
+    def _at(self, event: Any) -> At:
+        return at_mark(event.start_mark, self._file)
+
+    def _node(self, event: Any, depth: int) -> _Built:
+        if isinstance(event, AliasEvent):
+            return self._alias(event, depth)
+        self._count(1, event)
+        self._check_depth(depth, event)
+        before = self._nodes
+        if event.anchor:
+            self._open.add(event.anchor)
+        raw, height = self._content(event, depth)
+        built = _Built(raw, self._nodes - before + 1, height + 1)
+        if event.anchor:
+            self._open.discard(event.anchor)
+            self._anchors[event.anchor] = built
+        return built
+
+    def _content(self, event: Any, depth: int) -> tuple[Raw, int]:
+        match event:
+            case ScalarEvent():
+                return self._scalar(event), 0
+            case SequenceStartEvent():
+                return self._list(event, depth)
+            case MappingStartEvent():
+                return self._map(event, depth)
+            case _:
+                raise SpecError(f"unexpected {type(event).__name__}", at=self._at(event))
+
+    def _alias(self, event: Any, depth: int) -> _Built:
+        name = event.anchor
+        if name in self._open:
+            raise SpecError(f"the alias *{name} stands inside the node that it names", at=self._at(event))
+        if name not in self._anchors:
+            hint = f"put &{name} at the node it should repeat, above this line; quote the value if it is text"
+            raise SpecError(f"the alias *{name} is not defined", at=self._at(event), hint=hint)
+        built = self._anchors[name]
+        self._count(built.size, event)
+        self._check_depth(depth + built.height - 1, event)
+        return built
+
+    def _count(self, nodes: int, event: Any) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            text = f"the document has more than {MAX_NODES:,} values, aliases expanded"
+            raise SpecError(text, at=self._at(event), hint="split it, or let fewer aliases repeat aliases")
+
+    def _check_depth(self, depth: int, event: Any) -> None:
+        if depth > MAX_DEPTH:
+            text = f"lists and dictionaries are nested more than {MAX_DEPTH} deep"
+            raise SpecError(text, at=self._at(event), hint="check for a missing closing bracket")
+
+    def _list(self, event: Any, depth: int) -> tuple[Raw, int]:
+        tag = self._collection_tag(event, "seq")
+        at = self._at(event)
+        if tag not in (None, NOMERGE):
+            raise _misplaced_tag(f"!{tag}", "a list", at)
+        items: list[Raw] = []
+        height = 0
+        while not isinstance(item := next(self._events), SequenceEndEvent):
+            built = self._node(item, depth + 1)
+            items.append(built.raw)
+            height = max(height, built.height)
+        return RawList(tuple(items), tag=tag, at=at), height
+
+    def _map(self, event: Any, depth: int) -> tuple[Raw, int]:
+        tag = self._collection_tag(event, "map")
+        pairs: dict[str, Raw] = {}
+        key_at: list[At | None] = []
+        merges: list[tuple[RawScalar, Raw]] = []
+        height = 0
+        while not isinstance(item := next(self._events), MappingEndEvent):
+            key = self._key(item, depth + 1)
+            value = self._node(next(self._events), depth + 1)
+            height = max(height, value.height)
+            if key.text in MERGE_KEYS and not key.quoted:
+                merges.append((key, value.raw))
+                continue
+            if key.text in pairs:
+                raise _duplicate_key(key, key_at[list(pairs).index(key.text)])
+            pairs[key.text] = value.raw
+            key_at.append(key.at)
+        local = RawMap(tuple(pairs.items()), tag=tag, at=self._at(event), key_at=tuple(key_at))
+        return merged(local, merges), height
+
+    def _key(self, event: Any, depth: int) -> RawScalar:
+        key = self._node(event, depth).raw
+        if not isinstance(key, RawScalar):
+            raise SpecError("a list or dictionary cannot be a key", at=self._at(event), hint="quote the key")
+        if not key.quoted and key.text.count("[") != key.text.count("]"):
+            raise SpecError(f"{key.text!r} is not a key", at=self._at(event), hint=QUOTE_EINSUM)
+        return RawScalar(key.value, key.text, key.quoted, at=self._at(event))
+
+    def _collection_tag(self, event: Any, kind: str) -> str | None:
+        """`!Memory` -> "Memory"; the standard tag of the collection says nothing."""
+        tag = event.tag
+        if tag in (None, "!", _STANDARD + kind):
+            return None
+        if tag == f"!{NOMERGE}":
+            self._has_nomerge = True
+            return NOMERGE
+        if _NODE_TAG.fullmatch(tag):
+            return str(tag[1:])
+        raise _unknown_tag(tag, self._at(event))
+
+    def _scalar(self, event: Any) -> Raw:
+        at = self._at(event)
+        text, tag = str(event.value), event.tag
+        plain = event.style in (None, "")
+        if event.style == ">" and not text:
+            raise SpecError("> starts a block of text, but no text follows", at=at, hint=QUOTE_OPERATOR)
+        if not text and plain and event.anchor:
+            hint = 'quote the value if it is text; write ~ after the anchor for "no value"'
+            raise SpecError(f"the anchor &{event.anchor} stands at nothing", at=at, hint=hint)
+        if tag is None and plain:
+            return RawScalar(_resolved(text, at), text, at=at)
+        if tag in (None, "!", _STANDARD + "str"):
+            return RawScalar(text, text, quoted=True, at=at)
+        return self._tagged_scalar(tag, text, plain, at)
+
+    def _tagged_scalar(self, tag: str, text: str, plain: bool, at: At) -> Raw:
+        kind = tag.removeprefix(_STANDARD)
+        if kind in _SCALAR_TAGS:
+            value = _resolved(text, at)
+            if type(value) not in _SCALAR_TAGS[kind]:
+                raise SpecError(f"{text!r} is not of the type that its tag !!{kind} says", at=at)
+            return RawScalar(float(value) if kind == "float" and value is not None else value, text, at=at)
+        if tag == f"!{NOMERGE}":
+            shown = repr(text) if text else "nothing"
+            raise SpecError(f"!{NOMERGE} is only for lists and dictionaries, it stands at {shown}", at=at)
+        if _NODE_TAG.fullmatch(tag):
+            if text or not plain:
+                raise _misplaced_tag(tag, repr(text), at)
+            return RawMap((), tag=tag[1:], at=at)
+        raise _unknown_tag(tag, at)
+
+
+def _resolved(text: str, at: At) -> Scalar:
+    try:
+        return resolve(text)
+    except ValueError as error:
+        shown = text if len(text) < 40 else text[:40] + "..."
+        raise SpecError(f"cannot read the number {shown}: {error}", at=at) from error
+
+
+def _duplicate_key(key: RawScalar, first: At | None) -> SpecError:
+    place = f"line {first.line}" if first else "the same dictionary"
+    if key.at and first and first.line == key.at.line:
+        place += f", column {first.column}"
+    text = f"the key {key.text!r} is given twice, first in {place}"
+    return SpecError(text, at=key.at, hint="remove or rename one of them")
+
+
+def _misplaced_tag(tag: str, found: str, at: At) -> SpecError:
+    hint = f"write {tag} before a dictionary, e.g. {tag} {{name: X}}; quote the value if it is text"
+    return SpecError(f"the tag {tag} needs a dictionary, it stands at {found}", at=at, hint=hint)
+
+
+def _unknown_tag(tag: str, at: At) -> SpecError:
+    shown = "!!" + tag.removeprefix(_STANDARD) if tag.startswith(_STANDARD) else tag
+    if tag in _LATER:
+        hint = "give all files to the loader, or paste the included text"
+        return NotSupportedError(f"the tag {shown} is not supported yet", at=at, hint=hint)
+    hint = "tags of nodes start with a capital, e.g. !Memory; quote the value if it is text"
+    return SpecError(f"the tag {shown} is not known", at=at, hint=hint)

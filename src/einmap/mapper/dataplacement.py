@@ -1,0 +1,148 @@
+"""Dataplacements of one Einsum: which memory keeps which tensor, and in which order storage nodes stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from einmap.arch.component import Leaf, Memory, Toll
+from einmap.arch.constraint import Names
+from einmap.einsum.einsum import Einsum
+
+
+@dataclass(frozen=True)
+class Dataplacement:
+    """Storage nodes from the outside in as (memory, tensor), and the tensors that pass each toll.
+
+    The first `n_outer` nodes are those of the outermost memory; no loop stands above or among them.
+    """
+
+    nodes: tuple[tuple[str, str], ...]
+    n_outer: int
+    tolls: tuple[tuple[str, Names], ...]
+
+
+def dataplacements(
+    einsum: Einsum, leaves: tuple[Leaf, ...], *, backed_outside: Names, force_hierarchy_order: bool = True
+) -> Iterator[Dataplacement]:
+    """All dataplacements on one architecture path, in a fixed order.
+
+    `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them.
+    """
+    for held in _choices(einsum, leaves, backed_outside):
+        for order in _orders(einsum, leaves, held, force_hierarchy_order):
+            outer = next((m for m, _ in order), None)
+            n_outer = sum(m == outer for m, _ in order)
+            tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
+            yield Dataplacement(order, n_outer, tolls)
+
+
+def _in_order(einsum: Einsum, names: Names) -> list[str]:
+    """Tensors by their position in the Einsum, so that names do not matter."""
+    return [access.tensor for access in einsum.accesses if access.tensor in names]
+
+
+def _subsets(ordered: list[str]) -> Iterator[Names]:
+    for size in range(len(ordered) + 1):
+        for chosen in combinations(ordered, size):
+            yield frozenset(chosen)
+
+
+def _choices(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, Names]]:
+    """What each holder keeps, decided from the outside in, so that constraints may speak of what is above."""
+    holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll)]
+
+    def extend(index: int, held: dict[str, Names]) -> Iterator[dict[str, Names]]:
+        if index == len(holders):
+            if frozenset().union(*(held[h.name] for h in holders if isinstance(h, Memory))) >= einsum.tensors:
+                yield dict(held)
+            return
+        holder = holders[index]
+        above = frozenset().union(
+            *(tensors for name, tensors in held.items() if isinstance(_named(holders, name), Memory))
+        )
+        if not holder.enabled:
+            yield from extend(index + 1, {**held, holder.name: frozenset()})
+            return
+        assert holder.placement is not None
+        must, may = holder.placement.choices(held)
+        if isinstance(holder, Toll):
+            must, may = must & above, may & above
+        elif holder.placement.back.given(held) & above:
+            return
+        else:
+            must = must | (may & backed_outside - above)
+            may = may - must
+        for optional in _subsets(_in_order(einsum, may)):
+            yield from extend(index + 1, {**held, holder.name: must | optional})
+
+    yield from extend(0, {})
+
+
+def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
+    return next(h for h in holders if h.name == name)
+
+
+def _orders(
+    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    """All orders of the storage nodes: outermost memory first, hierarchy order, order options."""
+    memories = [leaf for leaf in leaves if isinstance(leaf, Memory) and held[leaf.name]]
+    if not memories:
+        return
+    outer, inner = memories[0], memories[1:]
+    head = tuple((outer.name, tensor) for tensor in _in_order(einsum, held[outer.name]))
+    blocks = _blocks(leaves, inner, force)
+    for arranged in product(*(list(_arrangements(einsum, block, held)) for block in blocks)):
+        order = (*head, *(node for block in arranged for node in block))
+        if _options_allow(memories, order, held):
+            yield order
+
+
+def _blocks(leaves: tuple[Leaf, ...], memories: list[Memory], force: bool) -> list[list[Memory]]:
+    """Memories whose storage nodes may be mixed: one each, or neighbours without a fanout between."""
+    blocks: list[list[Memory]] = []
+    names = [leaf.name for leaf in leaves]
+    for memory in memories:
+        previous = blocks[-1][-1] if blocks else None
+        mixes = (
+            previous is not None
+            and not (force and previous.placement and previous.placement.force_hierarchy_order)
+            and not (force and memory.placement and memory.placement.force_hierarchy_order)
+            and not any(leaf.spatial for leaf in leaves[names.index(previous.name) + 1 : names.index(memory.name) + 1])
+        )
+        if mixes:
+            blocks[-1].append(memory)
+        else:
+            blocks.append([memory])
+    return blocks
+
+
+def _arrangements(
+    einsum: Einsum, block: list[Memory], held: Mapping[str, Names]
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Orders of the nodes of one block; the same tensor stays in hierarchy order."""
+    nodes = [(memory.name, tensor) for memory in block for tensor in _in_order(einsum, held[memory.name])]
+
+    def extend(
+        chosen: tuple[tuple[str, str], ...], rest: list[tuple[str, str]]
+    ) -> Iterator[tuple[tuple[str, str], ...]]:
+        if not rest:
+            yield chosen
+        for i, (memory, tensor) in enumerate(rest):
+            if not any(other == tensor for _, other in rest[:i]):
+                yield from extend((*chosen, (memory, tensor)), rest[:i] + rest[i + 1 :])
+
+    yield from extend((), nodes)
+
+
+def _options_allow(memories: list[Memory], order: tuple[tuple[str, str], ...], held: Mapping[str, Names]) -> bool:
+    above: dict[str, Names] = {}
+    for memory in memories:
+        assert memory.placement is not None
+        tensors = [tensor for name, tensor in order if name == memory.name]
+        if not memory.placement.order_allows(tensors, above):
+            return False
+        above[memory.name] = held[memory.name]
+    return True

@@ -1,0 +1,99 @@
+"""Tile-shape candidates with perfect factors: how a rank variable's size is spread over its loops.
+
+A chain of tile shapes R >= s1 >= s2 >= ... = 1, each dividing the one before, is an ordered factorisation of R.
+Prime by prime it is a composition: so many factors p go to the first loop, so many to the second, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=4096)
+def prime_factors(n: int) -> tuple[tuple[int, int], ...]:
+    """(prime, exponent) of n, smallest prime first."""
+    found: list[tuple[int, int]] = []
+    p = 2
+    while p * p <= n:
+        e = 0
+        while n % p == 0:
+            n //= p
+            e += 1
+        if e:
+            found.append((p, e))
+        p += 1 if p == 2 else 2
+    if n > 1:
+        found.append((n, 1))
+    return tuple(found)
+
+
+def divisors(n: int) -> list[int]:
+    """All divisors of n, smallest first."""
+    found = [1]
+    for p, e in prime_factors(n):
+        found = [d * p**k for d in found for k in range(e + 1)]
+    return sorted(found)
+
+
+def n_compositions(total: int, parts: int) -> int:
+    """Ways to write `total` as an ordered sum of `parts` numbers >= 0."""
+    return comb(total + parts - 1, parts - 1) if parts else int(total == 0)
+
+
+TABLE_ROWS = 300_000
+"""Compositions are looked up in a table up to this many rows, else computed."""
+
+
+def unrank(ranks: NDArray[np.int64], total: int, parts: int) -> NDArray[np.int64]:
+    """The compositions with these ranks, in lexicographic order; shape (len(ranks), parts)."""
+    if n_compositions(total, parts) <= TABLE_ROWS:
+        return _table(total, parts)[ranks]
+    return _unranked(ranks, total, parts)
+
+
+@lru_cache(maxsize=256)
+def _table(total: int, parts: int) -> NDArray[np.int64]:
+    return _unranked(np.arange(n_compositions(total, parts)), total, parts)
+
+
+def _unranked(ranks: NDArray[np.int64], total: int, parts: int) -> NDArray[np.int64]:
+    result = np.zeros((len(ranks), parts), dtype=np.int64)
+    rest = ranks.astype(np.int64, copy=True)
+    left = np.full(len(ranks), total, dtype=np.int64)
+    for part in range(parts - 1):
+        # compositions whose current part is < k, for each amount that is left
+        below = _cumulative(total, parts - part - 1)
+        chosen = np.zeros(len(ranks), dtype=np.int64)
+        for k in range(1, total + 1):
+            chosen += (k <= left) & (rest >= below[left, np.minimum(k, left)])
+        result[:, part] = chosen
+        rest -= below[left, chosen]
+        left -= chosen
+    if parts:
+        result[:, -1] = left
+    return result
+
+
+@lru_cache(maxsize=1024)
+def _cumulative(total: int, parts: int) -> NDArray[np.int64]:
+    """[left, k]: compositions of `left` into 1 + `parts` parts whose first part is below k."""
+    table = np.zeros((total + 1, total + 2), dtype=np.int64)
+    for left in range(total + 1):
+        for k in range(1, left + 2):
+            table[left, k] = table[left, k - 1] + n_compositions(left - (k - 1), parts)
+    return table
+
+
+def rank(composition: Sequence[int]) -> int:
+    """The inverse of `unrank` for one composition."""
+    result, left = 0, sum(composition)
+    for position, value in enumerate(composition[:-1]):
+        parts = len(composition) - position - 1
+        result += sum(n_compositions(left - k, parts) for k in range(value))
+        left -= value
+    return result

@@ -1,0 +1,72 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from einmap.mapping.mapping import Mapping
+from einmap.model.cost import Cost
+
+
+@dataclass(frozen=True)
+class Found:
+    """One mapping with its cost as `evaluate` gives it."""
+
+    cost: Cost
+    mapping: Mapping
+
+
+@dataclass(frozen=True)
+class MapStats:
+    """How the search went. `mapspace_size`: mappings of the whole space (a float, it can be huge).
+
+    `templates`, `evaluated`, `seconds`: templates searched, tile-shape choices evaluated, wall time.
+    `by_einsum`: the same for each Einsum.
+    """
+
+    mapspace_size: float
+    templates: int
+    evaluated: int
+    seconds: float
+    by_einsum: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """The best mappings found, best first by the first metric.
+
+    `optimal`: the whole space was covered, so nothing better exists. `lower_bound`: no mapping is better
+    than this in the metric (None for several metrics); `reason`: why the search ended, in words.
+    """
+
+    front: tuple[Found, ...]
+    metrics: tuple[str, ...]
+    optimal: bool
+    lower_bound: float | None
+    reason: str
+    stats: MapStats
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of the best mapping."""
+        return self.front[0].cost
+
+    @property
+    def mapping(self) -> Mapping:
+        """The best mapping."""
+        return self.front[0].mapping
+
+    @property
+    def gap(self) -> float | None:
+        """How far the best may be above the optimum, as a fraction of the lower bound; 0 when proven optimal."""
+        if self.optimal:
+            return 0.0
+        if self.lower_bound is None or self.lower_bound <= 0:
+            return None
+        return objective(self.cost, self.metrics[0]) / self.lower_bound - 1
+
+
+def objective(cost: Cost, metric: str) -> float:
+    """The value of one metric: J, s or J*s."""
+    return {"energy": cost.energy, "latency": cost.latency, "energy_delay_product": cost.edp}[metric]

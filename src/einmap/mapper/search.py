@@ -1,0 +1,231 @@
+"""A plain search of one Einsum's mapspace: all of it where that is possible, else as much as time allows.
+
+Nothing is pruned but choices that do not fit. Small spaces are covered completely, every subspace in a
+pseudo-random order of its points, so that a stop at any time leaves a fair sample. Large ones are sampled:
+subspaces (fullest fanouts first, dataplacements in a seeded order) get a batch of random points and then
+steps to the best neighbours, round after round.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.factors import rank
+from einmap.mapper.limits import tile_limits
+from einmap.mapper.mapspace import Mapspace, Subspace
+from einmap.mapper.pareto import Front
+from einmap.model.batch import Batch, BatchCost
+from einmap.model.semantics import Semantics
+from einmap.progress import Progress
+
+CHUNK = 16_384
+"""Choices evaluated at a time; arrays of this size stay in the cache."""
+COMPLETE_LIMIT = 200_000_000
+"""Largest mapspace that is enumerated completely."""
+SAMPLE = 1_024
+"""Random points of a subspace before stepping to neighbours."""
+CLIMBERS = 4
+"""How many of the best points of a subspace step to their neighbours at a time."""
+
+type Objective = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass
+class Budget:
+    """How much may be evaluated; shared by nothing, so that results do not depend on speed."""
+
+    evaluations: int | None = None
+    used: int = 0
+
+    @property
+    def left(self) -> float:
+        """Evaluations that remain."""
+        return math.inf if self.evaluations is None else self.evaluations - self.used
+
+
+@dataclass
+class Searched:
+    """What a search found: the front of (energy, latency) for one instance, and whether all was covered."""
+
+    front: Front
+    complete: bool
+    evaluated: int
+    seconds: float
+    subspaces: int
+    fitting: int = field(default=0)
+
+
+@dataclass
+class Search:
+    """One search; `run` does it."""
+
+    space: Mapspace
+    semantics: Semantics
+    objectives: tuple[str, ...]
+    rng: np.random.Generator
+    progress: Progress
+    budget: Budget
+
+    def run(self) -> Searched:
+        """Search until the space is covered, the budget is spent or the progress token says stop."""
+        start = time.perf_counter()
+        self.front = Front(keep=self._keep())
+        self.fitting = 0
+        self.seen: set[int] = set()
+        self.batches: dict[int, Batch] = {}
+        complete = self._cover() if self.space.size <= COMPLETE_LIMIT else self._sample()
+        seconds = time.perf_counter() - start
+        return Searched(self.front, complete, self.budget.used, seconds, len(self.seen), self.fitting)
+
+    def _keep(self) -> str:
+        return self.objectives[0] if len(self.objectives) == 1 else "front"
+
+    @property
+    def _stopped(self) -> bool:
+        return self.progress.stopped or self.budget.left <= 0
+
+    def evaluate(self, index: int, points: NDArray[np.int64]) -> BatchCost:
+        """Cost of some points of one subspace; the front takes what it can use."""
+        subspace = self.space.subspaces[index]
+        if math.isfinite(self.budget.left):
+            points = points[: int(self.budget.left)]
+        if index not in self.batches:
+            self.batches[index] = Batch(subspace.template, self.space.einsum, self.space.arch, self.semantics)
+        cost = self.batches[index].evaluate(subspace.shapes(points), len(points))
+        self.budget.used += len(points)
+        self.seen.add(index)
+        fits = cost.fits & tile_limits(self.batches[index].path, subspace, points)
+        self.fitting += int(fits.sum())
+        self.front.offer(cost.energy, cost.latency, fits, lambda row: (index, tuple(int(x) for x in points[row])))
+        return BatchCost(cost.energy, cost.latency, fits)
+
+    def _say(self, what: str, total: int | None) -> None:
+        best = self.front.describe(self.objectives[0])
+        self.progress.report(f"{self.space.einsum.name}: {what}", self.budget.used, total, best)
+
+    # covering
+
+    def _cover(self) -> bool:
+        """Every point of every subspace once, chunks of the subspaces interleaved."""
+        walks = [self._walk(i, s) for i, s in enumerate(self.space.subspaces) if s.size]
+        order = self.rng.permutation(len(walks))
+        waiting = [walks[i] for i in order]
+        while waiting:
+            still = []
+            for walk in waiting:
+                if self._stopped:
+                    return False
+                if next(walk, None) is not None:
+                    still.append(walk)
+                self._say("covering the mapspace", self.space.size)
+            waiting = still
+        return True
+
+    def _walk(self, index: int, subspace: Subspace) -> Iterator[bool]:
+        """Visit all points in an order that jumps about: multiples of a stride coprime to the size."""
+        size = subspace.size
+        stride = _coprime_near(size, 0.618)
+        offset = int(self.rng.integers(size))
+        for begin in range(0, size, CHUNK):
+            steps = np.arange(begin, min(begin + CHUNK, size), dtype=np.int64)
+            self.evaluate(index, subspace.points_at((offset + steps * stride) % size))
+            if begin + CHUNK < size:
+                yield True
+
+    # sampling
+
+    def _sample(self) -> bool:
+        order = self._sampling_order()
+        waiting = iter(order)
+        favourites: list[tuple[float, int]] = []
+        rounds = 0
+        while not self._stopped:
+            index = next(waiting, None)
+            if index is None or (rounds % 3 == 2 and favourites):
+                favourites.sort()
+                pick = int(min(self.rng.geometric(0.2) - 1, len(favourites) - 1)) if favourites else 0
+                index = favourites[pick][1] if favourites else order[0]
+            rounds += 1
+            value = self._explore(index)
+            if math.isfinite(value):
+                favourites.append((value, index))
+            self._say(f"sampling {len(self.space.subspaces)} subspaces", None)
+        return False
+
+    def _sampling_order(self) -> list[int]:
+        """Fullest fanouts first; among equals a seeded order, so that dataplacements mix."""
+        keyed = []
+        for index, subspace in enumerate(self.space.subspaces):
+            lanes = math.prod(loop.bound for loop in subspace.spatial)
+            keyed.append((-lanes, float(self.rng.random()), index))
+        return [index for _, _, index in sorted(keyed) if self.space.subspaces[index].size]
+
+    def _explore(self, index: int) -> float:
+        """Random points of one subspace, then steps to neighbours while they improve; the best value found."""
+        subspace = self.space.subspaces[index]
+        points = np.concatenate([_large_tiles(subspace), subspace.random_points(self.rng, SAMPLE)])
+        values = self._values(index, points)
+        best = math.inf
+        visited: set[bytes] = set()
+        while not self._stopped and np.isfinite(values).any():
+            chosen = [i for i in np.argsort(values, kind="stable")[:CLIMBERS] if np.isfinite(values[i])]
+            lowest = float(values[chosen[0]])
+            if lowest >= best * (1 - 1e-12):
+                break
+            best = lowest
+            around = [subspace.neighbours(tuple(int(x) for x in points[i])) for i in chosen]
+            points = np.concatenate([points[chosen], *around])
+            fresh = [i for i, row in enumerate(points) if i < len(chosen) or _add(visited, row.tobytes())]
+            points = points[fresh]
+            values = self._values(index, points)
+        return best
+
+    def _values(self, index: int, points: NDArray[np.int64]) -> NDArray[np.float64]:
+        if not len(points) or self._stopped:
+            return np.full(len(points), np.inf)
+        cost = self.evaluate(index, points)
+        value = _OBJECTIVES[self.objectives[0]](cost.energy, cost.latency)
+        result = np.full(len(points), np.inf)
+        result[: len(value)] = np.where(cost.fits, value, np.inf)
+        return result
+
+
+_OBJECTIVES: dict[str, Objective] = {
+    "energy": lambda energy, _: energy,
+    "latency": lambda energy, latency: latency * (1 + 1e-12 * energy / (energy + 1)),
+    "energy_delay_product": lambda energy, latency: energy * latency,
+}
+
+
+def _add(seen: set[bytes], key: bytes) -> bool:
+    if key in seen:
+        return False
+    seen.add(key)
+    return True
+
+
+def _coprime_near(size: int, fraction: float) -> int:
+    stride = max(1, int(size * fraction))
+    while math.gcd(stride, size) != 1:
+        stride += 1
+    return stride
+
+
+def _large_tiles(subspace: Subspace) -> NDArray[np.int64]:
+    """The corner points: for each gap, all factors in the loops of that gap or as far in as possible."""
+    rows = []
+    most = max((digit.loops for digit in subspace.digits), default=0)
+    for slot in range(most):
+        row = []
+        for digit in subspace.digits:
+            spread = [0] * digit.loops
+            spread[min(slot, digit.loops - 1)] = digit.exponent
+            row.append(rank(spread))
+        rows.append(row)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), len(subspace.digits))

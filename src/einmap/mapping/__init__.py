@@ -1,0 +1,4 @@
+"""LoopTree: the nodes of a mapping, the tree, its validation and its text.
+
+Read `nodes`, `mapping`, `template`, `pretty`, `validate`.
+"""

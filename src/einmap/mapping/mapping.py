@@ -1,0 +1,75 @@
+"""Mapping: a complete LoopTree, the path above a node, the part of one Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from functools import cached_property
+
+from einmap.mapping.nodes import Address, Compute, Node, Sequential
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A node and where it stands."""
+
+    address: Address
+    node: Node
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A complete LoopTree: `nodes` from the root down, each the parent of the next; only the last may split.
+
+    Every loop has its tile shape. Partial trees and templates are other types (`template`).
+    """
+
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def paths(self) -> tuple[tuple[Placed, ...], ...]:
+        """For each leaf, in written order, the nodes from the root to it, splits included."""
+        return tuple(_paths(self.nodes, (), ()))
+
+    @cached_property
+    def path_of(self) -> MappingOf[str, tuple[Placed, ...]]:
+        """The path of each Einsum that a Compute node names (the first one if there are several)."""
+        found: dict[str, tuple[Placed, ...]] = {}
+        for path in self.paths:
+            last = path[-1].node
+            if isinstance(last, Compute):
+                found.setdefault(last.einsum, path)
+        return found
+
+    @cached_property
+    def placed(self) -> tuple[Placed, ...]:
+        """All nodes, parents before children, in written order."""
+        return tuple(_placed(self.nodes, ()))
+
+    def at(self, address: Address) -> Node:
+        """The node at `address`. Raises IndexError or LookupError."""
+        for placed in self.placed:
+            if placed.address == address:
+                return placed.node
+        raise LookupError(f"no node at {address}")
+
+
+def _paths(nodes: tuple[Node, ...], prefix: Address, above: tuple[Placed, ...]) -> Iterator[tuple[Placed, ...]]:
+    for index, node in enumerate(nodes):
+        placed = Placed((*prefix, index), node)
+        above = (*above, placed)
+        if isinstance(node, Sequential):
+            for branch, inner in enumerate(node.branches):
+                yield from _paths(inner, (*placed.address, branch), above)
+            return
+    yield above
+
+
+def _placed(nodes: tuple[Node, ...], prefix: Address) -> Iterator[Placed]:
+    for index, node in enumerate(nodes):
+        address = (*prefix, index)
+        yield Placed(address, node)
+        if isinstance(node, Sequential):
+            for branch, inner in enumerate(node.branches):
+                yield from _placed(inner, (*address, branch))

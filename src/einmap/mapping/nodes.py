@@ -1,0 +1,99 @@
+"""The nodes of a LoopTree. A closed set; the tree itself is in `mapping`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+type LoopNode = Temporal | Spatial
+type LeafNode = Temporal | Spatial | Storage | Toll | Compute
+type Node = LeafNode | Sequential
+type Address = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PerEinsum[T]:
+    """One value for all Einsums below a loop, or one for each: `{EinsumA: m, EinsumB: p}`."""
+
+    default: T | None = None
+    by_einsum: tuple[tuple[str, T], ...] = ()
+
+    def of(self, einsum: str) -> T | None:
+        """The value for `einsum`; None when it has none."""
+        for name, value in self.by_einsum:
+            if name == einsum:
+                return value
+        return self.default
+
+    def __str__(self) -> str:
+        if not self.by_einsum:
+            return str(self.default)
+        return "{" + ", ".join(f"{name}: {value}" for name, value in self.by_einsum) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal:
+    """A sequential loop: each iteration handles `tile_shape` consecutive values of the rank variable.
+
+    With `initial_tile_shape` the first tile has that many values and later ones `tile_shape`.
+    """
+
+    rank_variable: PerEinsum[str]
+    tile_shape: PerEinsum[int]
+    initial_tile_shape: PerEinsum[int] = PerEinsum()
+
+
+@dataclass(frozen=True, slots=True)
+class Spatial:
+    """A parallel loop over the dimension `name` of `component`."""
+
+    rank_variable: PerEinsum[str]
+    tile_shape: PerEinsum[int]
+    component: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """From here downwards the current tile of each tensor lives in `component` (a Memory)."""
+
+    tensors: tuple[str, ...]
+    component: str
+    persistent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Toll:
+    """The tensors pass through `component` (a Toll) here."""
+
+    tensors: tuple[str, ...]
+    component: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The innermost node: one operation of `einsum` on `component`."""
+
+    einsum: str
+    component: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """A split: the branches run one after another, in written order."""
+
+    branches: tuple[tuple[Node, ...], ...]
+
+
+def format_address(address: Address) -> str:
+    """`nodes[3].nodes[0]`: positions from the root; below a split the branch, then the node in it."""
+    return ".".join(f"nodes[{step}]" for step in address)
+
+
+def parse_address(text: str) -> Address:
+    """The inverse of `format_address`. Raises ValueError."""
+    steps = []
+    for part in text.split("."):
+        if not (part.startswith("nodes[") and part.endswith("]")):
+            raise ValueError(f"{text!r} is no node address; write for example nodes[3].nodes[0]")
+        steps.append(int(part[6:-1]))
+    return tuple(steps)

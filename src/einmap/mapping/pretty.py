@@ -1,0 +1,75 @@
+"""A LoopTree as an indented loop nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import (
+    Address,
+    Compute,
+    LeafNode,
+    Node,
+    Sequential,
+    Spatial,
+    Storage,
+    Temporal,
+    Toll,
+)
+
+type Annotate = Callable[[Address], str]
+
+
+def pretty(mapping: Mapping, annotate: Annotate | None = None, *, indent: str = "  ") -> str:
+    """The loop nest, one node a line; `annotate` may add text to the line of an address.
+
+    [DRAM holds A, B, Z]
+    for m by 2
+      [GLB holds A]
+      for k by 1
+        compute Z on MAC
+    """
+    lines: list[str] = []
+    _write(mapping.nodes, (), 0, annotate, indent, lines)
+    return "\n".join(lines)
+
+
+def _write(
+    nodes: tuple[Node, ...],
+    prefix: Address,
+    depth: int,
+    annotate: Annotate | None,
+    indent: str,
+    lines: list[str],
+) -> None:
+    for index, node in enumerate(nodes):
+        address = (*prefix, index)
+        note = annotate(address) if annotate else ""
+        if isinstance(node, Sequential):
+            for branch, inner in enumerate(node.branches):
+                title = "then:" if branch else "first:"
+                lines.append(f"{indent * depth}{title}")
+                _write(inner, (*address, branch), depth + 1, annotate, indent, lines)
+            return
+        lines.append(f"{indent * depth}{describe(node)}{f'   {note}' if note else ''}")
+        if isinstance(node, Temporal | Spatial):
+            depth += 1
+
+
+def describe(node: LeafNode) -> str:
+    """One node in words."""
+    match node:
+        case Temporal(rank_variable=variable, tile_shape=tile, initial_tile_shape=initial):
+            first = f" (first {initial})" if initial != type(initial)() else ""
+            return f"for {variable} by {tile}{first}"
+        case Spatial(rank_variable=variable, tile_shape=tile, component=component, name=name):
+            return f"spatial-for {variable} by {tile} on {component}.{name}"
+        case Storage(tensors=tensors, component=component, persistent=persistent):
+            return f"[{component} holds {', '.join(tensors)}{' persistently' if persistent else ''}]"
+        case Toll(tensors=tensors, component=component):
+            return f"[{', '.join(tensors)} through {component}]"
+        case Compute(einsum=einsum, component=component):
+            return f"compute {einsum} on {component}"
+        case _:
+            assert_never(node)

@@ -1,0 +1,80 @@
+"""Mappings that are not complete, as types of their own: templates and partial mappings.
+
+A template has every node and no tile shapes. A partial mapping may leave tile shapes open and has
+places (`Any`) where further nodes may be inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Temporal, Toll
+
+type TemplateNode = OpenTemporal | OpenSpatial | Storage | Toll | Compute
+type PartialNode = TemplateNode | Temporal | Spatial | AnyPlace
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTemporal:
+    """A sequential loop without its tile shape."""
+
+    rank_variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpatial:
+    """A parallel loop without its tile shape."""
+
+    rank_variable: str
+    component: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnyPlace:
+    """Where nodes may be inserted; nowhere else."""
+
+
+@dataclass(frozen=True)
+class PartialMapping:
+    """A mapping of one Einsum with open places, from the root down."""
+
+    nodes: tuple[PartialNode, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A mapping of one Einsum without tile shapes: dataplacement plus loop order."""
+
+    nodes: tuple[TemplateNode, ...]
+
+    @property
+    def loops(self) -> tuple[OpenTemporal | OpenSpatial, ...]:
+        """The open loops from the outside in."""
+        return tuple(node for node in self.nodes if isinstance(node, OpenTemporal | OpenSpatial))
+
+    def fill(self, tile_shapes: Sequence[int], bounds: dict[str, int]) -> Mapping:
+        """The mapping with these tile shapes, one for each loop; loops of one iteration are left out.
+
+        `bounds`: number of values of each rank variable.
+        """
+        extents = dict(bounds)
+        shapes = iter(tile_shapes)
+        nodes: list[Node] = []
+        for node in self.nodes:
+            if not isinstance(node, OpenTemporal | OpenSpatial):
+                nodes.append(node)
+                continue
+            shape = int(next(shapes))
+            if shape == extents[node.rank_variable]:
+                continue
+            extents[node.rank_variable] = shape
+            variable, tile = PerEinsum(node.rank_variable), PerEinsum(shape)
+            nodes.append(
+                Temporal(variable, tile)
+                if isinstance(node, OpenTemporal)
+                else Spatial(variable, tile, node.component, node.name)
+            )
+        return Mapping(tuple(nodes))

@@ -1,0 +1,276 @@
+"""The mapping fits workload and architecture, or a MappingError says where and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+
+from einmap.arch.component import Compute as ComputeUnit
+from einmap.arch.component import Leaf, Memory
+from einmap.arch.component import Toll as TollUnit
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.workload import Workload
+from einmap.errors import At, EinmapError, FanoutError, MappingError, did_you_mean, raise_all
+from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.nodes import Address, Compute, Sequential, Spatial, Storage, Temporal, Toll
+
+type Where = Callable[[Address], At]
+
+
+def validate(
+    mapping: Mapping,
+    workload: Workload,
+    archs: MappingOf[str, Architecture],
+    where: Where,
+    einsums: Iterable[str],
+) -> None:
+    """Check structure, names, tile shapes, fanouts and hierarchy of every path; capacity is the model's.
+
+    `archs`: the architecture bound for each Einsum. `einsums`: those that must be mapped.
+    Raises MappingError (several together).
+    """
+    problems: list[EinmapError] = []
+    _check_leaves(mapping, workload, where, set(einsums), problems)
+    raise_all(problems)
+    for path in mapping.paths:
+        leaf = path[-1].node
+        assert isinstance(leaf, Compute)
+        einsum = workload.by_name[leaf.einsum]
+        _PathCheck(path, einsum, archs[einsum.name], workload, where, problems).run()
+    raise_all(problems)
+
+
+def _check_leaves(
+    mapping: Mapping, workload: Workload, where: Where, wanted: set[str], problems: list[EinmapError]
+) -> None:
+    seen: dict[str, Address] = {}
+    order: list[str] = []
+    for path in mapping.paths:
+        last = path[-1]
+        if not isinstance(last.node, Compute):
+            problems.append(MappingError("every branch must end in a Compute node", at=where(last.address)))
+            continue
+        name = last.node.einsum
+        if name not in workload.by_name:
+            hint = did_you_mean(name, workload.by_name, listing="Einsums")
+            problems.append(MappingError(f"the workload has no Einsum {name!r}", at=where(last.address), hint=hint))
+        elif name in seen:
+            problems.append(MappingError(f"Einsum {name!r} is mapped twice", at=where(last.address)))
+        seen[name] = last.address
+        order.append(name)
+    for name in sorted(wanted - seen.keys()):
+        problems.append(MappingError(f"Einsum {name!r} is not mapped: no Compute node names it", at=where(())))
+    if problems:
+        return
+    for tensor, producer in workload.producers.items():
+        for user in workload.users[tensor]:
+            if user != producer and user in seen and producer in seen and order.index(user) < order.index(producer):
+                text = f"branch of Einsum {user!r} reads {tensor!r} before the branch of {producer!r} writes it"
+                problems.append(MappingError(text, at=where(seen[user]), hint="change the order of the branches"))
+
+
+@dataclass
+class _PathCheck:
+    """Checks of one Einsum's path; problems are added to `problems`."""
+
+    path: tuple[Placed, ...]
+    einsum: Einsum
+    arch: Architecture
+    workload: Workload
+    where: Where
+    problems: list[EinmapError]
+
+    def complain(self, text: str, placed: Placed, hint: str | None = None) -> None:
+        text = f"Einsum {self.einsum.name!r}: {text}"
+        if not any(p.message == text for p in self.problems):
+            self.problems.append(MappingError(text, at=self.where(placed.address), hint=hint))
+
+    def run(self) -> None:
+        leaves = self.leaves()
+        if leaves is None:
+            return
+        self.levels = {leaf.name: i for i, leaf in enumerate(leaves)}
+        self.by_name = {leaf.name: leaf for leaf in leaves}
+        before = len(self.problems)
+        for placed in self.path:
+            self.node(placed)
+        if len(self.problems) > before:
+            return
+        self.tile_shapes()
+        self.tensors_held()
+        self.hierarchy()
+        if len(self.problems) == before:
+            self.crossing_loops()
+
+    def leaves(self) -> tuple[Leaf, ...] | None:
+        last = self.path[-1]
+        assert isinstance(last.node, Compute)
+        unit = self.arch.leaves.get(last.node.component)
+        if unit is None:
+            hint = did_you_mean(last.node.component, (c.name for c in self.arch.computes), listing="computes")
+            self.complain(f"the architecture has no component {last.node.component!r}", last, hint)
+            return None
+        if not isinstance(unit, ComputeUnit):
+            self.complain(f"{unit.name!r} is a {type(unit).__name__}, a Compute node needs a Compute", last)
+            return None
+        return self.arch.path(unit.name)
+
+    def node(self, placed: Placed) -> None:
+        match placed.node:
+            case Temporal() | Spatial():
+                self.loop(placed, placed.node)
+            case Storage():
+                self.holder(placed, placed.node, Memory, "Storage")
+            case Toll():
+                self.holder(placed, placed.node, TollUnit, "Toll")
+            case Compute() | Sequential():
+                pass
+
+    def holder(self, placed: Placed, node: Storage | Toll, kind: type, word: str) -> None:
+        for tensor in node.tensors:
+            if tensor not in self.workload.users:
+                hint = did_you_mean(tensor, self.workload.users, listing="tensors")
+                self.complain(f"the workload has no tensor {tensor!r}", placed, hint)
+        used = [t for t in node.tensors if t in self.einsum.tensors]
+        leaf = self.by_name.get(node.component)
+        if leaf is None:
+            if used:
+                known = [n for n, unit in self.by_name.items() if isinstance(unit, kind)]
+                off_path = " on the path to its Compute" if node.component in self.arch.leaves else ""
+                text = f"the architecture has no component {node.component!r}{off_path}"
+                self.complain(text, placed, did_you_mean(node.component, known, listing="components"))
+            return
+        if not isinstance(leaf, kind):
+            text = f"a {word} node needs a {kind.__name__}, {node.component!r} is a {type(leaf).__name__}"
+            self.complain(text, placed)
+
+    def loop(self, placed: Placed, node: Temporal | Spatial) -> None:
+        variable = node.rank_variable.of(self.einsum.name)
+        if variable is None or variable not in self.einsum.extents:
+            shown = f"{variable!r} is" if variable else "the loop names no rank variable; it needs"
+            hint = did_you_mean(variable or "", self.einsum.extents, listing="its rank variables")
+            if placed.address != self.path[-1].address and len(placed.address) == 1:
+                hint += "; a loop above a split must be on a variable of every Einsum below it"
+            self.complain(f"{shown} not a rank variable of it" if variable else f"{shown} one of it", placed, hint)
+        if node.tile_shape.of(self.einsum.name) is None:
+            self.complain("the loop has no tile_shape for it", placed)
+        if isinstance(node, Spatial):
+            leaf = self.by_name.get(node.component)
+            if leaf is None:
+                hint = did_you_mean(node.component, self.by_name, listing="components")
+                self.complain(f"the architecture has no component {node.component!r} on its path", placed, hint)
+            elif node.name not in {d.name for d in leaf.spatial}:
+                hint = did_you_mean(node.name, (d.name for d in leaf.spatial), listing="its dimensions")
+                self.complain(f"{node.component!r} has no fanout dimension {node.name!r}", placed, hint)
+
+    def loops(self) -> list[tuple[Placed, Temporal | Spatial, str, int, int]]:
+        """Each loop with its variable, tile shape and the extent that it meets."""
+        extents = dict(self.einsum.bounds)
+        found = []
+        for placed in self.path:
+            node = placed.node
+            if isinstance(node, Temporal | Spatial):
+                variable = node.rank_variable.of(self.einsum.name)
+                shape = node.tile_shape.of(self.einsum.name)
+                assert variable is not None and shape is not None
+                found.append((placed, node, variable, shape, extents[variable]))
+                extents[variable] = min(shape, extents[variable])
+        return found
+
+    def tile_shapes(self) -> None:
+        extents = dict(self.einsum.bounds)
+        used: dict[tuple[str, str], int] = {}
+        for placed, node, variable, shape, extent in self.loops():
+            if shape > extent:
+                what = "exceeds the extent" if extent == self.einsum.extents[variable] else "grows inward from"
+                self.complain(f"tile shape {shape} of {variable!r} {what} {extent} at this point", placed)
+            extents[variable] = min(shape, extent)
+            if isinstance(node, Spatial):
+                key = (node.component, node.name)
+                used[key] = used.get(key, 1) * -(-extent // shape)
+                self.fanout(placed, node, used[key])
+        for variable, left in extents.items():
+            if left > 1:
+                text = f"rank variable {variable!r} is not iterated down to tile shape 1 (innermost tile {left})"
+                self.complain(text, self.path[-1], f"add a loop over {variable} with tile_shape: 1")
+
+    def fanout(self, placed: Placed, node: Spatial, used: int) -> None:
+        dimension = next(d for d in self.by_name[node.component].spatial if d.name == node.name)
+        if used > dimension.fanout:
+            self.problems.append(
+                FanoutError(
+                    f"Einsum {self.einsum.name!r}: {used} instances used on {node.component}.{node.name}, "
+                    f"its fanout is {dimension.fanout}",
+                    at=self.where(placed.address),
+                )
+            )
+
+    def tensors_held(self) -> None:
+        for access in self.einsum.accesses:
+            holders = [
+                (placed, placed.node)
+                for placed in self.path
+                if isinstance(placed.node, Storage | Toll) and access.tensor in placed.node.tensors
+            ]
+            if not any(isinstance(node, Storage) for _, node in holders):
+                self.complain(f"no memory holds tensor {access.tensor!r} on its path", self.path[-1])
+                continue
+            if isinstance(holders[0][1], Toll):
+                text = f"a Toll cannot be the outermost holder of {access.tensor!r}"
+                self.complain(text, holders[0][0], "put a Storage node in a Memory above it")
+            seen: set[str] = set()
+            for placed, node in holders:
+                if node.component in seen:
+                    self.complain(f"tensor {access.tensor!r} is held twice in {node.component!r}", placed)
+                seen.add(node.component)
+                if node.tensors.count(access.tensor) > 1:
+                    self.complain(f"tensor {access.tensor!r} is listed twice", placed)
+
+    def hierarchy(self) -> None:
+        for access in self.einsum.accesses:
+            outer: str | None = None
+            for placed in self.path:
+                node = placed.node
+                if not isinstance(node, Storage | Toll) or access.tensor not in node.tensors:
+                    continue
+                if outer is not None and self.levels[node.component] < self.levels[outer]:
+                    text = f"{access.tensor!r} is held in {node.component!r} below {outer!r}, against the hierarchy"
+                    self.complain(text, placed)
+                outer = node.component
+
+    def crossing_loops(self) -> None:
+        """A spatial loop acts where its component stands; it must not cross a loop on the same relevant variable."""
+        # loops of one iteration count as absent
+        order = [(placed, node) for placed, node, _, shape, extent in self.loops() if shape < extent]
+        for access in self.einsum.accesses:
+            for placed in self.path:
+                node = placed.node
+                if isinstance(node, Storage | Toll) and access.tensor in node.tensors:
+                    self.crossing(placed, node, access.variables, order)
+
+    def crossing(
+        self,
+        holder: Placed,
+        node: Storage | Toll,
+        relevant: frozenset[str],
+        order: list[tuple[Placed, Temporal | Spatial]],
+    ) -> None:
+        skipped: dict[str, Placed] = {}
+        for placed, loop in order:
+            variable = loop.rank_variable.of(self.einsum.name)
+            assert variable is not None
+            applies = (
+                placed.address < holder.address
+                if isinstance(loop, Temporal)
+                else self.levels[loop.component] <= self.levels[node.component]
+            )
+            if not applies:
+                skipped.setdefault(variable, placed)
+            elif variable in skipped and variable in relevant:
+                text = (
+                    f"at the tile of {', '.join(node.tensors)} in {node.component!r}, a loop over {variable!r} applies "
+                    "inside another one that does not: a spatial loop would cross a loop of the same variable"
+                )
+                self.complain(text, placed, "write spatial loops next to the storage that they spread")

@@ -1,0 +1,189 @@
+"""The same formulas over arrays of tile shapes: one template, many choices at a time.
+
+Everything that does not depend on tile shapes is worked out once; then counts, energy, latency and occupancy
+are float64 arrays, one entry for each choice. Factors are perfect: every tile shape divides the next outer one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Compute, Memory
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapping.mapping import Placed
+from einmap.mapping.nodes import Node, PerEinsum, Spatial, Temporal
+from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
+from einmap.model.copies import copy_busiest, copy_totals
+from einmap.model.latency import busy_time
+from einmap.model.occupancy import tile_takes
+from einmap.model.path import EinsumPath, Station, path_from_nodes
+from einmap.model.reuse import Takes, TensorCounts
+from einmap.model.semantics import Semantics
+from einmap.model.spatial import lanes_used
+from einmap.model.tiles import Count, Take
+from einmap.model.traffic import Actions, EinsumTraffic
+
+type Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BatchCost:
+    """For each choice: `energy` (J), `latency` (s) of one instance of the Einsum, and whether every tile fits."""
+
+    energy: Floats
+    latency: Floats
+    fits: NDArray[np.bool_]
+
+
+class Batch:
+    """Evaluates one template of one Einsum for many tile shapes at a time."""
+
+    def __init__(self, template: Template, einsum: Einsum, arch: Architecture, semantics: Semantics) -> None:
+        self.semantics = semantics
+        self.path = _skeleton(template, einsum, arch)
+        self.arch = arch
+        self.einsum = einsum
+
+    def evaluate(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
+        """Costs of `n` choices. `shapes`: for each loop of the template an array of `n` tile shapes, or one int."""
+        loops = tuple(
+            replace(loop, shape=shape, divides=True) for loop, shape in zip(self.path.loops, shapes, strict=True)
+        )
+        path = replace(self.path, loops=loops)
+        traffic = EinsumTraffic(path, self.semantics)
+        fits = self._fits(path, traffic, n)
+        energy, latency = self._costs(path, traffic)
+        return BatchCost(_full(energy, n), _full(latency, n), fits)
+
+    # capacity
+
+    def _fits(self, path: EinsumPath, traffic: EinsumTraffic, n: int) -> NDArray[np.bool_]:
+        bits: dict[str, Any] = {}
+        sizes: dict[str, float] = {}
+        for tensor in traffic.tensors:
+            for station in tensor.stations:
+                memory = station.component
+                if isinstance(memory, Memory) and math.isfinite(memory.size_bits):
+                    sizes[memory.name] = memory.size_bits
+                    values = self._tile(path, station, tensor.counts, station is tensor.stations[0])
+                    bits[memory.name] = bits.get(memory.name, 0) + values * memory.bits[tensor.access.tensor]
+        fits = np.ones(n, dtype=bool)
+        for name, needed in bits.items():
+            fits &= needed <= sizes[name]
+        return fits
+
+    def _tile(self, path: EinsumPath, station: Station, counts: TensorCounts, backing: bool) -> Count:
+        takes = tile_takes(path, station)
+        if not self.semantics.lowering or backing or path.einsum.is_copy:
+            return counts.tile_values(takes)
+        return _lowered(path, station, counts, list(takes))
+
+    # costs
+
+    def _costs(self, path: EinsumPath, traffic: EinsumTraffic) -> tuple[Any, Any]:
+        if path.einsum.is_copy:
+            totals, busiest = copy_totals(path), copy_busiest(path)
+        else:
+            totals, busiest = traffic.totals(), traffic.busiest()
+        operations, most = traffic.operations()
+        energy: Any = 0.0
+        for (name, _), actions in totals.items():
+            unit = self.arch.components[name]
+            for action, count in (("read", actions.read), ("write", actions.write)):
+                if isinstance(count, np.ndarray) or count:
+                    energy = energy + count * (unit.actions_scale * unit.action(action).energy)
+        compute = path.compute.component
+        energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)
+        latency = self._latency(path, busiest, most)
+        return energy + self._leak_power(path) * latency, latency
+
+    def _latency(self, path: EinsumPath, busiest: Mapping[str, Actions], operations: Count) -> Any:
+        held = {s.component.name for stations in path.stations.values() for s in stations}
+        latency: Any = 0.0
+        for leaf in path.leaves:
+            if isinstance(leaf, Compute) and not path.einsum.is_copy:
+                calls = {"compute": operations * leaf.actions_scale}
+            elif leaf.name in held:
+                done = busiest.get(leaf.name, Actions(0, 0))
+                scale = self.arch.components[leaf.name].actions_scale
+                calls = {"read": done.read * scale, "write": done.write * scale}
+            else:
+                continue
+            time = busy_time(self.arch.components[leaf.name], calls, path.einsum.name)
+            latency = np.maximum(latency, time)
+        return latency
+
+    def _leak_power(self, path: EinsumPath) -> Any:
+        """W of everything that is not gated; power gating depends on the lanes used."""
+        gating = self.arch.gating(path.compute.component.name, lanes_used(path))
+        power: Any = 0.0
+        for name, unit in self.arch.components.items():
+            if unit.leak_power:
+                power = power + unit.leak_power * self.arch.instances[name] * gating[name]
+        return power
+
+
+def _full(values: Any, n: int) -> Floats:
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
+
+
+def _skeleton(template: Template, einsum: Einsum, arch: Architecture) -> EinsumPath:
+    """The path of a template; tile shapes are filled in later."""
+    nodes: list[Node] = []
+    for node in template.nodes:
+        match node:
+            case OpenTemporal(rank_variable=variable):
+                nodes.append(Temporal(PerEinsum(variable), PerEinsum(1)))
+            case OpenSpatial(rank_variable=variable, component=component, name=name):
+                nodes.append(Spatial(PerEinsum(variable), PerEinsum(1), component, name))
+            case _:
+                nodes.append(node)
+    return path_from_nodes(tuple(Placed((i,), node) for i, node in enumerate(nodes)), einsum, arch)
+
+
+def _lowered(path: EinsumPath, station: Station, counts: TensorCounts, takes: list[Take]) -> Count:
+    """Values reserved by a holder that following relevant loops lower (`occupancy.lowered_takes`, over arrays).
+
+    Loops of one iteration will not be written, so they neither stop nor use up the lowering. In a gap relevant
+    loops come first, then partially relevant ones, of which the first that iterates is passed.
+    """
+    holders = {s.position for stations in path.stations.values() for s in stations}
+    stop = min((p for p in holders if p > station.position), default=path.compute.position)
+    partial: list[int] = []
+    for index, loop in enumerate(path.loops):
+        if not station.position < loop.position < stop:
+            continue
+        if loop.level is not None:
+            if loop.level == station.level:
+                continue
+            break
+        relevance = counts.relevance_of(index)
+        if relevance is Relevance.NONE:
+            break
+        if relevance is Relevance.PARTIAL:
+            partial.append(index)
+        else:
+            takes[index] = Take.LARGEST
+    values = counts.tile_values(tuple(takes))
+    for index in reversed(partial):
+        passed: Takes = (*takes[:index], Take.LARGEST, *takes[index + 1 :])
+        values = np.where(_iterates(path, index), counts.tile_values(passed), values)
+    return values
+
+
+def _iterates(path: EinsumPath, index: int) -> Any:
+    loop = path.loops[index]
+    outer: Any = path.einsum.extents[loop.variable]
+    for i in path.loops_of[loop.variable]:
+        if i == index:
+            break
+        outer = path.loops[i].shape
+    return np.asarray(loop.shape) < outer

@@ -1,0 +1,86 @@
+"""Copy Einsums: the source is read once, each destination elsewhere is written once.
+
+Levels between source and destination are charged only where the mapping holds the tensor there; a copy
+inside one memory is free (decision 1 of `docs/decisions.md` on counting rules).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from einmap.arch.component import Memory, Toll
+from einmap.einsum.einsum import TensorAccess
+from einmap.model.path import EinsumPath, Station
+from einmap.model.reuse import TensorCounts, VariableTiles
+from einmap.model.tiles import Count, Take
+from einmap.model.traffic import Actions
+
+type Values = Callable[[TensorAccess, Station], Count]
+
+
+def copy_totals(path: EinsumPath) -> dict[tuple[str, str], Actions]:
+    """Actions of all instances, by component and tensor."""
+    tiles = VariableTiles(path)
+    everything = tuple(Take.ALL for _ in path.loops)
+    return _actions(path, lambda access, _: TensorCounts(path, access, tiles).relevant(everything))
+
+
+def copy_busiest(path: EinsumPath) -> dict[str, Actions]:
+    """Actions of the busiest instance of each component."""
+    tiles = VariableTiles(path)
+
+    def values(access: TensorAccess, at: Station) -> Count:
+        takes = tuple(
+            Take.FIRST if loop.level is not None and loop.level <= at.level else Take.ALL for loop in path.loops
+        )
+        return TensorCounts(path, access, tiles).relevant(takes)
+
+    found: dict[str, Actions] = {}
+    for (component, _), actions in _actions(path, values).items():
+        found[component] = found.get(component, Actions(0, 0)) + actions
+    return found
+
+
+def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]:
+    found: dict[tuple[str, str], Actions] = {}
+    paid: set[tuple[str, int, str]] = set()
+
+    def pay(access: TensorAccess, at: Station, action: str) -> None:
+        if (access.tensor, at.position, action) in paid:
+            return
+        paid.add((access.tensor, at.position, action))
+        amount = values(access, at) * at.component.action(action).actions_per_value[access.tensor]
+        key = (at.component.name, access.tensor)
+        paid_here = Actions(amount, 0) if action == "read" else Actions(0, amount)
+        found[key] = found.get(key, Actions(0, 0)) + paid_here
+
+    source = next(a for a in path.einsum.accesses if not a.output)
+    begin = path.stations[source.tensor][0]
+    for target in (a for a in path.einsum.accesses if a.output):
+        end = path.stations[target.tensor][0]
+        if end.component.name == begin.component.name:
+            continue
+        pay(source, begin, "read")
+        pay(target, end, "write")
+        for access, station in _between(path, source, target, begin, end):
+            if isinstance(station.component, Memory):
+                pay(access, station, "write")
+                pay(access, station, "read")
+            elif isinstance(station.component, Toll):
+                way = "down" if end.level > begin.level else "up"
+                if station.component.directions[access.tensor] in (way, "up_and_down"):
+                    pay(access, station, "read")
+    return found
+
+
+def _between(
+    path: EinsumPath, source: TensorAccess, target: TensorAccess, begin: Station, end: Station
+) -> Iterator[tuple[TensorAccess, Station]]:
+    """Stations that the values pass on their way, each component once."""
+    low, high = sorted((begin.level, end.level))
+    seen: set[str] = set()
+    for access in (source, target):
+        for station in path.stations[access.tensor]:
+            if low < station.level < high and station.component.name not in seen:
+                seen.add(station.component.name)
+                yield access, station

@@ -1,0 +1,150 @@
+"""Cost: the result of an evaluation, in joules, seconds, m^2 and fractions of capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from einmap.errors import Note
+
+SCHEMA = 1
+"""Version of `Cost.to_dict()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """`count` actions (None for the pseudo-action `leak`) and their `energy` in J, all instances together."""
+
+    einsum: str
+    component: str
+    tensor: str | None
+    action: str
+    count: float | None
+    energy: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """Seconds that a component's busiest instance works on an Einsum."""
+
+    einsum: str
+    component: str
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUsageRow:
+    """The largest fraction of a memory's capacity in use at one time; 0 for infinite memories."""
+
+    component: str
+    usage: float
+
+
+@dataclass(frozen=True, slots=True)
+class TensorUsageRow:
+    """The fraction of a memory that one Einsum needs for one of its own tensors."""
+
+    einsum: str
+    component: str
+    tensor: str
+    usage: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialUsageRow:
+    """The fraction of a fanout that an Einsum uses, times the dimension's `usage_scale`."""
+
+    einsum: str
+    component: str
+    dimension: str
+    usage: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentRow:
+    """`total_area` (m^2, None when not given) and `total_leak_power` (W) of all `instances`."""
+
+    component: str
+    instances: int
+    total_area: float | None
+    total_leak_power: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a mapping costs. `energy` in J (leakage included), `latency` in s, `area` in m^2 or None.
+
+    Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
+    usages do not. `notes`: what the user should know, e.g. violated architecture constraints.
+    """
+
+    energy: float
+    latency: float
+    area: float | None
+    actions: tuple[ActionRow, ...]
+    latencies: tuple[LatencyRow, ...]
+    memory_usage: tuple[MemoryUsageRow, ...]
+    memory_usage_by_tensor: tuple[TensorUsageRow, ...]
+    spatial_usage: tuple[SpatialUsageRow, ...]
+    components: tuple[ComponentRow, ...]
+    semantics: str = "exact"
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def edp(self) -> float:
+        """Energy times latency, in J*s."""
+        return self.energy * self.latency
+
+    @property
+    def valid(self) -> bool:
+        """Always true: an invalid mapping is an error and has no cost."""
+        return True
+
+    @cached_property
+    def leak_energy(self) -> float:
+        """The leakage part of `energy`, in J."""
+        return sum(row.energy for row in self.actions if row.action == "leak")
+
+    @cached_property
+    def latency_by_einsum(self) -> dict[str, float]:
+        """Seconds of each Einsum: the maximum over its components."""
+        found: dict[str, float] = {}
+        for row in self.latencies:
+            found[row.einsum] = max(found.get(row.einsum, 0.0), row.latency)
+        return found
+
+    def energy_by(self, *keys: str) -> dict[tuple[Any, ...], float]:
+        """Energy (J) summed by any of `einsum`, `component`, `tensor`, `action`, in the order asked."""
+        return self._sum(lambda row: row.energy, keys)
+
+    def count_by(self, *keys: str) -> dict[tuple[Any, ...], float]:
+        """Action counts summed in the same way; leakage is left out."""
+        return self._sum(lambda row: row.count or 0, keys)
+
+    def _sum(self, value: Callable[[ActionRow], float], keys: tuple[str, ...]) -> dict[tuple[Any, ...], float]:
+        found: dict[tuple[Any, ...], float] = {}
+        for row in self.actions:
+            key = tuple(getattr(row, name) for name in keys)
+            found[key] = found.get(key, 0) + value(row)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, ready for JSON; `schema` is 1."""
+        return {
+            "schema": SCHEMA,
+            "semantics": self.semantics,
+            "energy": self.energy,
+            "latency": self.latency,
+            "edp": self.edp,
+            "area": self.area,
+            "valid": self.valid,
+            "actions": [asdict(row) for row in self.actions],
+            "latencies": [asdict(row) for row in self.latencies],
+            "memory_usage": [asdict(row) for row in self.memory_usage],
+            "memory_usage_by_tensor": [asdict(row) for row in self.memory_usage_by_tensor],
+            "spatial_usage": [asdict(row) for row in self.spatial_usage],
+            "components": [asdict(row) for row in self.components],
+            "notes": [str(note) for note in self.notes],
+        }

@@ -1,0 +1,265 @@
+"""evaluate(): from a specification with a mapping to its cost, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.arch.component import Component, Compute, Memory
+from einmap.arch.tree import Architecture
+from einmap.errors import CapacityError, EinmapError, MappingError, Note, raise_all
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.nodes import format_address
+from einmap.mapping.validate import validate
+from einmap.model.constraints import constraint_notes
+from einmap.model.copies import copy_busiest, copy_totals
+from einmap.model.cost import (
+    ActionRow,
+    ComponentRow,
+    Cost,
+    LatencyRow,
+    MemoryUsageRow,
+    SpatialUsageRow,
+    TensorUsageRow,
+)
+from einmap.model.invariants import check_traffic
+from einmap.model.latency import busy_time
+from einmap.model.occupancy import Buffer, Peak, buffers_of, live_by_shared_tensors, live_by_tree, peaks
+from einmap.model.path import EinsumPath, path_of
+from einmap.model.reuse import TensorCounts
+from einmap.model.semantics import Semantics, semantics_named
+from einmap.model.sharing import charges_of, check_fusion, shared_nodes
+from einmap.model.spatial import lanes_used, spatial_usage
+from einmap.model.traffic import Actions, EinsumTraffic
+from einmap.spec.spec import Spec
+
+
+def evaluate(
+    spec: Spec,
+    mapping: LoopTree | None = None,
+    semantics: str | Semantics | None = None,
+    strict: bool = False,
+) -> Cost:
+    """What a mapping costs: energy (J), latency (s), area (m^2), accesses, usage.
+
+    `mapping`: a LoopTree; default is the one of the specification. `semantics`: preset of counting rules,
+    `exact` or `accelforge`; default is `model.semantics` of the specification. `strict`: violated
+    architecture constraints are errors instead of notes on the result.
+
+    Raises SpecError for a bad specification, MappingError when the mapping does not fit it (CapacityError and
+    FanoutError where tiles or lanes do not), each with the place in the input.
+    """
+    if mapping is not None:
+        spec = spec.with_mapping(mapping)
+    tree = spec.mapping
+    if tree is None:
+        raise MappingError("no mapping given; add `mapping:` to the specification or call the mapper (einmap map)")
+    rules = semantics_named(semantics or spec.model_options.semantics)
+    return _Evaluation(spec, tree, rules, strict).cost()
+
+
+@dataclass(frozen=True)
+class _EinsumCost:
+    """One Einsum's numbers before instance factors."""
+
+    totals: Mapping[tuple[str, str], Actions]
+    busiest: Mapping[str, Actions]
+    operations: float
+    busiest_operations: float
+
+
+class _Evaluation:
+    """The steps of one evaluation and what they share."""
+
+    def __init__(self, spec: Spec, tree: LoopTree, rules: Semantics, strict: bool) -> None:
+        self.spec = spec
+        self.tree = tree
+        self.rules = rules
+        self.strict = strict
+        self.workload = spec.workload
+        self.archs: Mapping[str, Architecture] = {name: bound.arch for name, bound in spec.bound.items()}
+        self.notes: list[Note] = list(spec.notes)
+
+    def cost(self) -> Cost:
+        where = self.spec.place_of_node
+        names = tuple(e.name for e in self.workload.einsums)
+        validate(self.tree, self.workload, self.archs, where, names)
+        leaves = {path[-1].node.einsum for path in self.tree.paths if hasattr(path[-1].node, "einsum")}
+        tree_order = tuple(path[-1].node.einsum for path in self.tree.paths)  # type: ignore[union-attr]
+        self.order = tree_order if self.rules.lifetimes == "tree" else tuple(n for n in names if n in leaves)
+        self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
+        check_fusion(self.workload, self.order, self.paths, self.rules, where)
+        self.constraints()
+        charges = charges_of(shared_nodes(self.order, self.paths), self.paths, self.rules, where)
+        self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n]) for n in self.order}
+        buffers = self.buffers()
+        usage = self.capacity(buffers)
+        return self.assemble(buffers, usage)
+
+    def constraints(self) -> None:
+        found = [
+            note for n in self.order for note in constraint_notes(self.paths[n], self.workload, self.spec.place_of_node)
+        ]
+        if self.strict:
+            raise_all([MappingError(note.text, at=note.at) for note in found])
+        self.notes += found
+
+    def buffers(self) -> dict[str, tuple[Buffer, ...]]:
+        found = {}
+        for name in self.order:
+            einsum = self.workload.by_name[name]
+            counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
+            instances = self.workload.n_instances * einsum.n_instances
+            found[name] = buffers_of(self.paths[name], self.rules, counts, instances)
+        return found
+
+    def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
+        if self.rules.lifetimes == "tree":
+            live = live_by_tree(self.tree, self.order, buffers, self.paths)
+        else:
+            live = live_by_shared_tensors(self.workload, self.order, buffers)
+        usage = peaks(live)
+        problems: list[EinmapError] = []
+        for name, peak in usage.items():
+            memory = peak.live[0].memory
+            if peak.bits > memory.size_bits:
+                problems.append(self.overflow(name, memory, peak))
+        raise_all(problems)
+        return usage
+
+    def overflow(self, name: str, memory: Memory, peak: Peak) -> CapacityError:
+        shares = ", ".join(
+            f"{b.tensor} {_shown(b.bits)} ({format_address(b.address)})"
+            for b in sorted(peak.live, key=lambda b: -b.bits)
+        )
+        largest = max(peak.live, key=lambda b: b.bits)
+        return CapacityError(
+            f"memory {name!r} needs {_shown(peak.bits)} bits while Einsum {peak.einsum!r} runs, it holds "
+            f"{_shown(memory.size_bits)}: {shares}",
+            component=name,
+            needed_bits=peak.bits,
+            capacity_bits=memory.size_bits,
+            at=self.spec.place_of_node(largest.address),
+            hint=f"choose a smaller tile shape above the storage of {largest.tensor}, or let it bypass {name}",
+        )
+
+    # numbers
+
+    def assemble(self, buffers: Mapping[str, tuple[Buffer, ...]], usage: Mapping[str, Peak]) -> Cost:
+        actions: list[ActionRow] = []
+        latencies: list[LatencyRow] = []
+        spatial: list[SpatialUsageRow] = []
+        for name in self.order:
+            einsum = self.workload.by_name[name]
+            instances = self.workload.n_instances * einsum.n_instances
+            numbers = self.numbers(name)
+            path = self.paths[name]
+            rows = self.action_rows(path, numbers, instances)
+            times = self.times(path, numbers)
+            latency = max(times.values(), default=0.0)
+            used = lanes_used(path)
+            rows += self.leak_rows(path, latency, used, instances)
+            actions += rows
+            latencies += [LatencyRow(name, c, seconds * instances) for c, seconds in times.items()]
+            spatial += [SpatialUsageRow(name, c, d, u) for (c, d), u in spatial_usage(path, used).items()]
+        by_einsum: dict[str, float] = {}
+        for row in latencies:
+            by_einsum[row.einsum] = max(by_einsum.get(row.einsum, 0.0), row.latency)
+        arch = self.archs[self.workload.einsums[0].name]
+        return Cost(
+            energy=math.fsum(row.energy for row in actions),
+            latency=math.fsum(by_einsum.values()),
+            area=arch.total_area,
+            actions=tuple(actions),
+            latencies=tuple(latencies),
+            memory_usage=tuple(
+                MemoryUsageRow(name, _fraction(usage[name].bits, c.size_bits) if name in usage else 0.0)
+                for name, c in arch.components.items()
+                if isinstance(c, Memory)
+            ),
+            memory_usage_by_tensor=_by_tensor(buffers),
+            spatial_usage=tuple(spatial),
+            components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
+            semantics=self.rules.name,
+            notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def numbers(self, name: str) -> _EinsumCost:
+        traffic, path = self.traffic[name], self.paths[name]
+        if path.einsum.is_copy:
+            return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0)
+        check_traffic(traffic)
+        total, busiest = traffic.operations()
+        return _EinsumCost(traffic.totals(), traffic.busiest(), total, busiest)
+
+    def action_rows(self, path: EinsumPath, numbers: _EinsumCost, instances: int) -> list[ActionRow]:
+        rows = []
+        name = path.einsum.name
+        for (component, tensor), actions in numbers.totals.items():
+            unit = self.archs[name].components[component]
+            for action, count in (("read", actions.read), ("write", actions.write)):
+                if count:
+                    rows.append(_action_row(name, unit, tensor, action, count * instances))
+        if numbers.operations:
+            unit = path.compute.component
+            rows.append(_action_row(name, unit, None, "compute", numbers.operations * instances))
+        return rows
+
+    def times(self, path: EinsumPath, numbers: _EinsumCost) -> dict[str, float]:
+        """Seconds of each component that data pass through, for one instance of the Einsum."""
+        components = self.archs[path.einsum.name].components
+        held = {s.component.name for stations in path.stations.values() for s in stations}
+        found: dict[str, float] = {}
+        for name in (*(leaf.name for leaf in path.leaves if leaf.name in held), path.compute.component.name):
+            unit = components[name]
+            if isinstance(unit, Compute):
+                calls = {"compute": numbers.busiest_operations * unit.actions_scale}
+                if path.einsum.is_copy:
+                    continue
+            else:
+                done = numbers.busiest.get(name, Actions(0, 0))
+                calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
+            found[name] = float(busy_time(unit, calls, path.einsum.name))
+        return found
+
+    def leak_rows(
+        self, path: EinsumPath, latency: float, used: Mapping[tuple[str, str], float], instances: int
+    ) -> list[ActionRow]:
+        name = path.einsum.name
+        arch = self.archs[name]
+        gating = arch.gating(path.compute.component.name, used)
+        rows = []
+        for component, unit in arch.components.items():
+            power = unit.leak_power * arch.instances[component] * gating[component]
+            if power:
+                rows.append(ActionRow(name, component, None, "leak", None, power * latency * instances))
+        return rows
+
+
+def _action_row(einsum: str, unit: Component, tensor: str | None, action: str, count: float) -> ActionRow:
+    count = count * unit.actions_scale
+    return ActionRow(einsum, unit.name, tensor, action, count, count * unit.action(action).energy)
+
+
+def _component_row(name: str, unit: Component, arch: Architecture) -> ComponentRow:
+    instances = arch.instances[name]
+    area = None if unit.area is None else unit.area * instances
+    return ComponentRow(name, instances, area, unit.leak_power * instances)
+
+
+def _fraction(bits: float, size: float) -> float:
+    return 0.0 if math.isinf(size) or not bits else bits / size
+
+
+def _by_tensor(buffers: Mapping[str, tuple[Buffer, ...]]) -> tuple[TensorUsageRow, ...]:
+    found: dict[tuple[str, str, str], float] = {}
+    for group in buffers.values():
+        for b in group:
+            key = (b.einsum, b.memory.name, b.tensor)
+            found[key] = found.get(key, 0.0) + _fraction(b.bits, b.memory.size_bits)
+    return tuple(TensorUsageRow(*key, usage) for key, usage in found.items() if usage)
+
+
+def _shown(bits: float) -> str:
+    return f"{int(bits):,}" if math.isfinite(bits) and bits == int(bits) else f"{bits:,}"

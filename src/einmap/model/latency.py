@@ -1,0 +1,60 @@
+"""Seconds from action counts: a component is busy for the sum of its actions, or as its expression says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from einmap.arch.component import Component
+from einmap.errors import ExpressionError, SpecError
+from einmap.expressions.arithmetic import evaluate
+from einmap.expressions.records import Record, RecordList
+from einmap.model.tiles import Count
+
+
+def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> Any:
+    """Seconds that one instance needs for `calls` (actions by name, `actions_scale` applied).
+
+    Counts may be arrays. Raises SpecError when an action that is used has no throughput, and
+    ExpressionError when `total_latency` is no number >= 0.
+    """
+    if component.total_latency is None:
+        total: Any = 0.0
+        for action in component.actions:
+            count = calls.get(action.name, 0)
+            if math.isinf(action.throughput) or _is_zero(count):
+                continue
+            if action.throughput == 0:
+                raise SpecError(f"division by zero: {component.name}.{action.name} has throughput 0 and is used")
+            total = total + count / action.throughput
+        return total
+    return _expression(component, calls, einsum)
+
+
+def _is_zero(count: Count) -> bool:
+    return isinstance(count, int | float) and count == 0
+
+
+def _expression(component: Component, calls: Mapping[str, Count], einsum: str) -> Any:
+    latency = component.total_latency
+    assert latency is not None
+    records = []
+    seconds: dict[str, Any] = {}
+    names: dict[str, Any] = {}
+    for action in component.actions:
+        count = calls.get(action.name, 0)
+        time = 0.0 if math.isinf(action.throughput) or action.throughput == 0 else count / action.throughput
+        records.append(Record(action.name, {**dict(action.attributes), "n_calls": count}))
+        seconds[action.name] = time
+        names[f"{action.name}_actions"] = count
+        names[f"{action.name}_latency"] = time
+    names["actions"] = RecordList(tuple(records))
+    names["action2latency"] = seconds
+    what = f"total_latency of {component.name!r} (Einsum {einsum!r})"
+    value = evaluate(latency.source, latency.scope.layer(names), at=latency.at)
+    if isinstance(value, bool) or (not hasattr(value, "__float__") and not hasattr(value, "shape")):
+        raise ExpressionError(f"{what} must be a number >= 0, got {value!r}: {latency.text}", at=latency.at)
+    if isinstance(value, int | float) and not value >= 0:
+        raise ExpressionError(f"{what} must be a number >= 0, got {value}: {latency.text}", at=latency.at)
+    return value

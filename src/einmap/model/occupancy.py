@@ -1,0 +1,266 @@
+"""Space: what each storage node needs, how long it lives, and whether everything fits.
+
+Under tree lifetimes (`exact`) a buffer lives for its node's visit, and between the first and the last
+branch that uses it where no loop separates it from the split. Under shared-tensor lifetimes
+(`accelforge`, cost-model reference section 8.2) what two Einsums share is inferred from the tensors they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.arch.component import Memory
+from einmap.einsum.projection import Relevance
+from einmap.einsum.workload import Workload
+from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.mapping import Placed
+from einmap.mapping.nodes import Address
+from einmap.model.path import EinsumPath, Station
+from einmap.model.reuse import Takes, TensorCounts
+from einmap.model.semantics import Semantics
+from einmap.model.tiles import Count, Take
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The space that one Einsum's tensor needs in one memory: `bits` in each instance, from one node on.
+
+    `depth`: number of loops above the place where the space is reserved; -1 for persistent ones.
+    """
+
+    einsum: str
+    tensor: str
+    memory: Memory
+    address: Address
+    bits: Count
+    depth: int
+    persistent: bool
+    backing: bool
+
+
+def tile_takes(path: EinsumPath, station: Station) -> Takes:
+    """The largest tile at a station: every loop that applies there at its fullest."""
+    found = []
+    for loop in path.loops:
+        applies = loop.position < station.position if loop.level is None else loop.level <= station.level
+        found.append(Take.LARGEST if applies else Take.SKIP)
+    return tuple(found)
+
+
+def lowered_takes(path: EinsumPath, station: Station, counts: TensorCounts) -> tuple[Takes, Count]:
+    """Where a non-backing holder's space is reserved when following relevant loops lower it, and its depth.
+
+    Walks down from the holder: past fully relevant temporal loops and one partially relevant one; stops at an
+    irrelevant loop (also of one iteration, as measured), at any other node that holds something, and at spatial
+    loops of other components.
+    """
+    takes = list(tile_takes(path, station))
+    holders = sorted({s.position for stations in path.stations.values() for s in stations})
+    stop = min((p for p in holders if p > station.position), default=path.compute.position)
+    for index, loop in enumerate(path.loops):
+        if not station.position < loop.position < stop:
+            continue
+        if loop.level is not None:
+            if loop.level == station.level:
+                continue
+            break
+        relevance = counts.relevance_of(index)
+        if relevance is Relevance.NONE:
+            break
+        takes[index] = Take.LARGEST
+        if relevance is Relevance.PARTIAL:
+            break
+    depth = sum(take is not Take.SKIP for take in takes)
+    return tuple(takes), depth
+
+
+def _one_iteration(path: EinsumPath, index: int) -> bool:
+    loop = path.loops[index]
+    extent = path.einsum.extents[loop.variable]
+    for i in path.loops_of[loop.variable]:
+        if i == index:
+            break
+        extent = min(extent, path.loops[i].shape)
+    return bool(loop.shape >= extent)
+
+
+def buffers_of(
+    path: EinsumPath, semantics: Semantics, counts: Mapping[str, TensorCounts], instances: int
+) -> tuple[Buffer, ...]:
+    """The space that one Einsum needs for its own tensors; `instances` multiplies persistent ones."""
+    found: list[Buffer] = []
+    for tensor, stations in path.stations.items():
+        for station in stations:
+            if not isinstance(station.component, Memory):
+                continue
+            backing = station is stations[0]
+            takes = tile_takes(path, station)
+            depth: Count = sum(take is not Take.SKIP for take in takes)
+            lowers = semantics.lowering and not backing and not path.einsum.is_copy
+            if lowers and not _stopped_in_node(path, station, tensor):
+                takes, depth = lowered_takes(path, station, counts[tensor])
+            bits = counts[tensor].tile_values(takes) * station.component.bits[tensor]
+            if station.persistent:
+                bits, depth = bits * instances, -1
+            found.append(
+                Buffer(
+                    path.einsum.name,
+                    tensor,
+                    station.component,
+                    station.address,
+                    bits,
+                    depth,
+                    station.persistent,
+                    backing,
+                )
+            )
+    return tuple(found)
+
+
+def _stopped_in_node(path: EinsumPath, station: Station, tensor: str) -> bool:
+    listed = path.listed.get(station.position, ())
+    used = [name for name in listed if name in path.stations]
+    return tensor in used and used[-1] != tensor
+
+
+# lifetimes
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most that lives at one time in one instance of a memory, while `einsum` runs."""
+
+    bits: Count
+    einsum: str
+    live: tuple[Buffer, ...]
+
+
+def live_by_tree(
+    mapping: LoopTree,
+    order: tuple[str, ...],
+    buffers: Mapping[str, tuple[Buffer, ...]],
+    paths: Mapping[str, EinsumPath],
+) -> dict[str, list[Buffer]]:
+    """For each running Einsum the buffers that live, by the visits of their nodes (exact definition 8)."""
+    shared = _shared_nodes(buffers)
+    live: dict[str, list[Buffer]] = {}
+    for running in order:
+        chosen: dict[tuple[Address, str], Buffer] = {}
+        for key, group in shared.items():
+            buffer = next((b for b in group if b.einsum == running), group[0])
+            users = {b.einsum for b in group}
+            if buffer.persistent or _lives(mapping.path_of[running], key[0], users, paths[running]):
+                chosen[key] = buffer
+        live[running] = list(chosen.values())
+    return live
+
+
+def _shared_nodes(buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[tuple[Address, str], list[Buffer]]:
+    found: dict[tuple[Address, str], list[Buffer]] = {}
+    for group in buffers.values():
+        for buffer in group:
+            found.setdefault((buffer.address, buffer.tensor), []).append(buffer)
+    return found
+
+
+def _lives(path: tuple[Placed, ...], address: Address, users: set[str], running: EinsumPath) -> bool:
+    """Whether the buffer of the node at `address` lives while the Einsum of `path` runs."""
+    position = next((i for i, placed in enumerate(path) if placed.address == address), None)
+    if position is None:
+        return False
+    started = ended = False
+    for i, placed in enumerate(path[position + 1 :], start=position + 1):
+        node = placed.node
+        if isinstance(node, tree.Temporal) and _iterates(running, placed.address):
+            return True
+        if not isinstance(node, tree.Sequential):
+            continue
+        branch = path[i + 1].address[len(placed.address)]
+        using = [b for b, inner in enumerate(node.branches) if _einsums(inner) & users]
+        first, last = using[0], using[-1]
+        if not started and branch < first:
+            return False
+        if not ended and branch > last:
+            return False
+        started = started or branch > first
+        ended = ended or branch < last
+        if started and ended:
+            return True
+    return True
+
+
+def _iterates(running: EinsumPath, address: Address) -> bool:
+    index = next(i for i, loop in enumerate(running.loops) if loop.address == address)
+    return not _one_iteration(running, index)
+
+
+def _einsums(nodes: tuple[tree.Node, ...]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, tree.Compute):
+            found.add(node.einsum)
+        elif isinstance(node, tree.Sequential):
+            found = found.union(*(_einsums(branch) for branch in node.branches))
+    return found
+
+
+def live_by_shared_tensors(
+    workload: Workload, order: tuple[str, ...], buffers: Mapping[str, tuple[Buffer, ...]]
+) -> dict[str, list[Buffer]]:
+    """The same, inferred from where shared tensors are backed (cost-model reference, 8.2)."""
+    position = {name: i for i, name in enumerate(order)}
+    backing: dict[str, list[Buffer]] = {}
+    for group in buffers.values():
+        for buffer in group:
+            users = [u for u in workload.users[buffer.tensor] if u in position]
+            if buffer.backing and len(users) > 1:
+                backing.setdefault(buffer.tensor, []).append(buffer)
+    spans = {t: [position[b.einsum] for b in group] for t, group in backing.items()}
+
+    def loops_into(k: int) -> int:
+        return max((backing[t][0].depth for t, at in spans.items() if min(at) < k <= max(at)), default=0)
+
+    into = [loops_into(k) for k in range(len(order))]
+
+    def shared(i: int, j: int) -> int:
+        low, high = min(i, j), max(i, j)
+        return min(into[low + 1 : high + 1], default=0)
+
+    live: dict[str, list[Buffer]] = {}
+    for i, name in enumerate(order):
+        chosen: dict[object, Buffer] = {}
+        for buffer in buffers[name]:
+            _keep(chosen, buffer, backing)
+        for tensor, at in spans.items():
+            if min(at) <= i <= max(at):
+                _keep(chosen, backing[tensor][0], backing)
+        for other in order:
+            for buffer in buffers[other]:
+                if other != name and buffer.depth < shared(i, position[other]):
+                    _keep(chosen, buffer, backing)
+        live[name] = list(chosen.values())
+    return live
+
+
+def _keep(chosen: dict[object, Buffer], buffer: Buffer, shared: Mapping[str, list[Buffer]]) -> None:
+    """Add a buffer; a shared tensor's backing buffer is one object for all its users."""
+    key = (
+        buffer.tensor if buffer.backing and buffer.tensor in shared else (buffer.einsum, buffer.address, buffer.tensor)
+    )
+    chosen.setdefault(key, buffer)
+
+
+def peaks(live: Mapping[str, list[Buffer]]) -> dict[str, Peak]:
+    """For each memory the most bits at one time."""
+    found: dict[str, Peak] = {}
+    for einsum, group in live.items():
+        by_memory: dict[str, list[Buffer]] = {}
+        for buffer in group:
+            by_memory.setdefault(buffer.memory.name, []).append(buffer)
+        for memory, held in by_memory.items():
+            bits = sum(b.bits for b in held)
+            if memory not in found or bits > found[memory].bits:
+                found[memory] = Peak(bits, einsum, tuple(held))
+    return found

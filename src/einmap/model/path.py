@@ -1,0 +1,141 @@
+"""What one Einsum sees of a LoopTree: its loops and, for each tensor, the stations that hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from einmap.arch.component import Compute, Leaf, Memory, SpatialDimension, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.errors import MappingError
+from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.nodes import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop on one Einsum's path. `level`: place of its component on the architecture path, None if temporal.
+
+    `shape` and `initial` are tile shapes (ints, or arrays in batches); `position` counts nodes from the root.
+    """
+
+    variable: str
+    shape: Any
+    initial: Any | None
+    position: int
+    address: Address
+    level: int | None = None
+    dimension: SpatialDimension | None = None
+    divides: bool = False
+    """The tile shape is known to divide the extent it meets (batches of perfect factors)."""
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether the iterations are lanes."""
+        return self.level is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """Where one tensor is held or passes, or the Compute as its innermost consumer."""
+
+    component: Memory | Toll | Compute
+    level: int
+    position: int
+    address: Address
+    persistent: bool = False
+
+
+@dataclass(frozen=True)
+class EinsumPath:
+    """One Einsum with its loops (outermost first) and stations; everything that counting needs."""
+
+    einsum: Einsum
+    arch: Architecture
+    leaves: tuple[Leaf, ...]
+    loops: tuple[Loop, ...]
+    stations: dict[str, tuple[Station, ...]]
+    compute: Station
+    listed: dict[int, tuple[str, ...]]
+    """Tensors of each storage node in written order, by position."""
+
+    @cached_property
+    def loops_of(self) -> dict[str, tuple[int, ...]]:
+        """Indices into `loops` for each rank variable."""
+        found: dict[str, list[int]] = {v: [] for v in self.einsum.rank_variables}
+        for index, loop in enumerate(self.loops):
+            found[loop.variable].append(index)
+        return {v: tuple(indices) for v, indices in found.items()}
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """Place of each leaf on the architecture path."""
+        return {leaf.name: i for i, leaf in enumerate(self.leaves)}
+
+    @cached_property
+    def spatial_loops(self) -> tuple[int, ...]:
+        """Indices of the spatial loops."""
+        return tuple(i for i, loop in enumerate(self.loops) if loop.is_spatial)
+
+
+def path_of(mapping: Mapping, einsum: Einsum, arch: Architecture) -> EinsumPath:
+    """The path of `einsum` in a mapping that `mapping.validate` has accepted."""
+    return path_from_nodes(mapping.path_of[einsum.name], einsum, arch)
+
+
+def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architecture) -> EinsumPath:
+    """The same from the nodes between the root and the Compute."""
+    last = placed[-1].node
+    assert isinstance(last, tree.Compute)
+    leaves = arch.path(last.component)
+    levels = {leaf.name: i for i, leaf in enumerate(leaves)}
+    loops: list[Loop] = []
+    listed: dict[int, tuple[str, ...]] = {}
+    held: dict[str, list[Station]] = {access.tensor: [] for access in einsum.accesses}
+    for position, (address, node) in enumerate((p.address, p.node) for p in placed):
+        match node:
+            case tree.Temporal() | tree.Spatial():
+                loops.append(_loop(node, einsum, position, address, leaves, levels))
+            case tree.Storage() | tree.Toll():
+                component = leaves[levels[node.component]]
+                assert isinstance(component, Memory | Toll)
+                station = Station(
+                    component,
+                    levels[node.component],
+                    position,
+                    address,
+                    isinstance(node, tree.Storage) and node.persistent,
+                )
+                listed[position] = node.tensors
+                for tensor in node.tensors:
+                    if tensor in held:
+                        held[tensor].append(station)
+            case _:
+                pass
+    unit = leaves[-1]
+    assert isinstance(unit, Compute)
+    compute = Station(unit, len(leaves) - 1, len(placed) - 1, placed[-1].address)
+    stations = {tensor: tuple(found) for tensor, found in held.items()}
+    return EinsumPath(einsum, arch, leaves, tuple(loops), stations, compute, listed)
+
+
+def _loop(
+    node: tree.Temporal | tree.Spatial,
+    einsum: Einsum,
+    position: int,
+    address: Address,
+    leaves: tuple[Leaf, ...],
+    levels: dict[str, int],
+) -> Loop:
+    variable = node.rank_variable.of(einsum.name)
+    shape = node.tile_shape.of(einsum.name)
+    if variable is None or shape is None:
+        raise MappingError(f"the loop says nothing of Einsum {einsum.name!r}")
+    if isinstance(node, tree.Temporal):
+        return Loop(variable, shape, node.initial_tile_shape.of(einsum.name), position, address)
+    leaf = leaves[levels[node.component]]
+    dimension = next(d for d in leaf.spatial if d.name == node.name)
+    return Loop(variable, shape, None, position, address, levels[node.component], dimension)

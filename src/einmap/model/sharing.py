@@ -1,0 +1,237 @@
+"""Storage nodes above a split: one buffer for several Einsums, filled once, and what fusion may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from einmap.arch.component import Memory
+from einmap.einsum.projection import Affine, Relevance
+from einmap.einsum.workload import Workload
+from einmap.errors import At, EinmapError, MappingError, NotSupportedError, raise_all
+from einmap.mapping.nodes import Address, format_address
+from einmap.model.path import EinsumPath, Loop, Station
+from einmap.model.semantics import Semantics
+from einmap.model.traffic import Charge
+
+type Where = Callable[[Address], At]
+
+
+@dataclass(frozen=True)
+class SharedNode:
+    """One tensor at one storage node above a split, with the Einsums that use it in execution order."""
+
+    tensor: str
+    address: Address
+    users: tuple[str, ...]
+
+
+def shared_nodes(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> tuple[SharedNode, ...]:
+    """All of them, Memories only."""
+    found: dict[tuple[str, Address], list[str]] = {}
+    for name in order:
+        for tensor, stations in paths[name].stations.items():
+            for station in stations:
+                if isinstance(station.component, Memory):
+                    found.setdefault((tensor, station.address), []).append(name)
+    return tuple(SharedNode(t, a, tuple(users)) for (t, a), users in found.items() if len(users) > 1)
+
+
+def charges_of(
+    nodes: tuple[SharedNode, ...], paths: Mapping[str, EinsumPath], semantics: Semantics, where: Where
+) -> dict[str, dict[tuple[str, int], Charge]]:
+    """Who pays the fills and write-backs of shared buffers; everybody for himself where nothing is said."""
+    charges: dict[str, dict[tuple[str, int], Charge]] = {name: {} for name in paths}
+    if semantics.buffer_above_split == "each Einsum":
+        return charges
+    for node in nodes:
+        station = _station(paths[node.users[0]], node)
+        _require_equal_tiles(node, paths, where)
+        for user in node.users[1:]:
+            charges[user][(node.tensor, station.position)] = Charge(fills=False)
+    return charges
+
+
+def _station(path: EinsumPath, node: SharedNode) -> Station:
+    return next(s for s in path.stations[node.tensor] if s.address == node.address)
+
+
+def _require_equal_tiles(node: SharedNode, paths: Mapping[str, EinsumPath], where: Where) -> None:
+    shapes = {user: _tile_signature(paths[user], node) for user in node.users}
+    first = node.users[0]
+    for user in node.users[1:]:
+        if shapes[user] != shapes[first]:
+            raise NotSupportedError(
+                f"Einsums {first!r} and {user!r} use different parts of {node.tensor!r} in the tile held at "
+                f"{format_address(node.address)}; one buffer for both is not supported yet",
+                at=where(node.address),
+                hint="hold the tensor in each branch instead",
+            )
+
+
+type _Signature = tuple[tuple[str, int, tuple[tuple[object, ...], ...]], ...]
+
+
+def _tile_signature(path: EinsumPath, node: SharedNode) -> tuple[object, ...]:
+    """How the tile moves over the tensor: equal signatures mean equal tiles at every visit."""
+    station = _station(path, node)
+    access = path.einsum.by_tensor[node.tensor]
+    return tuple((rank, _index_signature(path, index, station)) for rank, index in sorted(access.projection))
+
+
+def _index_signature(path: EinsumPath, index: Affine, station: Station) -> tuple[object, ...]:
+    parts = []
+    for variable, a in index.terms:
+        moves = [
+            (a * loop.shape, a * loop.initial if loop.initial else None, loop.address)
+            for loop in loops_above(path, station)
+            if loop.variable == variable
+        ]
+        parts.append((a * path.einsum.extents[variable] if not moves else 0, tuple(moves)))
+    whole = sum(abs(a) * (path.einsum.extents[v] - 1) for v, a in index.terms) + 1
+    below = [p for p in parts if not p[1]]
+    if len(below) == len(parts):
+        # no loop above cuts this rank: only how far it reaches counts
+        return (whole,)
+    return (whole, tuple(sorted(map(str, parts))))
+
+
+def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
+    """The loops of more than one iteration that apply at a station."""
+    found = []
+    extents = dict(path.einsum.extents)
+    for loop in path.loops:
+        extent = extents[loop.variable]
+        extents[loop.variable] = min(extent, loop.shape)
+        applies = loop.position < station.position if loop.level is None else loop.level <= station.level
+        if applies and loop.shape < extent:
+            found.append(loop)
+    return found
+
+
+# what fusion may do
+
+
+def check_fusion(
+    workload: Workload,
+    order: tuple[str, ...],
+    paths: Mapping[str, EinsumPath],
+    semantics: Semantics,
+    where: Where,
+) -> None:
+    """Shared tensors are backed consistently. Raises MappingError (several together)."""
+    problems: list[EinmapError] = []
+    for tensor in sorted(workload.shared):
+        users = tuple(u for u in order if tensor in paths[u].stations)
+        if len(users) > 1:
+            problems += _backings_agree(tensor, users, workload, paths, semantics, where)
+    for tensor in sorted(workload.intermediates):
+        for user in order:
+            if tensor in paths[user].stations:
+                problems += _no_recomputation(tensor, paths[user], where)
+    raise_all(problems)
+
+
+def _no_recomputation(tensor: str, path: EinsumPath, where: Where) -> list[EinmapError]:
+    """Above an intermediate's backing holder every loop of more than one iteration indexes it."""
+    backing = path.stations[tensor][0]
+    access = path.einsum.by_tensor[tensor]
+    return [
+        MappingError(
+            f"the loop over {loop.variable!r} stands above the backing storage of the intermediate {tensor!r} but does "
+            f"not index it (Einsum {path.einsum.name!r}): it would be recomputed or read half-reduced",
+            at=where(loop.address),
+            hint=f"hold {tensor} above this loop, or move the loop below it",
+        )
+        for loop in loops_above(path, backing)
+        if access.relevance(loop.variable) is Relevance.NONE
+    ]
+
+
+def _backings_agree(
+    tensor: str,
+    users: tuple[str, ...],
+    workload: Workload,
+    paths: Mapping[str, EinsumPath],
+    semantics: Semantics,
+    where: Where,
+) -> list[EinmapError]:
+    first = users[0]
+    problems: list[EinmapError] = []
+    for user in users[1:]:
+        a, b = paths[first].stations[tensor][0], paths[user].stations[tensor][0]
+        if a.component.name != b.component.name:
+            text = (
+                f"{tensor!r} is backed in {a.component.name!r} for {first!r} but in {b.component.name!r} for {user!r}"
+            )
+            problems.append(MappingError(text, at=where(b.address), hint="back it once, above both branches"))
+            continue
+        if a.address == b.address:
+            problems += _same_tiles(tensor, first, user, paths, where)
+            continue
+        if semantics.lifetimes == "tree" and tensor in workload.intermediates:
+            loops = loops_above(paths[first], a) or loops_above(paths[user], b)
+            if loops:
+                text = (
+                    f"the intermediate {tensor!r} has a backing node in each of the branches {first!r} and {user!r}, "
+                    "under loops: under `exact` it needs one, above both branches, below loops that both share"
+                )
+                problems.append(MappingError(text, at=where(b.address), hint=_merged_tree(tensor, first, user, paths)))
+            continue
+        problems += _same_tiles(tensor, first, user, paths, where)
+    return problems
+
+
+def _merged_tree(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath]) -> str:
+    """The tree to write instead, as a hint."""
+    names = []
+    for einsum in (first, user):
+        path = paths[einsum]
+        loops = loops_above(path, path.stations[tensor][0])
+        names.append(f"{einsum}: {'/'.join(loop.variable for loop in loops)}")
+    memory = paths[first].stations[tensor][0].component.name
+    return (
+        f"write the loops once above the split (rank_variable: {{{', '.join(names)}}}), "
+        f"then !Storage [{tensor}] in {memory}, then !Sequential"
+    )
+
+
+def _same_tiles(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath], where: Where) -> list[EinmapError]:
+    """Loops above the backing storage agree in steps over the tensor's ranks (cost-model reference, 8.2)."""
+    station = paths[user].stations[tensor][0]
+    steps = [_steps(paths[name], tensor) for name in (first, user)]
+    if sorted(steps[0]) == sorted(steps[1]):
+        return []
+    text = (
+        f"Einsums {first!r} and {user!r} exchange {tensor!r} in different tiles: "
+        f"{_describe(steps[0])} against {_describe(steps[1])}"
+    )
+    hint = "the loops above its backing storage must cut it alike in both"
+    return [MappingError(text, at=where(station.address), hint=hint)]
+
+
+def _steps(path: EinsumPath, tensor: str) -> list[tuple[str, int, int, str]]:
+    """For each loop above the backing storage: rank of the tensor, step in it, iterations, kind."""
+    found = []
+    extents = dict(path.einsum.extents)
+    access = path.einsum.by_tensor[tensor]
+    applied = {id(loop) for loop in loops_above(path, path.stations[tensor][0])}
+    for loop in path.loops:
+        extent = extents[loop.variable]
+        extents[loop.variable] = min(extent, loop.shape)
+        if id(loop) not in applied:
+            continue
+        rank, factor = "", 1
+        for name, index in access.projection:
+            for variable, a in index.terms:
+                if variable == loop.variable:
+                    rank, factor = name, abs(a)
+        first = loop.shape if loop.initial is None else loop.initial
+        iterations = 1 + -(-(extent - min(first, extent)) // loop.shape)
+        found.append((rank, factor * loop.shape, iterations, "spatial" if loop.is_spatial else "temporal"))
+    return found
+
+
+def _describe(steps: list[tuple[str, int, int, str]]) -> str:
+    shown = [f"{kind} {rank or '(other rank)'} by {step} x{n}" for rank, step, n, kind in steps]
+    return "; ".join(shown) or "the whole tensor"

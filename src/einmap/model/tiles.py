@@ -1,0 +1,114 @@
+"""Tile extents of one rank variable under a chain of loops, ragged tiles counted exactly.
+
+A loop of tile shape s cuts the extent E it meets into floor(E/s) tiles of s and a remainder. What matters
+for counting is how many tiles of which extent there are: a `Tiles` list of `(extent, count)`. All functions
+work on integers and, for many choices at once, on float64 arrays of integers.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+type Count = Any
+"""An int, or a float64 array of integers (one for each of many tile shapes)."""
+type Tiles = list[tuple[Count, Count]]
+
+
+class Take(IntEnum):
+    """Which iterations of a loop are counted."""
+
+    SKIP = 0
+    """The loop stands below: its whole extent is one tile."""
+    ALL = 1
+    FIRST = 2
+    """Only the first iteration: the fullest tile; also what a merged lane counts as."""
+    SECOND = 3
+    """Only the second iteration: what a lane does that is not the first."""
+    LARGEST = 4
+
+
+def smaller(a: Count, b: Count) -> Count:
+    """Elementwise minimum."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+def larger(a: Count, b: Count) -> Count:
+    """Elementwise maximum."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.maximum(a, b)
+    return max(a, b)
+
+
+def cut(tiles: Tiles, shape: Count, initial: Count | None, take: Take, divides: bool = False) -> Tiles:
+    """The tiles inside those of `tiles` after one more loop of tile shape `shape`.
+
+    `divides`: the shape is known to divide every extent it meets, so there are no remainders.
+    """
+    if take is Take.SKIP:
+        return tiles
+    if divides:
+        return _cut_evenly(tiles, shape, take)
+    first = shape if initial is None else initial
+    match take:
+        case Take.FIRST:
+            return _merged([(smaller(first, extent), count) for extent, count in tiles])
+        case Take.LARGEST:
+            return _merged([(_largest(extent, first, shape), count) for extent, count in tiles])
+        case Take.SECOND:
+            rests = [(extent - smaller(first, extent), count) for extent, count in tiles]
+            return _merged([(smaller(shape, rest), count * (rest > 0)) for rest, count in rests])
+        case _:
+            return _cut_all(tiles, shape, initial)
+
+
+def _largest(extent: Count, first: Count, shape: Count) -> Count:
+    head = smaller(first, extent)
+    return larger(head, smaller(shape, extent - head))
+
+
+def _cut_evenly(tiles: Tiles, shape: Count, take: Take) -> Tiles:
+    ((extent, count),) = tiles
+    if take is Take.ALL:
+        return [(shape, count * (extent / shape))]
+    if take is Take.SECOND:
+        return [(shape, count * (extent > shape))]
+    return [(shape, count)]
+
+
+def _cut_all(tiles: Tiles, shape: Count, initial: Count | None) -> Tiles:
+    found: Tiles = []
+    whole: Count = 0
+    for extent, count in tiles:
+        rest = extent
+        if initial is not None:
+            found.append((smaller(initial, extent), count))
+            rest = extent - smaller(initial, extent)
+        full = rest // shape
+        remainder = rest - full * shape
+        whole = whole + count * full
+        found.append((remainder, count * (remainder > 0)))
+    return _merged([(shape, whole), *found])
+
+
+def _merged(tiles: Tiles) -> Tiles:
+    """Equal scalar extents added up, absent tiles dropped."""
+    if not all(isinstance(count, int) and isinstance(extent, int) for extent, count in tiles):
+        return [(e, c) for e, c in tiles if not isinstance(c, int) or c]
+    counts: dict[int, int] = {}
+    for extent, count in tiles:
+        if count:
+            counts[extent] = counts.get(extent, 0) + count
+    return list(counts.items())
+
+
+def number_of(tiles: Tiles) -> Count:
+    """How many tiles there are."""
+    total: Count = 0
+    for _, count in tiles:
+        total = total + count
+    return total

@@ -1,0 +1,53 @@
+"""How long work reports and how it is asked to stop. The core prints nothing; callers pass a `Progress`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One message of a long run: what is being searched, how far it is, the best so far."""
+
+    what: str
+    done: int
+    total: int | None
+    best: str | None = None
+
+
+@dataclass(slots=True)
+class Progress:
+    """A progress and stop token: long work calls `report` now and then and asks `stopped`.
+
+    `deadline`: a `time.monotonic()` value after which `stopped` is true, or None.
+    """
+
+    callback: Callable[[Report], None] | None = None
+    deadline: float | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def report(self, what: str, done: int, total: int | None = None, best: str | None = None) -> None:
+        """Tell the listener, if there is one."""
+        if self.callback is not None:
+            self.callback(Report(what, done, total, best))
+
+    def stop(self) -> None:
+        """Ask the work to end and to return the best found so far."""
+        self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        """True when somebody asked to stop or the time is up."""
+        return self._stop.is_set() or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def within(self, seconds: float | None) -> Progress:
+        """The same token with a deadline `seconds` from now (the earlier one wins)."""
+        if seconds is None:
+            return self
+        deadline = time.monotonic() + seconds
+        if self.deadline is not None:
+            deadline = min(deadline, self.deadline)
+        return Progress(self.callback, deadline, self._stop)

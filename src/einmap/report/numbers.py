@@ -1,0 +1,88 @@
+"""How one number is written in a report: percentages, areas, bars, and columns that share a unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.text import Text
+
+from einmap.units import format_si
+
+NONE = "-"
+"""What stands where there is nothing."""
+
+
+def percent(part: float) -> str:
+    """A part of a whole: `0 %`, `<1 %`, `37 %`; a full or nearly full whole is told apart.
+
+    >>> [percent(part) for part in (0, 0.004, 0.374, 0.997, 1)]
+    ['0 %', '<1 %', '37 %', '>99 %', '100 %']
+    """
+    if 0 < part < 0.005:
+        return "<1 %"
+    if 0.995 <= part < 1:
+        return ">99 %"
+    return f"{part:.0%}".replace("%", " %")
+
+
+def area(value: float) -> str:
+    """m^2 in square millimetres or micrometres, of which SI prefixes know nothing."""
+    if 0 < value < 1e-7:
+        return f"{value * 1e12:,.3g} µm²"
+    return f"{value * 1e6:,.3g} mm²" if value < 1e-3 else f"{value * 1e6:,.0f} mm²"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One unit and one number of decimals for a whole column, so that values can be compared at a glance."""
+
+    factor: float
+    unit: str
+    decimals: int
+
+    @staticmethod
+    def of(values: Iterable[float], unit: str) -> Scale:
+        """The scale that shows the largest value with three digits."""
+        largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+        if not largest:
+            return Scale(1.0, unit, 0)
+        power = 3 * (math.floor(math.log10(largest) + 1e-9) // 3)
+        digits = len(str(int(largest / 10.0**power)))
+        named = format_si(10.0**power, unit).removeprefix("1 ")
+        return Scale(10.0**power, named, max(0, 3 - digits))
+
+    def show(self, value: float) -> str:
+        """The number without its unit; what is too small to see is told apart from nothing.
+
+        >>> scale = Scale.of([103.1e-6], "J")
+        >>> scale.unit, scale.show(103.1e-6), scale.show(5e-6), scale.show(1e-9), scale.show(0)
+        ('µJ', '103', '5', '<1', '-')
+        """
+        if not value:
+            return NONE
+        scaled = value / self.factor
+        smallest = 10.0**-self.decimals
+        if abs(scaled) < smallest / 2:
+            return f"<{smallest:.{self.decimals}f}"
+        return f"{scaled:,.{self.decimals}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A part of a whole as a bar of `width` cells; `#` where the terminal has no block characters."""
+
+    part: float
+    width: int = 12
+    style: str = "cyan"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        full, rest = ("#", ".") if options.ascii_only else ("█", "░")
+        cells = min(self.width, max(round(self.part * self.width), 1 if self.part > 0 else 0))
+        yield Text.assemble((full * cells, self.style), (rest * (self.width - cells), "dim"))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(self.width, self.width)

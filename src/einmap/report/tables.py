@@ -1,0 +1,220 @@
+"""The numbers of a report as rows, taken from a Cost; nothing here knows how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
+from einmap.model.cost import Cost
+
+BALANCE = 0.999
+"""Components that are busy for this part of the longest busy time limit the latency together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Energy (J), latency (s), EDP (J*s), area (m^2 or None), `leak_share` of the energy; computes done."""
+
+    energy: float
+    latency: float
+    edp: float
+    area: float | None
+    leak_share: float
+    computes: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyRow:
+    """Joules of one component: for each tensor, for its computes, by leakage; `share` of the whole energy."""
+
+    component: str
+    by_tensor: Mapping[str, float]
+    compute: float
+    leak: float
+    total: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class BusyRow:
+    """How long a component works (s), all Einsums together, as part of the whole latency (`share`).
+
+    `limits`: the part of the latency that belongs to Einsums for which no component works longer.
+    """
+
+    component: str
+    busy: float
+    share: float
+    limits: float
+
+
+@dataclass(frozen=True, slots=True)
+class EinsumRow:
+    """One Einsum: energy (J), latency (s), their shares of the whole, and what it fills most.
+
+    `limited_by`: the components that work longest. `memory`, `usage`: the finite memory that its own
+    tensors fill most; None and 0 when there is none.
+    """
+
+    einsum: str
+    energy: float
+    energy_share: float
+    latency: float
+    latency_share: float
+    limited_by: tuple[str, ...]
+    memory: str | None
+    usage: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """The largest part of a memory in use at one time; `size_bits` of one instance, inf, or None if unknown.
+
+    `by_tensor`: the largest part that one Einsum needs for each of its tensors.
+    """
+
+    component: str
+    usage: float
+    size_bits: float | None
+    instances: int
+    by_tensor: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialRow:
+    """The part of a fanout in use: averaged over the time of its Einsums, and where it is lowest.
+
+    `fanout` is None when the architecture is not known.
+    """
+
+    component: str
+    dimension: str
+    fanout: int | None
+    mean: float
+    lowest: float
+    lowest_in: str
+    highest: float
+
+
+def totals(cost: Cost) -> Totals:
+    """The numbers of the first lines."""
+    leak_share = _part(cost.leak_energy, cost.energy)
+    computes = cost.count_by("action").get(("compute",), 0.0)
+    return Totals(cost.energy, cost.latency, cost.edp, cost.area, leak_share, computes)
+
+
+def energy_rows(cost: Cost) -> tuple[EnergyRow, ...]:
+    """One row for each component that did something, in the order of the architecture."""
+    rows = []
+    for component in (row.component for row in cost.components):
+        actions = [row for row in cost.actions if row.component == component]
+        if not actions:
+            continue
+        by_tensor: dict[str, float] = {}
+        for row in actions:
+            if row.tensor is not None:
+                by_tensor[row.tensor] = by_tensor.get(row.tensor, 0.0) + row.energy
+        leak = sum(row.energy for row in actions if row.action == "leak")
+        total = sum(row.energy for row in actions)
+        compute = sum(row.energy for row in actions if row.tensor is None and row.action != "leak")
+        rows.append(EnergyRow(component, by_tensor, compute, leak, total, _part(total, cost.energy)))
+    return tuple(rows)
+
+
+def tensors(cost: Cost) -> tuple[str, ...]:
+    """The tensors that cost energy somewhere, in the order of the Einsums."""
+    return tuple(dict.fromkeys(row.tensor for row in cost.actions if row.tensor is not None))
+
+
+def busy_rows(cost: Cost) -> tuple[BusyRow, ...]:
+    """One row for each component that data pass through, in the order of the architecture."""
+    busy: dict[str, float] = {}
+    limits: dict[str, float] = {}
+    for row in cost.latencies:
+        busy[row.component] = busy.get(row.component, 0.0) + row.latency
+    for einsum, limiting in limited_by(cost).items():
+        for component in limiting:
+            limits[component] = limits.get(component, 0.0) + cost.latency_by_einsum[einsum]
+    return tuple(
+        BusyRow(name, busy[name], _part(busy[name], cost.latency), _part(limits.get(name, 0.0), cost.latency))
+        for name in (row.component for row in cost.components)
+        if name in busy
+    )
+
+
+def limited_by(cost: Cost) -> dict[str, tuple[str, ...]]:
+    """For each Einsum the components that work longest: several in balance, none at zero latency."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in cost.latencies:
+        longest = cost.latency_by_einsum[row.einsum]
+        limiting = found.setdefault(row.einsum, ())
+        if longest > 0 and row.latency >= BALANCE * longest:
+            found[row.einsum] = (*limiting, row.component)
+    return found
+
+
+def einsum_rows(cost: Cost) -> tuple[EinsumRow, ...]:
+    """One row for each Einsum, in execution order."""
+    energy = cost.energy_by("einsum")
+    limiting = limited_by(cost)
+    rows = []
+    for einsum, latency in cost.latency_by_einsum.items():
+        memory, usage = _fullest(cost, einsum)
+        joules = energy.get((einsum,), 0.0)
+        shares = _part(joules, cost.energy), _part(latency, cost.latency)
+        rows.append(EinsumRow(einsum, joules, shares[0], latency, shares[1], limiting[einsum], memory, usage))
+    return tuple(rows)
+
+
+def memory_rows(cost: Cost, arch: Architecture | None = None) -> tuple[MemoryRow, ...]:
+    """One row for each memory, outermost first."""
+    instances = {row.component: row.instances for row in cost.components}
+    rows = []
+    for row in cost.memory_usage:
+        by_tensor: dict[str, float] = {}
+        for part in cost.memory_usage_by_tensor:
+            if part.component == row.component:
+                by_tensor[part.tensor] = max(by_tensor.get(part.tensor, 0.0), part.usage)
+        memory = arch.components.get(row.component) if arch else None
+        size = memory.size_bits if isinstance(memory, Memory) else None
+        rows.append(MemoryRow(row.component, row.usage, size, instances[row.component], by_tensor))
+    return tuple(rows)
+
+
+def spatial_rows(cost: Cost, arch: Architecture | None = None) -> tuple[SpatialRow, ...]:
+    """One row for each fanout that an Einsum passes, outermost first."""
+    groups: dict[tuple[str, str], dict[str, float]] = {}
+    for row in cost.spatial_usage:
+        groups.setdefault((row.component, row.dimension), {})[row.einsum] = row.usage
+    rows = []
+    for (component, dimension), usage in groups.items():
+        time = {einsum: cost.latency_by_einsum.get(einsum, 0.0) for einsum in usage}
+        whole = sum(time.values())
+        mean = sum(usage[e] * time[e] for e in usage) / whole if whole else min(usage.values())
+        lowest_in = min(usage, key=lambda einsum: usage[einsum])
+        fanout = _fanout(arch, component, dimension)
+        extremes = usage[lowest_in], lowest_in, max(usage.values())
+        rows.append(SpatialRow(component, dimension, fanout, mean, *extremes))
+    return tuple(rows)
+
+
+def _fullest(cost: Cost, einsum: str) -> tuple[str | None, float]:
+    usage: dict[str, float] = {}
+    for row in cost.memory_usage_by_tensor:
+        if row.einsum == einsum:
+            usage[row.component] = usage.get(row.component, 0.0) + row.usage
+    if not usage:
+        return None, 0.0
+    memory = max(usage, key=lambda name: usage[name])
+    return memory, usage[memory]
+
+
+def _fanout(arch: Architecture | None, component: str, dimension: str) -> int | None:
+    leaf = arch.leaves.get(component) if arch else None
+    return next((d.fanout for d in leaf.spatial if d.name == dimension), None) if leaf else None
+
+
+def _part(value: float, whole: float) -> float:
+    return value / whole if whole else 0.0

@@ -1,0 +1,309 @@
+"""The report for a terminal, in Rich: what limits latency, where energy goes, how full memories are."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from einmap.mapper.result import Found, MapResult
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.model.cost import Cost
+from einmap.report import tables
+from einmap.report.loop_tree import loop_tree_lines
+from einmap.report.numbers import NONE, Bar, Scale, area, percent
+from einmap.spec.spec import Spec
+from einmap.units import format_bits, format_count, format_si
+
+METRIC_NAMES = {"energy": "energy", "latency": "latency", "energy_delay_product": "EDP"}
+_FULL = 0.9
+"""Memories filled to this part are worth a look."""
+_MOST_BEST = 20
+"""Rows of a Pareto front that are shown."""
+
+
+def cost_report(
+    cost: Cost, spec: Spec | None = None, mapping: LoopTree | None = None, width: int = 80
+) -> RenderableType:
+    """Everything about one result. `spec` adds capacities and fanouts, `mapping` the LoopTree."""
+    arch = spec.arch() if spec else None
+    spatial = tables.spatial_rows(cost, arch)
+    sections = [
+        totals_section(cost),
+        einsums_section(cost, width) if len(cost.latency_by_einsum) > 1 else None,
+        energy_section(cost, width),
+        busy_section(cost),
+        memory_section(tables.memory_rows(cost, arch), width),
+        spatial_section(spatial) if spatial else None,
+        loop_tree_section(mapping, spec, width) if mapping else None,
+    ]
+    return _stacked(section for section in sections if section is not None)
+
+
+def map_report(result: MapResult, spec: Spec | None = None, width: int = 80) -> RenderableType:
+    """The result of a search: how good it is, the other best mappings, and the first one in full."""
+    head: list[RenderableType] = [quality_section(result)]
+    if len(result.front) > 1:
+        head.append(front_section(result.front))
+    return _stacked([*head, cost_report(result.cost, spec, result.mapping, width)])
+
+
+def to_text(report: RenderableType, width: int = 80) -> str:
+    """A report as plain text without colours."""
+    file = io.StringIO()
+    Console(file=file, width=width, color_system=None, highlight=False).print(report)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+
+
+# how good
+
+
+def quality(result: MapResult) -> str:
+    """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`."""
+    stats = result.stats
+    metrics = " and ".join(METRIC_NAMES.get(name, name) for name in result.metrics)
+    took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
+    space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size else ""
+    if result.optimal:
+        return f"proven optimal in {metrics}{space} ({took})"
+    bound = f"; {_excess(result.gap)}" if result.gap is not None else ""
+    reason = f" ({result.reason})" if result.reason else ""
+    return f"best {metrics} of {took}, not proven optimal{reason}{bound}"
+
+
+def quality_section(result: MapResult) -> RenderableType:
+    """The line that says how far the result can be trusted."""
+    return Text(quality(result), style="bold green" if result.optimal else "bold yellow")
+
+
+def front_section(front: tuple[Found, ...]) -> RenderableType:
+    """The mappings of which none is better than another in all metrics."""
+    table = _table("", "energy", "latency", "EDP")
+    for position, found in enumerate(front[:_MOST_BEST], start=1):
+        cost = found.cost
+        values = format_si(cost.energy, "J"), format_si(cost.latency, "s"), format_si(cost.edp, "J*s")
+        table.add_row(str(position), *values)
+    more = len(front) - _MOST_BEST
+    rest = [Text(f"  ... and {more} more")] if more > 0 else []
+    return Group(_title(f"Best mappings ({len(front)}); the first one follows"), table, *rest)
+
+
+# one section each
+
+
+def totals_section(cost: Cost) -> RenderableType:
+    """Energy, latency, EDP, area and work, each with what matters most in it."""
+    total = tables.totals(cost)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(style="dim")
+    parts = {row.component: row.share for row in tables.energy_rows(cost)}
+    leak = f"; leakage {percent(total.leak_share)}" if total.leak_share else ""
+    grid.add_row("energy", format_si(total.energy, "J"), Text(_largest(parts) + leak))
+    limits = {row.component: row.limits for row in tables.busy_rows(cost)}
+    grid.add_row("latency", format_si(total.latency, "s"), Text(_limited(limits)))
+    grid.add_row("EDP", format_si(total.edp, "J*s"), "")
+    areas = {row.component: row.total_area or 0.0 for row in cost.components}
+    if total.area:
+        shares = {name: value / total.area for name, value in areas.items()}
+        grid.add_row("area", area(total.area), Text(_largest(shares)))
+    if total.computes:
+        grid.add_row("computes", format_count(total.computes), Text(_rates(total)))
+    if cost.semantics != "exact":
+        grid.add_row("counted as", cost.semantics, "")
+    return grid
+
+
+def einsums_section(cost: Cost, width: int) -> RenderableType:
+    """A cascade at a glance: one line for each Einsum; its bar is as long as the width allows."""
+    rows = tables.einsum_rows(cost)
+    sizes = (_einsum_table(rows, bar) for bar in (10, 8, 6, 4, 2))
+    table = next((table for table in sizes if _natural_width(table) <= width), _einsum_table(rows, 0))
+    return Group(_title("Einsums"), table)
+
+
+def _einsum_table(rows: tuple[tables.EinsumRow, ...], bar: int) -> Table:
+    energy, latency = Scale.of((r.energy for r in rows), "J"), Scale.of((r.latency for r in rows), "s")
+    units = f"energy\n{energy.unit}", "", f"latency\n{latency.unit}", "", ""
+    table = _table("", *units, "\nlimited by", "\nfills most")
+    for row in rows:
+        table.add_row(
+            row.einsum,
+            energy.show(row.energy),
+            percent(row.energy_share),
+            latency.show(row.latency),
+            percent(row.latency_share),
+            Bar(row.latency_share, bar),
+            Text(" + ".join(row.limited_by) or NONE),
+            Text(f"{row.memory} {percent(row.usage)}" if row.memory else NONE),
+        )
+    _left(table, 5, 6, 7)
+    return table
+
+
+def energy_section(cost: Cost, width: int) -> RenderableType:
+    """Energy by component and tensor; where the columns do not fit, only the tensors that cost most."""
+    rows, tensors = tables.energy_rows(cost), tables.tensors(cost)
+    scale = Scale.of((row.total for row in rows), "J")
+    title = _title(f"Energy ({scale.unit}) by component and tensor")
+    matrix = _energy_matrix(rows, tensors, scale)
+    if _natural_width(matrix) <= width:
+        return Group(title, matrix)
+    table = _table("", "total", "", "", "of which")
+    for row in rows:
+        parts = {**row.by_tensor, "compute": row.compute, "leak": row.leak}
+        shares = {name: value / row.total if row.total else 0.0 for name, value in parts.items()}
+        shown = Text(_largest(shares, most=5))
+        table.add_row(row.component, scale.show(row.total), percent(row.share), Bar(row.share), shown)
+    _left(table, 3, 4)
+    return Group(title, table)
+
+
+def _energy_matrix(rows: tuple[tables.EnergyRow, ...], tensors: tuple[str, ...], scale: Scale) -> Table:
+    columns = {tensor: [row.by_tensor.get(tensor, 0.0) for row in rows] for tensor in tensors}
+    columns["compute"] = [row.compute for row in rows]
+    if any(row.leak for row in rows):
+        columns["leak"] = [row.leak for row in rows]
+    columns["total"] = [row.total for row in rows]
+    table = _table("", *columns, "", "")
+    for index, row in enumerate(rows):
+        values = [scale.show(column[index]) for column in columns.values()]
+        table.add_row(row.component, *values, percent(row.share), Bar(row.share))
+    table.add_section()
+    sums = [scale.show(math.fsum(column)) for column in columns.values()]
+    table.add_row("total", *sums, "", "", style="bold")
+    return table
+
+
+def busy_section(cost: Cost) -> RenderableType:
+    """How long each component works, and for which part of the latency nothing works longer."""
+    rows = tables.busy_rows(cost)
+    cascade = len(cost.latency_by_einsum) > 1
+    scale = Scale.of((row.busy for row in rows), "s")
+    table = _table("", scale.unit, "busy", "", "")
+    for row in rows:
+        limits = ""
+        if row.limits:
+            limits = f"limits {percent(row.limits)} of the time" if cascade else "limits the latency"
+        bar = Bar(row.share, 20, "yellow" if row.limits else "cyan")
+        style = "bold" if row.limits else ""
+        table.add_row(row.component, scale.show(row.busy), percent(row.share), bar, limits, style=style)
+    _left(table, 3, 4)
+    return Group(_title("Latency: how long each component works"), table)
+
+
+def memory_section(rows: tuple[tables.MemoryRow, ...], width: int) -> RenderableType:
+    """How full each memory is at its fullest, and with what."""
+    table = _table("", "full", "", "capacity", "largest tensors")
+    for row in rows:
+        if row.size_bits is not None and math.isinf(row.size_bits):
+            table.add_row(row.component, NONE, "", "unlimited", "")
+            continue
+        copies = f"{row.instances:,} x " if row.instances > 1 else ""
+        capacity = f"{copies}{format_bits(row.size_bits)}" if row.size_bits is not None else NONE
+        bar = Bar(row.usage, 20 if width >= 100 else 12, "yellow" if row.usage >= _FULL else "cyan")
+        table.add_row(row.component, percent(row.usage), bar, capacity, Text(_largest(row.by_tensor)))
+    _left(table, 2, 4)
+    return Group(_title("Memories: how full at most"), table)
+
+
+def spatial_section(rows: tuple[tables.SpatialRow, ...]) -> RenderableType:
+    """How much of each fanout works."""
+    table = _table("", "used", "", "fanout", "")
+    for row in rows:
+        lowest = ""
+        if row.highest - row.lowest > 1e-9:
+            lowest = f"{percent(row.lowest)} in {row.lowest_in}, up to {percent(row.highest)}"
+        fanout = f"{row.fanout:,}" if row.fanout is not None else NONE
+        name = f"{row.component}.{row.dimension}"
+        table.add_row(name, percent(row.mean), Bar(row.mean, 20), fanout, Text(lowest))
+    _left(table, 2, 4)
+    return Group(_title("Fanouts: how much is used"), table)
+
+
+def loop_tree_section(mapping: LoopTree, spec: Spec | None, width: int) -> RenderableType:
+    """The mapping as a loop nest."""
+    lines = [_node_text(line) for line in loop_tree_lines(mapping, spec, width - 2)]
+    return Group(_title("LoopTree"), Padding(Group(*lines), (0, 0, 0, 2)))
+
+
+def _node_text(line: str) -> Text:
+    styles = {
+        "[": "green",
+        "for": "cyan",
+        "spatial-for": "magenta",
+        "compute": "bold",
+        "first:": "dim",
+        "then:": "dim",
+    }
+    style = next((s for start, s in styles.items() if line.lstrip().startswith(start)), "")
+    return Text(line, style=style, no_wrap=True, overflow="fold")
+
+
+# small parts
+
+
+def _stacked(sections: Iterable[RenderableType]) -> Group:
+    spaced: list[RenderableType] = []
+    for section in sections:
+        spaced += [Text(""), section] if spaced else [section]
+    return Group(*spaced)
+
+
+def _title(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _table(*headers: str) -> Table:
+    """A table without lines: names to the left, numbers to the right."""
+    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="right" if index else "left", no_wrap=False, overflow="fold")
+    return table
+
+
+def _left(table: Table, *columns: int) -> None:
+    for index in columns:
+        table.columns[index].justify = "left"
+
+
+def _natural_width(table: Table) -> int:
+    console = Console(width=10_000, color_system=None, file=io.StringIO())
+    return console.measure(table).maximum
+
+
+def _largest(shares: Mapping[str, float], most: int = 3) -> str:
+    """`DRAM 62 %, MAC 30 %`: the largest shares, those below one percent left out."""
+    order = sorted((name for name in shares if shares[name] >= 0.005), key=lambda name: -shares[name])
+    return ", ".join(f"{name} {percent(shares[name])}" for name in order[:most])
+
+
+def _limited(limits: Mapping[str, float]) -> str:
+    """`limited by MAC`, or with the parts of the time: `limited by MAC 80 %, DRAM 20 %`."""
+    limiting = {name: part for name, part in limits.items() if part > 0}
+    if not limiting:
+        return "nothing takes time"
+    if all(part > 1 - 1e-9 for part in limiting.values()):
+        return "limited by " + " and ".join(limiting)
+    return "limited by " + (_largest(limiting) or max(limiting, key=lambda name: limiting[name]))
+
+
+def _rates(total: tables.Totals) -> str:
+    energy = f"{format_si(total.energy / total.computes, 'J')} each"
+    return energy + (f", {format_si(total.computes / total.latency, '')}/s" if total.latency else "")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
+
+
+def _excess(gap: float) -> str:
+    if gap < 1:
+        return f"at most {gap * 100:.2g} % above the lower bound"
+    return f"at most {gap + 1:.3g} times the lower bound"

@@ -1,0 +1,290 @@
+"""The architecture, bound for one Einsum: the raw tree becomes frozen components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension, Toll
+from einmap.arch.constraint import Comparison
+from einmap.arch.tree import Architecture, Fork, Hierarchical, Node
+from einmap.errors import (
+    At,
+    EinmapError,
+    ExpressionError,
+    Note,
+    NotSupportedError,
+    SpecError,
+    did_you_mean,
+    raise_all,
+)
+from einmap.expressions.arithmetic import number, tensor_set
+from einmap.expressions.records import Record
+from einmap.expressions.scope import Lazy, Scope, lazy_layer
+from einmap.expressions.sets import NameSet
+from einmap.spec.bind_component import ComponentBinder, bind_comparison, record_of
+from einmap.spec.dialect import Dialect
+from einmap.spec.raw import Path, Raw, RawList, RawMap, place
+from einmap.spec.schema.arch import (
+    BRANCHES,
+    LATER,
+    LEAVES,
+    ArchInput,
+    ComparisonInput,
+    ContainerInput,
+    ForkInput,
+    SpatialInput,
+)
+from einmap.spec.schema.base import Input, SetExpression, check
+from einmap.spec.symbols import RESERVED
+
+
+@dataclass(frozen=True)
+class LeafInput:
+    """A leaf as written and where it stands."""
+
+    tag: str
+    given: ContainerInput
+    path: Path
+
+
+@dataclass(frozen=True)
+class BranchInput:
+    """A Fork or a nested hierarchy as written."""
+
+    tag: str
+    given: Input
+    nodes: tuple[LeafInput | BranchInput, ...]
+
+
+@dataclass(frozen=True)
+class ArchInputs:
+    """The architecture as written, its shape checked; the same for all Einsums."""
+
+    given: ArchInput
+    nodes: tuple[LeafInput | BranchInput, ...]
+
+    @property
+    def leaves(self) -> tuple[LeafInput, ...]:
+        """All leaves in written order."""
+        return tuple(_leaves(self.nodes))
+
+
+def _leaves(nodes: tuple[LeafInput | BranchInput, ...]) -> list[LeafInput]:
+    found: list[LeafInput] = []
+    for node in nodes:
+        found += [node] if isinstance(node, LeafInput) else _leaves(node.nodes)
+    return found
+
+
+def read_arch(root: RawMap) -> ArchInputs:
+    """Check the shape of the key `arch`. Raises all problems together."""
+    problems: list[EinmapError] = []
+    raw = root.get("arch") or RawMap(())
+    given = check(ArchInput, raw, root, ("arch",), problems, drop=("nodes",))
+    listed = raw.get("nodes") if isinstance(raw, RawMap) else None
+    nodes = _read_nodes(listed, root, ("arch", "nodes"), problems)
+    raise_all(problems)
+    assert given is not None
+    arch = ArchInputs(given, nodes)
+    _check_names(arch, root, problems)
+    raise_all(problems)
+    return arch
+
+
+def _read_nodes(
+    raw: Raw | None, root: Raw, path: Path, problems: list[EinmapError]
+) -> tuple[LeafInput | BranchInput, ...]:
+    if not isinstance(raw, RawList) or not raw.items:
+        problems.append(SpecError("the architecture needs a list of nodes", at=place(root, path)))
+        return ()
+    found: list[LeafInput | BranchInput] = []
+    for index, item in enumerate(raw.items):
+        here: Path = (*path, index)
+        tag = (item.tag if isinstance(item, RawMap) else None) or ""
+        if tag in LATER:
+            problems.append(NotSupportedError(f"!{tag} is not supported yet", at=place(root, here)))
+        elif tag in LEAVES:
+            leaf = check(LEAVES[tag], item, root, here, problems)
+            found += [LeafInput(tag, leaf, here)] if leaf is not None else []
+        elif tag in BRANCHES:
+            assert isinstance(item, RawMap)
+            branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",))
+            inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
+            found += [BranchInput(tag, branch, inner)] if branch is not None else []
+        else:
+            text = f"unknown node tag !{tag}" if tag else "an architecture node needs a tag such as !Memory"
+            hint = did_you_mean(tag, [*LEAVES, *BRANCHES, *LATER], listing="tags")
+            problems.append(SpecError(text, at=place(root, here), hint=hint))
+    return tuple(found)
+
+
+def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> None:
+    seen: dict[str, Path] = {}
+    for leaf in arch.leaves:
+        name, at = leaf.given.name, place(root, leaf.path)
+        if name in seen:
+            problems.append(SpecError(f"component name {name!r} is used twice (also {place(root, seen[name])})", at=at))
+        seen[name] = leaf.path
+        if not name.isidentifier():
+            problems.append(SpecError(f"component name {name!r} must be an identifier", at=at))
+    for node in _branches(arch.nodes):
+        if node.tag == "Fork" and not any(leaf.tag == "Compute" for leaf in _leaves(node.nodes)):
+            problems.append(SpecError("a Fork needs a Compute", at=place(root, ("arch", "nodes"))))
+    if not any(leaf.tag == "Compute" for leaf in arch.leaves):
+        problems.append(SpecError("the architecture has no Compute", at=place(root, ("arch", "nodes"))))
+
+
+def _branches(nodes: tuple[LeafInput | BranchInput, ...]) -> list[BranchInput]:
+    found: list[BranchInput] = []
+    for node in nodes:
+        if isinstance(node, BranchInput):
+            found += [node, *_branches(node.nodes)]
+    return found
+
+
+def bind_arch(
+    arch: ArchInputs,
+    root: RawMap,
+    variables: Scope,
+    symbols: Mapping[str, NameSet],
+    einsum: str,
+    dialect: Dialect,
+) -> tuple[Architecture, tuple[Note, ...]]:
+    """Evaluate every expression of the architecture for one Einsum.
+
+    Raises all problems together; each names component, field, place, and the Einsum where it matters.
+    """
+    binder = _Binder(arch, root, variables, symbols, einsum, dialect)
+    nodes = binder.nodes(arch.nodes)
+    raise_all(binder.problems)
+    return Architecture(nodes), tuple(binder.notes)
+
+
+class _Binder:
+    """Walks the tree outside in; components above are in scope for those below."""
+
+    def __init__(
+        self,
+        arch: ArchInputs,
+        root: RawMap,
+        variables: Scope,
+        symbols: Mapping[str, NameSet],
+        einsum: str,
+        dialect: Dialect,
+    ) -> None:
+        self.root = root
+        self.symbols = symbols
+        self.einsum = einsum
+        self.dialect = dialect
+        self.arch = arch
+        self.problems: list[EinmapError] = []
+        self.notes: list[Note] = []
+        base = variables.layer(symbols)
+        where = ("arch", "variables")
+        base = lazy_layer(arch.given.variables, base, lambda name: place(root, (*where, name)))
+        # a set name, tensor or rank variable of the same name wins in expressions
+        self.hidden = frozenset(leaf.given.name for leaf in arch.leaves) & {*symbols, *RESERVED}
+        below = {leaf.given.name: Lazy(self._refusal(leaf.given.name)) for leaf in arch.leaves}
+        self.scope = base.layer({name: value for name, value in below.items() if name not in self.hidden})
+        for leaf in arch.leaves:
+            if leaf.given.name in self.hidden:
+                text = f"{leaf.given.name!r} also names a set, tensor or rank variable, which wins in expressions"
+                self.notes.append(Note(text, place(root, leaf.path)))
+
+    def _refusal(self, name: str) -> Any:
+        def refuse() -> object:
+            raise ExpressionError(f"{name} is not above; only components above can be referenced")
+
+        return refuse
+
+    def nodes(self, nodes: tuple[LeafInput | BranchInput, ...]) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for node in nodes:
+            if isinstance(node, LeafInput):
+                try:
+                    leaf = self.leaf(node)
+                except EinmapError as problem:
+                    problem.at = problem.at or place(self.root, node.path)
+                    self.problems.append(problem)
+                    continue
+                found.append(leaf)
+            elif isinstance(node.given, ForkInput):
+                outside = self.scope
+                inner = self.nodes(node.nodes)
+                self.scope = outside
+                found.append(Fork(inner, node.given.forked_power_gateable, node.given.non_forked_power_gateable))
+            else:
+                found.append(Hierarchical(self.nodes(node.nodes)))
+        return tuple(found)
+
+    def leaf(self, node: LeafInput) -> Leaf:
+        if node.tag in ("Container", "Fanout"):
+            container = Container(node.given.name, self.spatial(node.given.spatial, node.path, self.scope))
+            self.show(container.name, record_of(container.name, container.spatial, {}))
+            return container
+        binder = ComponentBinder(self.root, node.path, self.scope, self.symbols, self.einsum)
+        binder.defaults = self.arch.given.extra_attributes_for_all_component_models
+        component, record = binder.bind(
+            node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
+        )
+        self.notes += binder.notes
+        assert isinstance(component, Memory | Toll | Compute)
+        self.show(component.name, record)
+        return component
+
+    def show(self, name: str, record: Record) -> None:
+        """Let nodes below refer to a component."""
+        if name not in self.hidden:
+            self.scope = self.scope.layer({name: record})
+
+    def spatial(self, given: list[SpatialInput], path: Path, scope: Scope) -> tuple[SpatialDimension, ...]:
+        names = [dimension.name for dimension in given]
+        for name in names:
+            if names.count(name) > 1:
+                raise SpecError(f"dimension {name!r} is given twice", at=place(self.root, (*path, "spatial")))
+        return tuple(self.dimension(d, (*path, "spatial", i), scope) for i, d in enumerate(given))
+
+    def dimension(self, given: SpatialInput, path: Path, scope: Scope) -> SpatialDimension:
+        def at(field: str) -> At:
+            return place(self.root, (*path, field))
+
+        def amount(field: str, value: object, **limits: Any) -> float:
+            return number(value, scope, at=at(field), what=field, **limits)
+
+        everything = scope.lookup("All")
+        assert isinstance(everything, NameSet)
+        nothing = frozenset[str]()
+        reuse = nothing if given.reuse is None else self.tensors(given.reuse, scope, at("reuse"))
+        if given.may_reuse is not None:
+            may_reuse = self.tensors(given.may_reuse, scope, at("may_reuse"))
+        elif given.reuse is None or self.dialect == "older":
+            may_reuse = everything.members
+            if given.reuse is not None and reuse != may_reuse:
+                text = (
+                    "`reuse` without `may_reuse`: all tensors may be reused here (older dialect); "
+                    "the newer one would reuse only those of `reuse`"
+                )
+                self.notes.append(Note(text, at("reuse")))
+        else:
+            may_reuse = reuse
+        min_usage = amount("min_usage", given.min_usage, minimum=0)
+        if min_usage > 1:
+            raise SpecError(f"min_usage must be between 0 and 1, found {min_usage}", at=at("min_usage"))
+        return SpatialDimension(
+            given.name,
+            int(amount("fanout", given.fanout, minimum=1, integer=True, allow_inf=False)),
+            may_reuse,
+            reuse,
+            self.comparisons(given.loop_bounds, (*path, "loop_bounds"), scope),
+            min_usage,
+            amount("usage_scale", given.usage_scale, minimum=0),
+            given.power_gateable,
+        )
+
+    def tensors(self, given: SetExpression, scope: Scope, at: At) -> frozenset[str]:
+        return tensor_set(given, scope, at=at).members
+
+    def comparisons(self, given: list[ComparisonInput], path: Path, scope: Scope) -> tuple[Comparison, ...]:
+        return tuple(bind_comparison(c, self.root, (*path, i), scope) for i, c in enumerate(given))

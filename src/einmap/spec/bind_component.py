@@ -1,0 +1,378 @@
+"""One memory, toll or compute, bound for one Einsum: scales applied, costs per action, placement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from einmap.arch.component import Action, Compute, Direction, Memory, SpatialDimension, Toll
+from einmap.arch.constraint import OPERATORS, Comparison, DeferredSet, Latency, Placement
+from einmap.errors import At, ExpressionError, Note, NotSupportedError, SpecError, did_you_mean
+from einmap.expressions.arithmetic import boolean, number, rank_variable_set
+from einmap.expressions.records import Record, safe_function
+from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
+from einmap.spec.per_tensor import per_tensor
+from einmap.spec.raw import Path, Raw, place
+from einmap.spec.schema.arch import (
+    ActionInput,
+    ComparisonInput,
+    ComponentInput,
+    ComputeInput,
+    ContainerInput,
+    HolderInput,
+    MemoryInput,
+    TensorsInput,
+    TollInput,
+)
+
+type Spatial = tuple[SpatialDimension, ...]
+
+_NEEDED = {"Memory": ("read", "write"), "Toll": ("read",), "Compute": ("compute",)}
+_DIRECTIONS = ("up", "down", "up_and_down")
+_NOT_FIELDS = {
+    "name",
+    "component_class",
+    "component_model",
+    "component_modeling_log",
+    "actions",
+    "spatial",
+    "tensors",
+}
+
+
+def record_of(name: str, spatial: Spatial, attributes: Mapping[str, Any]) -> Record:
+    """What expressions of nodes below may ask of a component."""
+    sizes = {dimension.name: dimension.fanout for dimension in spatial}
+    functions = {
+        "get_fanout": safe_function(lambda: math.prod(sizes.values())),
+        "get_fanout_along": safe_function(lambda dimension, default=1: sizes.get(dimension, default)),
+    }
+    return Record(name, {**attributes, **functions})
+
+
+class ComponentBinder:
+    """Binds one component; `scope` holds what is above it, `symbols` the names of the Einsum."""
+
+    defaults: Mapping[str, Any] = {}
+
+    def __init__(self, root: Raw, path: Path, scope: Scope, symbols: Mapping[str, NameSet], einsum: str) -> None:
+        self.root = root
+        self.path = path
+        self.outer = scope
+        self.scope = scope
+        self.symbols = symbols
+        self.einsum = einsum
+        self.notes: list[Note] = []
+        self.name = ""
+
+    @property
+    def all(self) -> NameSet:
+        """All tensors of the Einsum."""
+        return self.symbols["All"]
+
+    def at(self, *path: str | int) -> At:
+        """Where a field of the component is written."""
+        return place(self.root, (*self.path, *path))
+
+    def bind(
+        self, tag: str, base: ContainerInput, spatial_in: Callable[[Scope], Spatial]
+    ) -> tuple[Memory | Toll | Compute, Record]:
+        """The component and the record that expressions below see. Raises SpecError."""
+        assert isinstance(base, ComponentInput)
+        given = base
+        self.name = given.name
+        if given.component_class is not None and given.component_class.lower() != "dummy":
+            raise NotSupportedError(
+                f"component_class {given.component_class!r} of {given.name!r}: component models are not supported yet",
+                at=self.at("component_class"),
+                hint="give energy, throughput, area and leak_power as numbers, or use component_class: Dummy",
+            )
+        self.dummy = given.component_class is not None
+        extra = {
+            **self.defaults,
+            **{k: v for k, v in given.extra_attributes_for_component_model.items() if v is not None},
+        }
+        attributes = lazy_layer(extra, self.outer, lambda n: self.at("extra_attributes_for_component_model", n))
+        fields = {
+            name: value
+            for name in type(given).model_fields
+            if name not in _NOT_FIELDS and isinstance(value := getattr(given, name), bool | int | float | str)
+        }
+        fields.pop("total_latency", None)
+        self.scope = lazy_layer(fields, attributes, self.at)
+        spatial = spatial_in(self.scope)
+        self.parallel = self.number("n_parallel_instances", given.n_parallel_instances, minimum=1)
+        self.rate = self._scale(given.throughput_scale, given.latency_scale, ())
+        shared: dict[str, Any] = {
+            "name": given.name,
+            "actions": (),
+            "area": self._area(given),
+            "leak_power": self._leak(given),
+            "spatial": spatial,
+            "enabled": boolean(given.enabled, self.scope, at=self.at("enabled"), what="enabled"),
+            "actions_scale": self.number("actions_scale", given.actions_scale, minimum=0),
+            "total_latency": None,
+        }
+        bits: dict[str, float] = {}
+        if isinstance(given, HolderInput):
+            bits = self._bits(given)
+        shared["actions"] = self._actions(tag, given, bits)
+        if given.total_latency is not None:
+            names = {"n_parallel_instances": self.parallel}
+            shared["total_latency"] = Latency(given.total_latency, self.scope.layer(names), self.at("total_latency"))
+        component = self._build(given, shared, bits)
+        seen = {name: self._seen(value) for name, value in fields.items()}
+        seen = {name: value for name, value in seen.items() if value is not None}
+        seen["tensors"] = self.all.with_members(frozenset())
+        return component, record_of(given.name, spatial, seen)
+
+    def _seen(self, value: object) -> object | None:
+        """A field as nodes below see it; fields that are no plain expressions are left out."""
+        try:
+            return number(value, self.scope, at=None, what="field")
+        except ExpressionError:
+            return None
+
+    def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Memory | Toll | Compute:
+        match given:
+            case MemoryInput():
+                size = self.number("size", given.size, minimum=0)
+                skip = given.skip_initial_output_write
+                return Memory(
+                    **shared,
+                    size_bits=size,
+                    bits_per_value=tuple(bits.items()),
+                    placement=self._placement(given.tensors),
+                    skip_initial_output_write=skip,
+                )
+            case TollInput():
+                return Toll(**shared, direction=self._direction(given), placement=self._placement(given.tensors))
+            case ComputeInput():
+                return Compute(**shared, skip_initial_output_write=given.skip_initial_output_write)
+            case _:
+                raise AssertionError(type(given))
+
+    def number(self, field: str, value: object, **limits: Any) -> float:
+        """The value of a numeric field in the component's own scope."""
+        return number(value, self.scope, at=self.at(field), what=field, **limits)
+
+    # costs
+
+    def _area(self, given: ComponentInput) -> float | None:
+        if given.area is None:
+            return 0.0 if self.dummy else None
+        area = self.number("area", given.area, minimum=0, allow_inf=False)
+        return area * self.number("area_scale", given.area_scale, minimum=0) * self.parallel
+
+    def _leak(self, given: ComponentInput) -> float:
+        if given.leak_power is None:
+            if self.dummy:
+                return 0.0
+            raise SpecError(f"{given.name!r} has no leak_power", at=self.at(), hint="set leak_power (W), 0 if unknown")
+        leak = self.number("leak_power", given.leak_power, minimum=0, allow_inf=False)
+        return leak * self.number("leak_power_scale", given.leak_power_scale, minimum=0) * self.parallel
+
+    def _scale(
+        self, throughput: object | None, latency: object | None, path: Path, scope: Scope | None = None
+    ) -> float:
+        scope = scope or self.scope
+        if throughput is not None and latency is not None:
+            raise SpecError("give only one of throughput_scale and latency_scale", at=self.at(*path, "latency_scale"))
+        if latency is not None:
+            at = self.at(*path, "latency_scale")
+            scale = number(latency, scope, at=at, what="latency_scale", minimum=0)
+            return math.inf if scale == 0 else 1 / scale
+        if throughput is None:
+            return 1.0
+        at = self.at(*path, "throughput_scale")
+        return number(throughput, scope, at=at, what="throughput_scale", minimum=0)
+
+    def _actions(self, tag: str, given: ComponentInput, bits: Mapping[str, float]) -> tuple[Action, ...]:
+        names = [action.name for action in given.actions]
+        for name in names:
+            if names.count(name) > 1:
+                raise SpecError(f"action {name!r} of {given.name!r} is given twice", at=self.at("actions"))
+        written = [self._action(given, action, i, bits) for i, action in enumerate(given.actions)]
+        missing = [ActionInput(name=name) for name in _NEEDED[tag] if name not in names]
+        return (*written, *(self._action(given, action, None, bits) for action in missing))
+
+    def _action(
+        self, given: ComponentInput, action: ActionInput, index: int | None, bits: Mapping[str, float]
+    ) -> Action:
+        path: Path = () if index is None else ("actions", index)
+        fields = {
+            name: value
+            for name in type(action).model_fields
+            if isinstance(value := getattr(action, name), bool | int | float | str) and name != "name"
+        }
+        fields |= {k: v for k, v in action.extra_attributes_for_component_model.items() if v is not None}
+        scope = lazy_layer(fields, self.scope.layer({"name": action.name}), lambda n: self.at(*path, n))
+
+        def amount(field: str, value: object, **limits: Any) -> float:
+            return number(value, scope, at=self.at(*path, field), what=field, **limits)
+
+        energy = self._energy(action, path, amount)
+        energy *= self.number("energy_scale", given.energy_scale)
+        energy *= amount("energy_scale", action.energy_scale)
+        throughput = self._throughput(action, path, amount)
+        scale = self.rate * self._scale(action.throughput_scale, action.latency_scale, path, scope) * self.parallel
+        if throughput:
+            throughput *= scale
+        per_value = self._per_value(given, action, path, bits, scope) if isinstance(given, HolderInput) else ()
+        width = (
+            action.bits_per_action if action.bits_per_action is not None else getattr(given, "bits_per_action", None)
+        )
+        shown: dict[str, object] = {
+            "name": action.name,
+            "energy": energy,
+            "throughput": throughput,
+            "latency": math.inf if throughput == 0 else 1 / throughput,
+            "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
+        }
+        return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
+
+    def _energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        if action.energy is None:
+            if self.dummy:
+                return 0.0
+            raise SpecError(
+                f"action {action.name!r} of {self.name!r} has no energy",
+                at=self.at(*path),
+                hint="set energy (J for one action), or component_class: Dummy; component models are not supported yet",
+            )
+        energy = amount("energy", action.energy, allow_inf=False)
+        if energy < 0:
+            self.notes.append(Note(f"energy of {self.name}.{action.name} is negative: {energy}", self.at(*path)))
+        return energy
+
+    def _throughput(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        found: list[float] = []
+        if action.throughput is not None:
+            found.append(amount("throughput", action.throughput, minimum=0))
+        if action.latency is not None:
+            latency = amount("latency", action.latency, minimum=0)
+            found.append(math.inf if latency == 0 else 1 / latency)
+        if len(found) == 2 and not math.isclose(found[0], found[1], rel_tol=1e-9):
+            raise SpecError(
+                f"throughput and latency of {self.name}.{action.name} disagree; give only one",
+                at=self.at(*path, "latency"),
+            )
+        if found:
+            return found[0]
+        if self.dummy:
+            return math.inf
+        raise SpecError(
+            f"action {action.name!r} of {self.name!r} has no throughput",
+            at=self.at(*path),
+            hint="set throughput (actions/s, may be inf), or latency (s)",
+        )
+
+    # tensors
+
+    def _table(self, given: Mapping[str, Any], scope: Scope, *path: str | int) -> dict[str, tuple[Any, At]]:
+        return per_tensor(given, self.all.universe, scope, lambda key: self.at(*path, key))
+
+    def _bits(self, given: HolderInput) -> dict[str, float]:
+        universe = sorted(self.all.universe)
+        workload = {t: self.all.with_members(frozenset({t})).bits_per_value for t in universe}
+        absolute = self._table(given.bits_per_value, self.outer, "bits_per_value")
+        factors = self._table(given.bits_per_value_scale, self.outer, "bits_per_value_scale")
+        bits: dict[str, float] = {}
+        for tensor in universe:
+            if tensor in absolute and tensor in factors:
+                raise SpecError(f"{tensor!r} has both bits_per_value and bits_per_value_scale", at=factors[tensor][1])
+            bits[tensor] = workload[tensor]
+            for table, base in ((absolute, 1), (factors, workload[tensor])):
+                if tensor in table:
+                    value, at = table[tensor]
+                    amount = number(value, self.outer, at=at, what=f"bits of {tensor!r}", minimum=0, allow_inf=False)
+                    bits[tensor] = amount * base
+            if bits[tensor] <= 0:
+                raise SpecError(f"bits of {tensor!r} in {given.name!r} must be > 0", at=self.at("bits_per_value"))
+        return bits
+
+    def _per_value(
+        self, given: HolderInput, action: ActionInput, path: Path, bits: Mapping[str, float], scope: Scope
+    ) -> tuple[tuple[str, float], ...]:
+        own = self._table(action.values_per_action, scope, *path, "values_per_action")
+        shared = self._table(given.values_per_action, scope, "values_per_action")
+        if action.bits_per_action is not None:
+            width, where = action.bits_per_action, self.at(*path, "bits_per_action")
+        else:
+            width, where = (
+                given.bits_per_action if given.bits_per_action is not None else 1,
+                self.at("bits_per_action"),
+            )
+        wide = number(width, scope, at=where, what="bits_per_action", minimum=0)
+        found = []
+        for tensor in sorted(self.all.universe):
+            table = own if tensor in own else shared
+            if tensor in table:
+                value, at = table[tensor]
+                values = number(value, scope, at=at, what="values_per_action", minimum=0)
+                if values == 0:
+                    raise SpecError("values_per_action must be > 0, found 0", at=at)
+                found.append((tensor, 1 / values))
+            elif wide == 0:
+                raise SpecError("bits_per_action must be > 0, found 0", at=where)
+            else:
+                found.append((tensor, bits[tensor] / wide))
+        return tuple(found)
+
+    def _direction(self, given: TollInput) -> tuple[tuple[str, Direction], ...]:
+        entries = given.direction if isinstance(given.direction, dict) else {"All": given.direction}
+        for key, value in entries.items():
+            if value not in _DIRECTIONS:
+                at = self.at("direction", key) if isinstance(given.direction, dict) else self.at("direction")
+                raise SpecError(
+                    f"unknown direction {value!r}",
+                    at=at,
+                    hint=did_you_mean(value, _DIRECTIONS, listing="directions"),
+                )
+        table = self._table(entries, self.outer, "direction")
+        missing = sorted(self.all.universe - table.keys())
+        if missing:
+            raise SpecError(
+                f"direction of Toll {given.name!r} says nothing of {{{', '.join(missing)}}} (Einsum {self.einsum!r})",
+                at=self.at("direction"),
+                hint="use the key Other for the rest",
+            )
+        return tuple((tensor, cast(Direction, table[tensor][0])) for tensor in sorted(table))
+
+    # placement
+
+    def _placement(self, given: TensorsInput) -> Placement:
+        def deferred(field: str, source: object) -> DeferredSet:
+            return DeferredSet(source, self.outer, self.all, self.at("tensors", field))
+
+        keep: object = "Nothing" if given.keep is None else given.keep
+        default = "All" if given.keep is None else "Nothing"
+        may_keep = given.may_keep if given.may_keep is not None else default
+        options = tuple(
+            tuple(deferred("tensor_order_options", group) for group in option) for option in given.tensor_order_options
+        )
+        return Placement(
+            deferred("keep", keep),
+            deferred("may_keep", may_keep),
+            deferred("back", given.back),
+            deferred("no_refetch_from_above", given.no_refetch_from_above),
+            deferred("no_resend_to_below", given.no_resend_to_below),
+            tuple(self._comparison(c, i) for i, c in enumerate(given.tile_shape)),
+            options,
+            given.force_memory_hierarchy_order,
+        )
+
+    def _comparison(self, given: ComparisonInput, index: int) -> Comparison:
+        return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.outer)
+
+
+def bind_comparison(given: ComparisonInput, root: Raw, path: Path, scope: Scope) -> Comparison:
+    """A limit on rank variables. Raises SpecError for unknown operators and tensor sets."""
+    if given.operator not in OPERATORS:
+        at = place(root, (*path, "operator"))
+        raise SpecError(f"unknown operator {given.operator!r}", at=at, hint=f"one of {', '.join(OPERATORS)}")
+    variables = rank_variable_set(given.expression, scope, at=place(root, (*path, "expression")))
+    value = number(given.value, scope, at=place(root, (*path, "value")), what="value", integer=True)
+    return Comparison(variables.members, given.operator, int(value), f"{given.expression} {given.operator} {value}")

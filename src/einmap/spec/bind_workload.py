@@ -1,0 +1,249 @@
+"""The workload: from raw Einsums to frozen ones, and the symbols of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.space import Constraint, Space, bounds, parse_constraint, within
+from einmap.einsum.workload import Workload
+from einmap.errors import At, EinmapError, Note, SpecError, raise_all
+from einmap.expressions.arithmetic import number, tensor_set
+from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
+from einmap.spec.per_tensor import per_tensor
+from einmap.spec.raw import Path, RawMap, place
+from einmap.spec.read_workload import WorkloadReader, WrittenEinsum
+from einmap.spec.schema.base import check
+from einmap.spec.schema.workload import WorkloadInput
+from einmap.spec.symbols import CascadeFacts, EinsumFacts, Rename, apply_renames, symbols
+
+
+@dataclass(frozen=True)
+class BoundWorkload:
+    """The frozen workload, the symbols that expressions may use in each Einsum, and notes."""
+
+    workload: Workload
+    symbols: Mapping[str, Mapping[str, NameSet]]
+    notes: tuple[Note, ...] = field(default=())
+
+
+def bind_workload(root: RawMap, variables: Scope) -> BoundWorkload:
+    """Bind the key `workload` (and `renames`) of a raw spec; `variables` is the scope of its top level.
+
+    Raises SpecError (or several together) naming Einsum, tensor or rank, and the place.
+    """
+    return _Binder(root, variables).bind()
+
+
+class _Binder:
+    """The steps of binding; problems of one stage are collected and raised together."""
+
+    def __init__(self, root: RawMap, variables: Scope) -> None:
+        self.root = root
+        self.scope = variables
+        self.problems: list[EinmapError] = []
+        self.notes: list[Note] = []
+        self.reader = WorkloadReader(root, self.problems)
+
+    def bind(self) -> BoundWorkload:
+        raw = self.root.get("workload") or RawMap(())
+        given = check(WorkloadInput, raw, self.root, ("workload",), self.problems, drop=("einsums",))
+        einsums = [e for e in self.reader.read_einsums(raw) if e is not None]
+        raise_all(self.problems)
+        assert given is not None
+        self.given = given
+        if not einsums:
+            raise SpecError("the workload has no Einsums", at=place(self.root, ("workload",)))
+        self.reader.check_cascade(einsums)
+        raise_all(self.problems)
+        self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
+        facts = _cascade_facts(einsums)
+        renames = self.reader.read_renames([e.name for e in einsums])
+        bound: list[Einsum] = []
+        names: dict[str, Mapping[str, NameSet]] = {}
+        for einsum in einsums:
+            try:
+                done, table = self.bind_einsum(einsum, facts, renames)
+            except EinmapError as problem:
+                self.problems.append(problem)
+                continue
+            bound.append(done)
+            names[einsum.name] = table
+        raise_all(self.problems)
+        self.check_across(bound)
+        raise_all(self.problems)
+        n_instances = self.count(given.n_instances, "workload", "n_instances")
+        return BoundWorkload(Workload(tuple(bound), n_instances), names, tuple(self.notes))
+
+    def at(self, *path: str | int) -> At:
+        return place(self.root, path)
+
+    def count(self, value: object, *path: str | int) -> int:
+        return int(number(value, self.scope, at=self.at(*path), what=str(path[-1]), minimum=1, integer=True))
+
+    def bind_einsum(
+        self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]
+    ) -> tuple[Einsum, Mapping[str, NameSet]]:
+        here = place(self.root, einsum.path)
+        space = self.space_of(einsum)
+        own = EinsumFacts(
+            einsum.name,
+            {a.name: a.projection for a in einsum.accesses},
+            frozenset(a.name for a in einsum.accesses if a.output),
+            frozenset(a.name for a in einsum.accesses if a.given.persistent),
+            tuple(v for v, _ in space.low),
+        )
+        written = self.reader.renames_of(einsum.given.renames, (*einsum.path, "renames"))
+        chosen: dict[str, Rename] = {}
+        for rename in (*renames.get("default", ()), *renames.get(einsum.name, ()), *written):
+            chosen[rename.name] = rename
+        without_bits = symbols(facts, own, {})
+        scope = self.scope.layer(without_bits)
+        table = without_bits | apply_renames(list(chosen.values()), scope, einsum.name)
+        bits = self.bits_of(einsum, self.scope.layer(table))
+        with_bits = symbols(facts, own, bits)
+        table = with_bits | apply_renames(list(chosen.values()), self.scope.layer(with_bits), einsum.name)
+        persistent = own.persistent
+        if self.given.persistent_tensors is not None:
+            at = self.at("workload", "persistent_tensors")
+            persistent |= tensor_set(self.given.persistent_tensors, self.scope.layer(table), at=at).members
+        extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
+        if not space.is_box:
+            self.notes.append(
+                Note(
+                    f"the iteration space of {einsum.name!r} is no box; counts are those of its bounding box "
+                    f"({_product(extents)} points"
+                    + (f", the space has {space.points})" if space.points is not None else ")"),
+                    here,
+                )
+            )
+        accesses = tuple(
+            TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
+        )
+        instances = self.count(einsum.given.n_instances, *einsum.path, "n_instances")
+        done = Einsum(
+            einsum.name,
+            accesses,
+            extents,
+            einsum.operation,
+            einsum.given.is_copy_operation,
+            instances,
+            None if space.is_box else space.points,
+        )
+        return done, table
+
+    def space_of(self, einsum: WrittenEinsum) -> Space:
+        constraints: list[Constraint] = []
+        for text in einsum.given.iteration_space_shape:
+            constraints.append(self.constraint(text, (*einsum.path, "iteration_space_shape")))
+        for variable, text in self.given.iteration_space_shape.items():
+            at = self.at("workload", "iteration_space_shape", variable)
+            if not variable[:1].islower():
+                raise SpecError(f"{variable!r} must be a rank variable (lower-case)", at=at)
+            if variable in einsum.variables:
+                constraints.append(self.constraint(text, ("workload", "iteration_space_shape", variable)))
+        for access in einsum.accesses:
+            for rank, index in access.projection:
+                size = self.rank_size(einsum, rank)
+                if size is not None:
+                    constraints.append(within(index, size))
+        for sizes, path in (
+            (self.given.rank_sizes, ("workload", "rank_sizes")),
+            (einsum.given.rank_sizes, (*einsum.path, "rank_sizes")),
+        ):
+            for rank in sizes:
+                if not rank[:1].isupper():
+                    raise SpecError(f"rank {rank!r} must be upper-case", at=place(self.root, (*path, rank)))
+        try:
+            return bounds(einsum.variables, constraints, f"Einsum {einsum.name!r}")
+        except SpecError as problem:
+            problem.at = problem.at or place(self.root, einsum.path)
+            raise
+
+    def constraint(self, text: str, path: Path) -> Constraint:
+        try:
+            return parse_constraint(text)
+        except SpecError as problem:
+            problem.at = place(self.root, path)
+            raise
+
+    def rank_size(self, einsum: WrittenEinsum, rank: str) -> int | None:
+        if rank in einsum.given.rank_sizes:
+            value: object = einsum.given.rank_sizes[rank]
+            at = place(self.root, (*einsum.path, "rank_sizes", rank))
+        elif rank in self.given.rank_sizes:
+            value, at = self.given.rank_sizes[rank], self.at("workload", "rank_sizes", rank)
+        else:
+            return None
+        what = f"the size of rank {rank}"
+        return int(number(value, self.sizes, at=at, what=what, minimum=1, integer=True, allow_inf=False))
+
+    def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
+        universe = frozenset(a.name for a in einsum.accesses)
+        given = per_tensor(
+            self.given.bits_per_value, universe, scope, lambda key: self.at("workload", "bits_per_value", key)
+        )
+        bits: dict[str, float] = {}
+        for access in einsum.accesses:
+            at = place(self.root, (*access.path, "bits_per_value"))
+            value = access.given.bits_per_value
+            if value is None and access.name in given:
+                value, at = given[access.name]
+            if value is None:
+                raise SpecError(
+                    f"no bits_per_value for tensor {access.name!r} of Einsum {einsum.name!r}",
+                    at=place(self.root, einsum.path),
+                    hint="add it to workload.bits_per_value, for example {All: 8}",
+                )
+            what = f"bits_per_value of {access.name!r}"
+            amount = number(value, scope, at=at, what=what, minimum=0, allow_inf=False)
+            if amount == 0:
+                raise SpecError(f"{what} must be > 0, found 0", at=at)
+            bits[access.name] = amount
+        return bits
+
+    def check_across(self, einsums: list[Einsum]) -> None:
+        """What one Einsum says of a variable or tensor must agree with the others."""
+        extents: dict[str, tuple[str, int]] = {}
+        bits: dict[str, tuple[str, float]] = {}
+        lasting: dict[str, tuple[str, bool]] = {}
+        at = self.at("workload")
+        for einsum in einsums:
+            for variable, extent in einsum.bounds:
+                other, size = extents.setdefault(variable, (einsum.name, extent))
+                if size != extent:
+                    text = f"rank variable {variable!r} has {size} values in {other!r} but {extent} in {einsum.name!r}"
+                    self.problems.append(SpecError(text, at=at, hint="use another name in one of them"))
+            for access in einsum.accesses:
+                other, wide = bits.setdefault(access.tensor, (einsum.name, access.bits_per_value))
+                if wide != access.bits_per_value:
+                    text = (
+                        f"{access.tensor!r} has {wide} bits in {other!r} but {access.bits_per_value} in {einsum.name!r}"
+                    )
+                    self.problems.append(SpecError(text, at=at))
+                other, kept = lasting.setdefault(access.tensor, (einsum.name, access.persistent))
+                if kept != access.persistent:
+                    text = f"{access.tensor!r} is persistent in only one of the Einsums {other!r} and {einsum.name!r}"
+                    self.problems.append(SpecError(text, at=at))
+
+
+def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
+    used = Counter(a.name for e in einsums for a in e.accesses)
+    written = {a.name for e in einsums for a in e.accesses if a.output}
+    read = {a.name for e in einsums for a in e.accesses if not a.output}
+    return CascadeFacts(
+        frozenset(used),
+        frozenset(v for e in einsums for v in e.variables),
+        frozenset(written & read),
+        frozenset(name for name, times in used.items() if times > 1),
+    )
+
+
+def _product(extents: tuple[tuple[str, int], ...]) -> int:
+    total = 1
+    for _, extent in extents:
+        total *= extent
+    return total

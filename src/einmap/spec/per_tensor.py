@@ -1,0 +1,44 @@
+"""Dictionaries keyed by set expressions: `{Inputs: 8, Other: 16}`, spread over the tensors of an Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from einmap.errors import At, SpecError
+from einmap.expressions.arithmetic import tensor_set
+from einmap.expressions.scope import Scope
+from einmap.expressions.sets import NameSet
+
+
+def per_tensor(
+    given: Mapping[str, Any], universe: frozenset[str], scope: Scope, where: Any
+) -> dict[str, tuple[Any, At]]:
+    """A dictionary keyed by set expressions, spread over the tensors: value and place of each.
+
+    Keys must be disjoint; `Other` is what no other key covers. Raises SpecError naming the overlap.
+    """
+    found: dict[str, tuple[Any, At]] = {}
+    taken: dict[str, str] = {}
+    others = [key for key in given if "Other" in key.replace("&", " ").replace("|", " ").split()]
+    if len(others) > 1:
+        raise SpecError("`Other` may appear once in a dictionary", at=where(others[1]))
+    for key in (*(k for k in given if k not in others), *others):
+        at = where(key)
+        names = scope
+        if key in others:
+            all_tensors = scope.lookup("All")
+            assert isinstance(all_tensors, NameSet)
+            names = scope.layer({"Other": all_tensors.with_members(universe - frozenset(found))})
+        members = tensor_set(key, names, at=at).members
+        clash = sorted(members & frozenset(found))
+        if clash:
+            raise SpecError(
+                f"keys {taken[clash[0]]!r} and {key!r} overlap on {{{', '.join(clash)}}}",
+                at=at,
+                hint="use `Other`",
+            )
+        for tensor in sorted(members):
+            found[tensor] = (given[key], at)
+            taken[tensor] = key
+    return found

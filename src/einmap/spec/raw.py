@@ -1,0 +1,215 @@
+"""The raw stage of a specification: a tree of values that remember where they come from.
+
+Frontends make this tree; `spec/schema` checks its shape; `spec/bind` evaluates its expressions for
+one Einsum. It is immutable: `set_value` returns a new tree. Two trees are equal when their content
+is, wherever it was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from einmap.errors import At, SpecError, did_you_mean
+
+type Scalar = bool | int | float | str | None
+type Raw = RawScalar | RawList | RawMap
+type Step = str | int
+type Path = tuple[Step, ...]
+
+
+class LiteralString(str):
+    """A string that is text, never an expression (quoted in YAML)."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RawScalar:
+    """One value. `text` is what the user wrote; `quoted` marks text that is never an expression."""
+
+    value: Scalar
+    text: str = field(default="", compare=False)
+    quoted: bool = field(default=False, compare=False)
+    tag: str | None = None
+    at: At | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RawList:
+    """A list; `tag` is the YAML tag without its `!`, e.g. None for plain data."""
+
+    items: tuple[Raw, ...]
+    tag: str | None = None
+    at: At | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RawMap:
+    """A dictionary in written order; `key_at` are the places of its keys."""
+
+    items: tuple[tuple[str, Raw], ...]
+    tag: str | None = None
+    at: At | None = field(default=None, compare=False)
+    key_at: tuple[At | None, ...] = field(default=(), compare=False)
+
+    def get(self, key: str) -> Raw | None:
+        """The value of `key`, or None."""
+        for name, value in self.items:
+            if name == key:
+                return value
+        return None
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys in written order."""
+        return tuple(name for name, _ in self.items)
+
+    def place_of(self, key: str) -> At | None:
+        """Where `key` itself is written."""
+        for (name, _), at in zip(self.items, self.key_at, strict=False):
+            if name == key:
+                return at
+        return self.at
+
+
+def from_python(value: Any, at: At | None = None) -> Raw:
+    """Plain dicts, lists and scalars as a raw tree; a dict key `type` becomes the node tag.
+
+    Only a capitalised `type` is a tag (`{"type": "Memory", ...}`), as in `!Memory`.
+    """
+    match value:
+        case RawScalar() | RawList() | RawMap():
+            return value
+        case dict():
+            tag = value.get("type")
+            is_tag = isinstance(tag, str) and tag[:1].isupper()
+            items = tuple((str(k), from_python(v, at)) for k, v in value.items() if not (is_tag and k == "type"))
+            return RawMap(items, tag=tag if is_tag else None, at=at, key_at=tuple(at for _ in items))
+        case list() | tuple():
+            return RawList(tuple(from_python(v, at) for v in value), at=at)
+        case None | bool() | int() | float() | str():
+            return RawScalar(value, text=str(value), quoted=isinstance(value, LiteralString), at=at)
+        case _:
+            raise SpecError(f"a specification cannot hold a {type(value).__name__}: {value!r}", at=at)
+
+
+def to_python(raw: Raw) -> Any:
+    """The tree as plain dicts, lists and scalars; tags become the key `type`, quoted text `LiteralString`."""
+    match raw:
+        case RawScalar(value=value, quoted=quoted):
+            return LiteralString(value) if quoted and isinstance(value, str) else value
+        case RawList(items=items):
+            return [to_python(item) for item in items]
+        case RawMap(items=pairs, tag=tag):
+            plain = {key: to_python(value) for key, value in pairs}
+            return {"type": tag, **plain} if tag else plain
+
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+
+
+def parse_path(path: str) -> Path:
+    """`arch.nodes[2].size` -> ("arch", "nodes", 2, "size")."""
+    steps: list[Step] = []
+    position = 0
+    while position < len(path):
+        found = _STEP.match(path, position)
+        if found is None:
+            raise SpecError(f"{path!r} is not a path; write for example arch.nodes[2].size or arch.nodes.MAC.area")
+        steps.append(found.group(1) if found.group(1) is not None else int(found.group(2)))
+        position = found.end()
+    return tuple(steps)
+
+
+def format_path(path: Path) -> str:
+    """The inverse of `parse_path`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.removeprefix(".")
+
+
+def _name_of(raw: Raw) -> Scalar:
+    name = raw.get("name") if isinstance(raw, RawMap) else None
+    return name.value if isinstance(name, RawScalar) else None
+
+
+def _index(items: tuple[Raw, ...], step: Step, path: Path) -> int:
+    """List elements are found by position or by their `name`."""
+    if isinstance(step, int) or step.isdigit():
+        if int(step) < len(items):
+            return int(step)
+        raise SpecError(f"{format_path(path)}: index {step} of a list of {len(items)}")
+    names = [_name_of(item) for item in items]
+    if step not in names:
+        known = [name for name in names if isinstance(name, str)]
+        raise SpecError(f"{format_path(path)}: no element named {step!r}", hint=did_you_mean(step, known))
+    return names.index(step)
+
+
+def get_value(raw: Raw, path: Path) -> Raw:
+    """The sub-tree at `path`. Raises SpecError naming the step that does not exist."""
+    for depth, step in enumerate(path):
+        done = path[: depth + 1]
+        if isinstance(raw, RawList):
+            raw = raw.items[_index(raw.items, step, done)]
+            continue
+        found = raw.get(str(step)) if isinstance(raw, RawMap) else None
+        if found is None:
+            known = raw.keys() if isinstance(raw, RawMap) else ()
+            raise SpecError(f"{format_path(done)} does not exist", hint=did_you_mean(str(step), known))
+        raw = found
+    return raw
+
+
+def set_value(raw: Raw, path: Path, value: Any) -> Raw:
+    """A new tree with `value` (plain Python or raw) at `path`; missing dictionary keys are added."""
+    if not path:
+        return from_python(value)
+    step, rest = path[0], path[1:]
+    if isinstance(raw, RawList):
+        index = _index(raw.items, step, path[:1])
+        changed = set_value(raw.items[index], rest, value)
+        return replace(raw, items=(*raw.items[:index], changed, *raw.items[index + 1 :]))
+    if not isinstance(raw, RawMap):
+        raise SpecError(f"cannot set {format_path(path)}: {raw.text or raw.value!r} has no fields", at=raw.at)
+    key = str(step)
+    old = raw.get(key)
+    if old is None:
+        added = set_value(RawMap(()), rest, value)
+        return replace(raw, items=(*raw.items, (key, added)), key_at=(*raw.key_at, None))
+    changed = set_value(old, rest, value)
+    return replace(raw, items=tuple((k, changed if k == key else v) for k, v in raw.items))
+
+
+def place(raw: Raw, path: Path) -> At:
+    """Where `path` was written, as far as known: the deepest existing part of it.
+
+    The path of the answer names list elements: `arch.nodes[2] "Register".size`.
+    """
+    text = ""
+    at = raw.at or At()
+    for step in path:
+        child: Raw | None = None
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+        if isinstance(raw, RawList) and isinstance(step, int) and step < len(raw.items):
+            child = raw.items[step]
+            if isinstance(name := _name_of(child), str):
+                text += f' "{name}"'
+        elif isinstance(raw, RawMap):
+            child = raw.get(str(step))
+        if child is None:
+            raw = RawScalar(None)
+            continue
+        key_at = raw.place_of(str(step)) if isinstance(raw, RawMap) else None
+        raw, at = child, child.at or key_at or at
+    return At(at.file, at.line, at.column, text.removeprefix("."))
+
+
+def content_hash(raw: Raw) -> str:
+    """A hash of the content (not of places, quoting or comments): 16 hexadecimal digits."""
+    text = json.dumps(to_python(raw), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

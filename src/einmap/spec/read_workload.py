@@ -1,0 +1,247 @@
+"""The workload as written: raw Einsums parsed, renames listed, the cascade checked for shape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from einmap.einsum.operation import Operation, parse_operation, product_of
+from einmap.einsum.parse import checked_projection, parse_einsum, rank_of_variable, rank_with_index
+from einmap.einsum.projection import Projection
+from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
+from einmap.spec.raw import Path, Raw, RawList, RawMap, RawScalar, place
+from einmap.spec.schema.base import check
+from einmap.spec.schema.workload import AccessInput, EinsumInput, EinsumRenamesInput, RenameInput, RenamesInput
+from einmap.spec.symbols import Rename, unknown_einsum
+
+
+@dataclass(frozen=True)
+class WrittenAccess:
+    """One access as written, its index expressions parsed."""
+
+    name: str
+    projection: Projection
+    output: bool
+    given: AccessInput
+    path: Path
+
+
+@dataclass(frozen=True)
+class WrittenEinsum:
+    """One Einsum as written, its strings parsed."""
+
+    name: str
+    accesses: tuple[WrittenAccess, ...]
+    given: EinsumInput
+    operation: Operation
+    path: Path
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Rank variables in order of first use, inputs first."""
+        outputs_last = sorted(self.accesses, key=lambda a: a.output)
+        return tuple(dict.fromkeys(v for a in outputs_last for _, index in a.projection for v, _ in index.terms))
+
+
+class WorkloadReader:
+    """Reads Einsums and renames; problems are collected in `problems`."""
+
+    def __init__(self, root: RawMap, problems: list[EinmapError]) -> None:
+        self.root = root
+        self.problems = problems
+
+    def read_einsums(self, raw: Raw) -> Iterator[WrittenEinsum | None]:
+        """All Einsums, nested lists flattened; None for those with problems."""
+        listed = raw.get("einsums") if isinstance(raw, RawMap) else None
+        if listed is None:
+            return
+        for path, item in _flat(listed, ("workload", "einsums")):
+            try:
+                yield self.read_einsum(item, path)
+            except EinmapError as problem:
+                problem.at = problem.at or place(self.root, path)
+                self.problems.append(problem)
+
+    def read_einsum(self, raw: Raw, path: Path) -> WrittenEinsum | None:
+        """One Einsum, a string or a dictionary. Raises SpecError."""
+        if isinstance(raw, RawScalar):
+            raw = RawMap((("einsum", raw),), at=raw.at)
+        if isinstance(raw, RawMap) and raw.get("einsum") is None and any("[" in key for key, _ in raw.items):
+            raise SpecError(
+                f"field {raw.keys()[0]!r} of an Einsum looks like part of an Einsum string",
+                hint="quote Einsum strings that contain ': '",
+            )
+        given = check(EinsumInput, raw, self.root, path, self.problems)
+        if given is None:
+            return None
+        if given.einsum is not None:
+            return self.read_concise(given, path)
+        if given.name is None:
+            raise SpecError("an Einsum needs a name (or the concise form in `einsum`)")
+        accesses = tuple(
+            self.read_access(access, (*path, "tensor_accesses", i)) for i, access in enumerate(given.tensor_accesses)
+        )
+        if not any(a.output for a in accesses):
+            raise SpecError(f"Einsum {given.name!r} has no output", hint="mark one access with output: true")
+        for name, times in Counter(a.name for a in accesses).items():
+            if times > 1:
+                raise SpecError(f"tensor {name!r} is used {times} times in Einsum {given.name!r}")
+        inputs = [a.name for a in accesses if not a.output]
+        reduction = given.reduction or "sum"
+        operation = (
+            parse_operation(given.operation, inputs, reduction) if given.operation else product_of(inputs, reduction)  # type: ignore[arg-type]
+        )
+        return WrittenEinsum(given.name, accesses, given, operation, path)
+
+    def read_concise(self, given: EinsumInput, path: Path) -> WrittenEinsum:
+        """An Einsum given as a string, with attributes added by `tensor_accesses`."""
+        assert given.einsum is not None
+        parsed = parse_einsum(given.einsum, given.reduction or "sum")
+        if given.operation is not None:
+            raise SpecError("the Einsum string already gives the operation; leave out `operation`")
+        name = given.name or parsed.output[0]
+        extra = {access.name: access for access in given.tensor_accesses}
+        known = [parsed.output[0], *(t for t, _ in parsed.inputs)]
+        for tensor, access in extra.items():
+            if tensor not in known:
+                raise SpecError(
+                    f"tensor {tensor!r} is not in the Einsum string {given.einsum!r}",
+                    hint=did_you_mean(tensor, known),
+                )
+            for set_already in ("projection", "output"):
+                if set_already in access.model_fields_set:
+                    raise SpecError(f"{set_already} of tensor {tensor!r} is already set by the Einsum string")
+
+        def made(tensor: str, projection: Projection, output: bool) -> WrittenAccess:
+            return WrittenAccess(tensor, projection, output, extra.get(tensor, AccessInput(name=tensor)), path)
+
+        inputs = tuple(made(tensor, projection, False) for tensor, projection in parsed.inputs)
+        return WrittenEinsum(name, (*inputs, made(*parsed.output, True)), given, parsed.operation, path)
+
+    def read_access(self, given: AccessInput, path: Path) -> WrittenAccess:
+        """One access of the verbose form."""
+        match given.projection:
+            case None:
+                raise SpecError(f"tensor {given.name!r} needs a projection", at=place(self.root, path))
+            case list(variables):
+                ranks = [rank_of_variable(v, given.name) for v in variables]
+            case entries:
+                ranks = [rank_with_index(rank, str(index), given.name) for rank, index in entries.items()]
+        if given.backing_storage_size_scale != 1:
+            raise SpecError(
+                "backing_storage_size_scale is not supported; no known tool gives it an effect",
+                at=place(self.root, (*path, "backing_storage_size_scale")),
+            )
+        return WrittenAccess(given.name, checked_projection(ranks, given.name), bool(given.output), given, path)
+
+    def read_renames(self, einsums: list[str]) -> dict[str, list[Rename]]:
+        """The top-level renames by Einsum name; `default` is for all."""
+        raw = self.root.get("renames")
+        if raw is None:
+            return {}
+        given = check(RenamesInput, raw, self.root, ("renames",), self.problems)
+        raise_all(self.problems)
+        assert given is not None
+        found: dict[str, list[Rename]] = {}
+        for index, entry in enumerate(given.einsums):
+            path: Path = ("renames", "einsums", index)
+            if entry.name not in ("default", *einsums):
+                raise unknown_einsum(entry.name, ["default", *einsums], place(self.root, path))
+            found[entry.name] = self.rename_list(entry, path)
+        return found
+
+    def rename_list(self, entry: EinsumRenamesInput, path: Path) -> list[Rename]:
+        """Renames of tensors, then those of rank variables."""
+        return [
+            *self.renames_of(entry.tensor_accesses, (*path, "tensor_accesses")),
+            *self.renames_of(entry.rank_variables, (*path, "rank_variables")),
+        ]
+
+    def renames_of(self, given: dict[str, Any] | list[RenameInput], path: Path) -> list[Rename]:
+        """Either form of a list of renames."""
+        if isinstance(given, dict):
+            return [Rename(name, source, None, place(self.root, (*path, name))) for name, source in given.items()]
+        return [Rename(r.name, r.source, r.expected_count, place(self.root, (*path, i))) for i, r in enumerate(given)]
+
+    def check_cascade(self, einsums: list[WrittenEinsum]) -> None:
+        """Names, ranks, writers and copies agree across Einsums."""
+
+        def complain(text: str, einsum: WrittenEinsum, hint: str | None = None) -> None:
+            self.problems.append(SpecError(text, at=place(self.root, einsum.path), hint=hint))
+
+        ranks: dict[str, tuple[WrittenEinsum, frozenset[str]]] = {}
+        writer: dict[str, WrittenEinsum] = {}
+        names: dict[str, WrittenEinsum] = {}
+        for einsum in einsums:
+            if einsum.name in names or einsum.name == "Total":
+                complain(
+                    f"Einsum name {einsum.name!r} is {'reserved' if einsum.name == 'Total' else 'used twice'}",
+                    einsum,
+                )
+            names[einsum.name] = einsum
+            for access in einsum.accesses:
+                these = frozenset(rank for rank, _ in access.projection)
+                first, those = ranks.setdefault(access.name, (einsum, these))
+                if these != those:
+                    complain(
+                        f"tensor {access.name!r} has ranks {sorted(these)} in Einsum {einsum.name!r} "
+                        f"but {sorted(those)} in {first.name!r}",
+                        einsum,
+                    )
+                if access.output and access.name in writer:
+                    complain(
+                        f"tensor {access.name!r} is written by {writer[access.name].name!r} and by {einsum.name!r}",
+                        einsum,
+                    )
+                if access.output:
+                    writer.setdefault(access.name, einsum)
+            n_inputs = sum(not a.output for a in einsum.accesses)
+            if einsum.given.is_copy_operation and n_inputs != 1:
+                complain(f"copy Einsum {einsum.name!r} needs exactly one input, found {n_inputs}", einsum)
+        self.check_order(einsums, writer, complain)
+
+    def check_order(self, einsums: list[WrittenEinsum], writer: dict[str, WrittenEinsum], complain: Any) -> None:
+        """Producers come before consumers; a cycle is named."""
+        position = {einsum.name: i for i, einsum in enumerate(einsums)}
+        for i, einsum in enumerate(einsums):
+            for access in einsum.accesses:
+                source = writer.get(access.name)
+                if access.output or source is None or position[source.name] < i:
+                    continue
+                cycle = _cycle(einsum, writer)
+                if cycle:
+                    complain(f"the cascade has a cycle: {' -> '.join(cycle)}", einsum)
+                else:
+                    complain(
+                        f"Einsum {einsum.name!r} reads {access.name!r} before Einsum {source.name!r} writes it",
+                        einsum,
+                        hint=f"move Einsum {source.name!r} up",
+                    )
+
+
+def _flat(raw: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
+    if isinstance(raw, RawList):
+        for index, item in enumerate(raw.items):
+            yield from _flat(item, (*path, index))
+    else:
+        yield path, raw
+
+
+def _cycle(start: WrittenEinsum, writer: Mapping[str, WrittenEinsum]) -> list[str] | None:
+    """Tensors around a cycle through `start`, or None."""
+    stack = [(start, [a.name for a in start.accesses if a.output][:1])]
+    seen: set[str] = set()
+    while stack:
+        einsum, trail = stack.pop()
+        for access in einsum.accesses:
+            source = writer.get(access.name)
+            if access.output or source is None:
+                continue
+            if source.name == start.name:
+                return [*trail, access.name]
+            if source.name not in seen:
+                seen.add(source.name)
+                stack.append((source, [*trail, access.name]))
+    return None

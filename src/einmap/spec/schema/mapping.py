@@ -1,0 +1,68 @@
+"""Input models of mapping nodes: one class for each tag; `nodes` is read by `spec.loop_tree`."""
+
+from __future__ import annotations
+
+from einmap.spec.schema.base import Input
+
+
+class LoopInput(Input):
+    """`!Temporal`. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
+
+    rank_variable: str | dict[str, str]
+    tile_shape: int | str | dict[str, int | str] | None = None
+    initial_tile_shape: int | str | dict[str, int | str] | None = None
+    n_iterations: int | None = None
+
+
+class SpatialLoopInput(LoopInput):
+    """`!Spatial`."""
+
+    component: str
+    name: str
+
+
+class TollNodeInput(Input):
+    """`!Toll`."""
+
+    tensors: list[str] | str
+    component: str
+    persistent: bool = False
+
+
+class StorageInput(TollNodeInput):
+    """`!Storage`."""
+
+    sliding_window: bool = False
+
+
+class ComputeNodeInput(Input):
+    """`!Compute`."""
+
+    einsum: str
+    component: str
+
+
+class SplitInput(Input):
+    """`!Sequential`, `!Split`, `!Nested`: only `nodes`."""
+
+
+class MappingInput(Input):
+    """The top-level key `mapping`, its nodes apart."""
+
+    title: str | None = None
+
+
+NODES: dict[str, type[Input]] = {
+    "Temporal": LoopInput,
+    "Spatial": SpatialLoopInput,
+    "Storage": StorageInput,
+    "Toll": TollNodeInput,
+    "Compute": ComputeNodeInput,
+    "Sequential": SplitInput,
+    "Split": SplitInput,
+    "Nested": SplitInput,
+}
+IGNORED = ("Reservation", "TextBox")
+"""Nodes that other tools write and that say nothing to the model."""
+LATER = {"Pipeline": "branches that run at the same time", "Mapping": "a mapping inside a mapping"}
+"""Known tags that are not supported yet."""

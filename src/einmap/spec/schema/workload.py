@@ -1,0 +1,101 @@
+"""Input models of the workload and of renames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from einmap.spec.schema.base import Expression, Input, SetExpression
+
+
+class AccessInput(Input):
+    """One tensor of an Einsum."""
+
+    name: str
+    projection: list[str] | dict[str, str | int] | None = None
+    output: bool | None = None
+    persistent: bool = False
+    bits_per_value: Expression | None = None
+    backing_storage_size_scale: Expression = 1
+
+
+class RenameInput(Input):
+    """A name for a set of tensors or rank variables."""
+
+    name: str
+    source: SetExpression
+    expected_count: Expression | None = None
+
+
+class EinsumInput(Input):
+    """One Einsum, verbose or with the concise string in `einsum`."""
+
+    name: str | None = None
+    einsum: str | None = None
+    tensor_accesses: list[AccessInput] = []
+    iteration_space_shape: list[str] = []
+    rank_sizes: dict[str, Expression] = {}
+    is_copy_operation: bool = False
+    renames: dict[str, SetExpression] | list[RenameInput] = []
+    n_instances: Expression = 1
+    operation: str | None = None
+    reduction: str | None = None
+
+
+class WorkloadInput(Input):
+    """The top-level key `workload`, its Einsums apart."""
+
+    rank_sizes: dict[str, Expression] = {}
+    iteration_space_shape: dict[str, str] = {}
+    bits_per_value: dict[str, Expression] = {}
+    persistent_tensors: SetExpression | None = None
+    n_instances: Expression = 1
+
+
+class EinsumRenamesInput(Input):
+    """Renames of one Einsum, or of all under the name `default`."""
+
+    name: str
+    tensor_accesses: dict[str, SetExpression] | list[RenameInput] = []
+    rank_variables: dict[str, SetExpression] | list[RenameInput] = []
+
+
+class RenamesInput(Input):
+    """The top-level key `renames`."""
+
+    einsums: list[EinsumRenamesInput] = []
+
+
+class ModelInput(Input):
+    """The top-level key `model`."""
+
+    semantics: str = "exact"
+    sliding_window: bool = False
+    metrics: Any = None
+
+
+class ConfigInput(Input):
+    """The top-level key `config`."""
+
+    dialect: str = "auto"
+    expression_custom_functions: list[str] = []
+    component_models: list[str] = []
+    use_installed_component_models: bool = True
+
+
+class MapperInput(Input):
+    """The top-level key `mapper`: options of the search, under the names that users of peers know."""
+
+    metrics: Any = None
+    info_metrics: Any = None
+    force_memory_hierarchy_order: bool = True
+    max_fused_loops_per_rank_variable: float = 1
+    max_fused_loops: float = float("inf")
+    explore_loop_orders: bool = True
+    explore_imperfect_temporal_loops: bool = False
+    explore_imperfect_spatial_loops: bool = False
+    tiling_coarseness: float = 1
+    prioritize_reuse_of_unfused_tensors: bool = False
+    max_pmapping_templates_per_einsum: float = float("inf")
+    objective_tolerance: float = 0
+    resource_usage_tolerance: float = 0
+    time_limit: float = float("inf")

@@ -1,0 +1,126 @@
+"""The names that expressions may use for one Einsum: set names, tensors, renames, rank variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.einsum.projection import Projection
+from einmap.errors import At, ExpressionError, SpecError, did_you_mean
+from einmap.expressions.scope import Scope
+from einmap.expressions.sets import NameSet, SetInfo
+
+RESERVED = (
+    "All", "Tensors", "Inputs", "Outputs", "Intermediates", "Shared", "Persistent", "Nothing", "Above", "Other",
+)  # fmt: skip
+"""Set names that renames and components must not take."""
+
+
+@dataclass(frozen=True)
+class CascadeFacts:
+    """What the symbols of one Einsum need to know of the whole cascade."""
+
+    tensors: frozenset[str]
+    rank_variables: frozenset[str]
+    intermediates: frozenset[str]
+    shared: frozenset[str]
+
+
+@dataclass(frozen=True)
+class EinsumFacts:
+    """What the symbols of one Einsum need to know of the Einsum itself."""
+
+    name: str
+    projections: Mapping[str, Projection]
+    outputs: frozenset[str]
+    persistent: frozenset[str]
+    rank_variables: tuple[str, ...]
+
+    @property
+    def tensors(self) -> frozenset[str]:
+        """All tensors of the Einsum."""
+        return frozenset(self.projections)
+
+
+def tensor_universe(einsum: EinsumFacts, bits: Mapping[str, float]) -> NameSet:
+    """All tensors of the Einsum as a set value; `bits` may be empty while they are not known yet."""
+    return NameSet(einsum.tensors, einsum.tensors, "tensors", _info(einsum, bits))
+
+
+def _info(einsum: EinsumFacts, bits: Mapping[str, float]) -> SetInfo:
+    variables = {
+        tensor: frozenset(v for _, index in projection for v, _ in index.terms)
+        for tensor, projection in einsum.projections.items()
+    }
+    return SetInfo.of(variables, bits, frozenset(einsum.rank_variables))
+
+
+def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float]) -> dict[str, NameSet]:
+    """Set names, tensors and rank variables of one Einsum (spec-format, set expressions)."""
+    universe = tensor_universe(einsum, bits)
+
+    def tensors(members: frozenset[str]) -> NameSet:
+        return universe.with_members(members & einsum.tensors)
+
+    variables = NameSet(
+        frozenset(einsum.rank_variables),
+        frozenset(einsum.rank_variables),
+        "rank variables",
+        _info(einsum, bits),
+    )
+    names = {v: variables.with_members(frozenset({v}) & variables.universe) for v in cascade.rank_variables}
+    names |= {t: tensors(frozenset({t})) for t in cascade.tensors}
+    names |= {
+        "All": universe,
+        "Tensors": universe,
+        "Inputs": tensors(einsum.tensors - einsum.outputs),
+        "Outputs": tensors(einsum.outputs),
+        "Intermediates": tensors(cascade.intermediates),
+        "Shared": tensors(cascade.shared),
+        "Persistent": tensors(einsum.persistent),
+        "Nothing": tensors(frozenset()),
+    }
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """One rename as written: `source` is a set expression, `count` the number it must have or None."""
+
+    name: str
+    source: object
+    count: object | None
+    at: At
+
+
+def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str, NameSet]:
+    """Evaluate renames in order; each may use the ones before it. Raises SpecError."""
+    from einmap.expressions.arithmetic import evaluate, number
+
+    found: dict[str, NameSet] = {}
+    for rename in renames:
+        if rename.name in RESERVED:
+            raise SpecError(f"{rename.name!r} is a reserved name and cannot be a rename", at=rename.at)
+        current = scope.layer(found)
+        source = rename.source
+        text = " | ".join(f"({part})" for part in source) if isinstance(source, list) else source
+        value = evaluate(text, current, at=rename.at)
+        if not isinstance(value, NameSet):
+            raise ExpressionError(
+                f"rename {rename.name!r} of Einsum {einsum!r} must be a set, got {value!r}", at=rename.at
+            )
+        if rename.count is not None:
+            expected = number(rename.count, current, at=rename.at, what="expected_count", minimum=0, integer=True)
+            if len(value) != expected:
+                raise SpecError(
+                    f"rename {rename.name!r} of Einsum {einsum!r}: expected {expected} elements, "
+                    f"got {{{', '.join(value)}}}",
+                    at=rename.at,
+                )
+        found[rename.name] = value
+    return found
+
+
+def unknown_einsum(name: str, known: list[str], at: At) -> SpecError:
+    """A top-level rename for an Einsum that does not exist."""
+    return SpecError(f"no Einsum {name!r} in the workload", at=at, hint=did_you_mean(name, known))

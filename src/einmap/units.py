@@ -1,0 +1,58 @@
+"""Print quantities as people read them: 1.2e-9 J as "1.2 nJ", 1048576 bits as "128 KiB"."""
+
+from __future__ import annotations
+
+import math
+
+_PREFIXES = (*"qryzafpnµm", "", *"kMGTPEZYRQ")
+_SMALLEST = -10
+"""Power of 1000 that the first prefix stands for."""
+_BYTES = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def format_si(value: float, unit: str) -> str:
+    """Three digits with an engineering prefix.
+
+    >>> format_si(1.2e-9, "J")
+    '1.2 nJ'
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} {unit}".replace("-0 ", "0 ").rstrip()
+    digits, exponent = f"{value:.2e}".split("e")  # rounded before the prefix is chosen: 999.9 is 1 k
+    power = int(exponent) // 3
+    if not 0 <= power - _SMALLEST < len(_PREFIXES):
+        return f"{value:.3g} {unit}".rstrip()
+    scaled = float(digits) * 10 ** (int(exponent) - 3 * power)
+    return f"{scaled:.3g} {_PREFIXES[power - _SMALLEST]}{unit}".rstrip()
+
+
+def format_count(n: float) -> str:
+    """A number without unit: exact below a million, three digits above.
+
+    >>> format_count(65536), format_count(1234567890), format_count(2.5)
+    ('65,536', '1.23e9', '2.5')
+    """
+    if not math.isfinite(n):
+        return f"{n:g}"
+    if n == int(n) and abs(n) < 1_000_000:
+        return f"{int(n):,}"
+    if 0.01 <= abs(n) < 1_000_000:
+        return f"{n:,.2f}".rstrip("0").rstrip(".")
+    digits, exponent = f"{n:.2e}".split("e")
+    return f"{float(digits):g}e{int(exponent)}"
+
+
+def format_bits(n: float) -> str:
+    """An amount of data: bits when few, else bytes by powers of 1024.
+
+    >>> format_bits(128 * 1024 * 8), format_bits(96)
+    ('128 KiB', '96 bits')
+    """
+    size = n / 8 / 1024
+    if not math.isfinite(n) or abs(size) < 1:
+        return f"{format_count(n)} {'bit' if n == 1 else 'bits'}"
+    power = 0
+    while abs(float(f"{size:.4g}")) >= 1024 and power < len(_BYTES) - 1:
+        size /= 1024
+        power += 1
+    return f"{size:.4g} {_BYTES[power]}"

@@ -1,0 +1,15 @@
+"""What all tests share: how Hypothesis chooses its examples."""
+
+from hypothesis import HealthCheck, settings
+
+# The same examples on every run and every machine, so that a failure is never a matter of luck.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# New examples each time, to look for bugs: pytest --hypothesis-profile explore
+settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile("repeatable")

@@ -1,0 +1,164 @@
+"""The worked examples that show where the two presets differ, both presets side by side.
+
+`W1`, `W2` and `W3` are named as in the decisions on counting rules; counts are in bits, 8 for each value.
+"""
+
+import pytest
+
+from einmap import evaluate, loads
+from tests.model.worked import counts, latencies, usages
+
+ARCH = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0,
+             actions: [{name: read, energy: 10, throughput: 8}, {name: write, energy: 12, throughput: 8}]}
+  - !Memory {name: GLB, size: 4096, leak_power: 0, area: 0,
+             actions: [{name: read, energy: 2, throughput: 16}, {name: write, energy: 3, throughput: 16}]}
+  - !Container {name: Array, spatial: [{name: X, fanout: 2}]}
+  - !Memory {name: REG, size: 256, leak_power: 0, area: 0,
+             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+"""
+W1 = """
+workload:
+  rank_sizes: {M: 2, K: 8, N: 3}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, Z], component: DRAM}
+  - !Storage {tensors: [A, Z], component: GLB}
+  - !Temporal {rank_variable: k, tile_shape: 4}
+  - !Spatial {rank_variable: k, tile_shape: 2, component: Array, name: X}
+  - !Storage {tensors: [Z], component: REG}
+  - !Temporal {rank_variable: m, tile_shape: 1}
+  - !Temporal {rank_variable: n, tile_shape: 1}
+  - !Temporal {rank_variable: k, tile_shape: 1}
+  - !Compute {einsum: Z, component: MAC}
+"""
+REDUCED = ARCH
+UNMERGED = ARCH.replace("fanout: 2", "fanout: 2, may_reuse: Nothing")
+NO_SKIP = ARCH.replace("size: 4096", "size: 4096, skip_initial_output_write: false")
+
+
+def pairs(cost, einsum, tensor):
+    """(reads, writes) of one tensor in each memory."""
+    found = counts(cost)
+    return {
+        memory: tuple(found.get((einsum, tensor, memory, action), 0) for action in ("read", "write"))
+        for memory in ("DRAM", "GLB", "REG")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arch", "semantics", "dram", "glb", "reg", "times", "energy", "reg_bits"),
+    [
+        pytest.param(REDUCED, "exact", (0, 48), (96, 96), (432, 432), (70, 44, 60, 24), 8240, 48, id="reduced-exact"),
+        pytest.param(
+            REDUCED, "accelforge", (0, 48), (96, 96), (480, 480), (70, 44, 60, 24), 8336, 8, id="reduced-accelforge"
+        ),
+        pytest.param(
+            UNMERGED, "exact", (0, 48), (192, 192), (528, 528), (70, 56, 72, 24), 8912, 48, id="unmerged-exact"
+        ),
+        pytest.param(
+            UNMERGED, "accelforge", (0, 48), (144, 192), (480, 480), (70, 53, 60, 24), 8720, 8, id="unmerged-accelforge"
+        ),
+        pytest.param(
+            NO_SKIP, "exact", (48, 48), (144, 144), (432, 480), (76, 50, 66, 24), 9008, 48, id="no skip-exact"
+        ),
+        pytest.param(
+            NO_SKIP, "accelforge", (48, 48), (144, 144), (480, 480), (76, 50, 60, 24), 9056, 8, id="no skip-accelforge"
+        ),
+    ],
+)
+def test_W1_spatial_reduction_and_first_touches(arch, semantics, dram, glb, reg, times, energy, reg_bits):
+    cost = evaluate(loads(arch + W1), semantics=semantics)
+    assert pairs(cost, "Z", "Z") == {"DRAM": dram, "GLB": glb, "REG": reg}
+    assert latencies(cost, "Z") == dict(zip(("DRAM", "GLB", "REG", "MAC"), times, strict=True))
+    assert cost.latency == max(times)
+    assert cost.energy == energy
+    assert usages(cost)["REG"] * 256 == reg_bits
+
+
+W2 = """
+workload:
+  rank_sizes: {M: 4, K: 3, N: 2, P: 5}
+  bits_per_value: {All: 8}
+  einsums:
+  - "X[m, n] = A[m, k] * B[k, n]"
+  - "Z[m, p] = X[m, n] * D[n, p]"
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, D, X, Z], component: DRAM}
+  - !Storage {tensors: [B, D], component: GLB}
+  - !Temporal {rank_variable: m, tile_shape: 2}
+  - !Storage {tensors: [X], component: GLB}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Temporal {rank_variable: k, tile_shape: 1}
+      - !Compute {einsum: X, component: MAC}
+    - !Nested
+      nodes:
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Temporal {rank_variable: p, tile_shape: 1}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Compute {einsum: Z, component: MAC}
+"""
+
+
+@pytest.mark.parametrize(
+    ("semantics", "in_z", "times", "energy", "glb_bits"),
+    [
+        ("exact", {"DRAM": (0, 0), "GLB": (320, 0), "REG": (0, 0)}, (39, 70), 12480, 160),
+        ("accelforge", {"DRAM": (64, 0), "GLB": (320, 64), "REG": (0, 0)}, (39, 78), 13312, 96),
+    ],
+)
+def test_W2_a_buffer_above_a_split(semantics, in_z, times, energy, glb_bits):
+    cost = evaluate(loads(ARCH + W2), semantics=semantics)
+    assert pairs(cost, "X", "X") == {"DRAM": (0, 64), "GLB": (192, 192), "REG": (0, 0)}
+    assert pairs(cost, "Z", "X") == in_z
+    assert cost.latency_by_einsum == dict(zip(("X", "Z"), times, strict=True))
+    assert cost.latency == sum(times)
+    assert cost.energy == energy
+    assert usages(cost) == {"GLB": glb_bits / 4096}
+
+
+W3 = """
+workload:
+  rank_sizes: {P: 4, R: 3}
+  bits_per_value: {All: 8}
+  einsums: ["O[H: p + r] = I[p] * F[r]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [I, F, O], component: DRAM}
+  - !Temporal {rank_variable: p, tile_shape: 2}
+  - !Storage {tensors: [O], component: GLB}
+  - !Temporal {rank_variable: r, tile_shape: 1}
+  - !Temporal {rank_variable: p, tile_shape: 1}
+  - !Compute {einsum: O, component: MAC}
+"""
+
+
+@pytest.mark.parametrize(
+    ("semantics", "dram", "glb", "times", "energy", "glb_bits"),
+    [
+        ("exact", (16, 64), (112, 112), (34, 14, 12), 3420, 32),
+        ("accelforge", (32, 64), (152, 128), (36, 17.5, 12), 3708, 16),
+    ],
+)
+def test_W3_outputs_whose_tiles_overlap(semantics, dram, glb, times, energy, glb_bits):
+    cost = evaluate(loads(ARCH + W3), semantics=semantics)
+    assert pairs(cost, "O", "O") == {"DRAM": dram, "GLB": glb, "REG": (0, 0)}
+    assert latencies(cost, "O") == dict(zip(("DRAM", "GLB", "MAC"), times, strict=True))
+    assert cost.energy == energy
+    assert usages(cost) == {"GLB": glb_bits / 4096}
+
+
+def test_exact_is_the_default():
+    assert evaluate(loads(ARCH + W1)).semantics == "exact"
+    assert evaluate(loads(ARCH + W1 + "model: {semantics: accelforge}")).semantics == "accelforge"
