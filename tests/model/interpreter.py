@@ -107,9 +107,9 @@ class Machine:
         apart = [i for i in lanes if i not in merged]
         for step in grouped(points, temporal):
             for group in grouped(step, apart):
-                self.exchange(access, stage, (parent, tolls, child), grouped(group, merged), merged, live)
+                self.exchange(access, stage, (parent, tolls, child), grouped(group, merged), live)
 
-    def exchange(self, access, stage, who, lanes, merged, live):
+    def exchange(self, access, stage, who, lanes, live):
         parent, tolls, child = who
         tile = self.box(access, lanes[0])
         key = (child, access.tensor)
@@ -118,13 +118,15 @@ class Machine:
         if access.output:
             skips = parent.component.skip_initial_output_write and child.component.skip_initial_output_write
             filled = len(tile & live) if skips else len(tile)
-        first = lanes[0][0]
-        self.note(parent, access, "read", filled, first)
+        self.note(parent, access, "read", filled, lanes[0][0])
+        # all lanes share what the parent reads; of a result only the first one takes it up
+        taking = lanes[:1] if access.output else lanes
         for toll in tolls:
             if toll.component.directions[access.tensor] != "up":
-                self.note(toll, access, "read", filled, first)
+                self.pass_through(toll, access, taking, filled)
         if child is not self.compute:
-            self.note(child, access, "write", filled, first)
+            for lane in taking:
+                self.note(child, access, "write", filled, lane[0])
         for number, lane in enumerate(lanes):
             own = tile & live if number == 0 else set()
             if child is self.compute:
@@ -132,20 +134,23 @@ class Machine:
             else:
                 self.visit(access, stage + 1, lane, own)
         if access.output:
-            self.write_back(access, who, lanes, merged, len(tile))
+            self.write_back(access, who, lanes, len(tile))
             live |= tile
 
-    def write_back(self, access, who, lanes, merged, values):
+    def write_back(self, access, who, lanes, values):
         parent, tolls, child = who
         if child is not self.compute:
             for lane in lanes:
                 self.note(child, access, "read", values, lane[0])
         for toll in tolls:
             if toll.component.directions[access.tensor] != "down":
-                copies = {self.instance(toll, lane[0]): lane[0] for lane in reversed(lanes)}
-                for point in copies.values():
-                    self.note(toll, access, "read", values, point)
+                self.pass_through(toll, access, lanes, values)
         self.note(parent, access, "write", values, lanes[0][0])
+
+    def pass_through(self, toll, access, lanes, values):
+        """One copy for each instance of the toll that the lanes go through."""
+        for point in {self.instance(toll, lane[0]): lane[0] for lane in lanes}.values():
+            self.note(toll, access, "read", values, point)
 
     def totals(self):
         """Values by component, tensor and action."""

@@ -52,9 +52,16 @@ class DeferredSet:
     scope: Scope
     universe: NameSet
     at: At | None = None
+    _known: dict[object, Names] = field(default_factory=dict, compare=False, repr=False)
 
     def given(self, held: Mapping[str, Names]) -> Names:
         """The set when the components above hold `held`. Raises ExpressionError."""
+        key = tuple(held.items())
+        if key not in self._known:
+            self._known[key] = self._evaluate(held)
+        return self._known[key]
+
+    def _evaluate(self, held: Mapping[str, Names]) -> Names:
         above = frozenset().union(*held.values())
         names: dict[str, object] = {"Above": self.universe.with_members(above & self.universe.members)}
         for component, tensors in held.items():

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
 from einmap.cli.output import error_console, print_hint
 from einmap.progress import Progress, Report
+from einmap.units import format_count
 
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
@@ -69,14 +70,14 @@ class ProgressBar:
     def __post_init__(self) -> None:
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
+            BarColumn(bar_width=10),
+            TextColumn("{task.fields[counts]}", markup=False),
             TextColumn("{task.fields[best]}", style="green", markup=False),
             TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),  # last: the end of a long line is cut off
         )
         self._bar = RichProgress(*columns, console=self.console, transient=True, redirect_stdout=False)
-        self._task = self._bar.add_task("searching", total=None, best="")
+        self._task = self._bar.add_task("searching", total=None, counts="", best="")
         self._timer = threading.Timer(PATIENCE, self._bar.start)
         self._timer.daemon = True
 
@@ -89,9 +90,13 @@ class ProgressBar:
         self._timer.cancel()
         if self._timer.is_alive():
             self._timer.join()
-        self._bar.stop()
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def report(self, report: Report) -> None:
         """The callback of `Progress`."""
+        whole = f" of {format_count(report.total)}" if report.total is not None else ""
+        counts = format_count(report.done) + whole
         best = f"best {report.best}" if report.best else ""
-        self._bar.update(self._task, description=report.what, completed=report.done, total=report.total, best=best)
+        what, done, total = report.what, report.done, report.total
+        self._bar.update(self._task, description=what, completed=done, total=total, counts=counts, best=best)

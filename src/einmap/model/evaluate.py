@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.arch.component import Component, Compute, Memory
 from einmap.arch.tree import Architecture
@@ -12,6 +12,7 @@ from einmap.errors import CapacityError, EinmapError, MappingError, Note, raise_
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
+from einmap.model.advice import notes_on
 from einmap.model.constraints import constraint_notes
 from einmap.model.copies import copy_busiest, copy_totals
 from einmap.model.cost import (
@@ -91,8 +92,11 @@ class _Evaluation:
         self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
         check_fusion(self.workload, self.order, self.paths, self.rules, where)
         self.constraints()
-        charges = charges_of(shared_nodes(self.order, self.paths), self.paths, self.rules, where)
+        self.shared = shared_nodes(self.order, self.paths)
+        charges = charges_of(self.shared, self.paths, self.rules, where)
         self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n]) for n in self.order}
+        for name in self.order:
+            self.notes += notes_on(self.traffic[name], self.rules, where)
         buffers = self.buffers()
         usage = self.capacity(buffers)
         return self.assemble(buffers, usage)
@@ -112,7 +116,17 @@ class _Evaluation:
             counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
             instances = self.workload.n_instances * einsum.n_instances
             found[name] = buffers_of(self.paths[name], self.rules, counts, instances)
-        return found
+        return found if self.rules.buffer_above_split == "each Einsum" else self.common(found)
+
+    def common(self, buffers: dict[str, tuple[Buffer, ...]]) -> dict[str, tuple[Buffer, ...]]:
+        """Buffers that several Einsums share have the size of the common tile."""
+        largest = {(n.address, n.tensor): n.hull.largest for n in self.shared if n.hull is not None}
+
+        def widened(b: Buffer) -> Buffer:
+            values = largest.get((b.address, b.tensor), 0)
+            return replace(b, bits=max(b.bits, values * b.memory.bits[b.tensor]))
+
+        return {name: tuple(widened(b) for b in group) for name, group in buffers.items()}
 
     def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
         if self.rules.lifetimes == "tree":

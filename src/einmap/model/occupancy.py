@@ -146,12 +146,13 @@ def live_by_tree(
     """For each running Einsum the buffers that live, by the visits of their nodes (exact definition 8)."""
     shared = _shared_nodes(buffers)
     live: dict[str, list[Buffer]] = {}
+    branches = _Branches({})
     for running in order:
         chosen: dict[tuple[Address, str], Buffer] = {}
         for key, group in shared.items():
             buffer = next((b for b in group if b.einsum == running), group[0])
             users = {b.einsum for b in group}
-            if buffer.persistent or _lives(mapping.path_of[running], key[0], users, paths[running]):
+            if buffer.persistent or _lives(mapping.path_of[running], key[0], users, paths[running], branches):
                 chosen[key] = buffer
         live[running] = list(chosen.values())
     return live
@@ -165,7 +166,9 @@ def _shared_nodes(buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[tuple[Addre
     return found
 
 
-def _lives(path: tuple[Placed, ...], address: Address, users: set[str], running: EinsumPath) -> bool:
+def _lives(
+    path: tuple[Placed, ...], address: Address, users: set[str], running: EinsumPath, branches: _Branches
+) -> bool:
     """Whether the buffer of the node at `address` lives while the Einsum of `path` runs."""
     position = next((i for i, placed in enumerate(path) if placed.address == address), None)
     if position is None:
@@ -178,7 +181,7 @@ def _lives(path: tuple[Placed, ...], address: Address, users: set[str], running:
         if not isinstance(node, tree.Sequential):
             continue
         branch = path[i + 1].address[len(placed.address)]
-        using = [b for b, inner in enumerate(node.branches) if _einsums(inner) & users]
+        using = [b for b, inside in enumerate(branches.of(placed.address, node)) if inside & users]
         first, last = using[0], using[-1]
         if not started and branch < first:
             return False
@@ -194,6 +197,18 @@ def _lives(path: tuple[Placed, ...], address: Address, users: set[str], running:
 def _iterates(running: EinsumPath, address: Address) -> bool:
     index = next(i for i, loop in enumerate(running.loops) if loop.address == address)
     return not _one_iteration(running, index)
+
+
+@dataclass
+class _Branches:
+    """The Einsums in each branch of a split, remembered."""
+
+    known: dict[Address, list[set[str]]]
+
+    def of(self, address: Address, split: tree.Sequential) -> list[set[str]]:
+        if address not in self.known:
+            self.known[address] = [_einsums(branch) for branch in split.branches]
+        return self.known[address]
 
 
 def _einsums(nodes: tuple[tree.Node, ...]) -> set[str]:

@@ -86,6 +86,7 @@ class TensorCounts:
 
     def __post_init__(self) -> None:
         self.relevance = {v: self.access.relevance(v) for v in self.path.einsum.rank_variables}
+        self._known: dict[Takes, Count] = {}
         self._groups = _groups(self.access)
         self._irrelevant = tuple(v for v, r in self.relevance.items() if r is Relevance.NONE)
         self._loop_relevance = tuple(self.relevance[loop.variable] for loop in self.path.loops)
@@ -107,14 +108,20 @@ class TensorCounts:
     def repeats(self, takes: Takes) -> Count:
         """Iterations of the irrelevant loops; one below the point counts once."""
         total: Count = 1
+        # a loop below is no tile boundary for an irrelevant variable, whatever stands inside it
+        once = tuple(Take.FIRST if t is Take.SKIP else t for t in takes)
         for variable in self._irrelevant:
-            # a loop below is no tile boundary for an irrelevant variable, whatever stands inside it
-            once = tuple(Take.FIRST if t is Take.SKIP else t for t in takes)
             total = total * number_of(self.tiles.of(variable, once))
         return total
 
     def relevant(self, takes: Takes) -> Count:
         """Footprints summed over the counted iterations of relevant and partially relevant loops."""
+        known = self._known.get(takes)
+        if known is None:
+            known = self._known[takes] = self._relevant(takes)
+        return known
+
+    def _relevant(self, takes: Takes) -> Count:
         total: Count = 1
         for group in self._groups:
             total = total * self._group_sum(group, takes)

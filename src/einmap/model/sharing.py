@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Affine, Relevance
+from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, MappingError, NotSupportedError, raise_all
-from einmap.mapping.nodes import Address, format_address
+from einmap.mapping.nodes import Address
+from einmap.model.hull import Hull, User
 from einmap.model.path import EinsumPath, Loop, Station
 from einmap.model.semantics import Semantics
 from einmap.model.traffic import Charge
@@ -19,81 +21,65 @@ type Where = Callable[[Address], At]
 
 @dataclass(frozen=True)
 class SharedNode:
-    """One tensor at one storage node above a split, with the Einsums that use it in execution order."""
+    """One tensor at one storage node that several Einsums use, in execution order."""
 
     tensor: str
     address: Address
-    users: tuple[str, ...]
+    users: tuple[User, ...]
+
+    @property
+    def is_backing(self) -> bool:
+        """Whether the node is the tensor's outermost holder."""
+        first = self.users[0]
+        return first.path.stations[self.tensor][0] is first.station
+
+    @cached_property
+    def hull(self) -> Hull | None:
+        """The common tile, or None when all users use the same one."""
+        return None if len({user.signature for user in self.users}) == 1 else Hull(self.users)
 
 
 def shared_nodes(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> tuple[SharedNode, ...]:
     """All of them, Memories only."""
-    found: dict[tuple[str, Address], list[str]] = {}
+    found: dict[tuple[str, Address], list[User]] = {}
     for name in order:
-        for tensor, stations in paths[name].stations.items():
+        path = paths[name]
+        for tensor, stations in path.stations.items():
             for station in stations:
                 if isinstance(station.component, Memory):
-                    found.setdefault((tensor, station.address), []).append(name)
+                    user = User(path, path.einsum.by_tensor[tensor], station)
+                    found.setdefault((tensor, station.address), []).append(user)
     return tuple(SharedNode(t, a, tuple(users)) for (t, a), users in found.items() if len(users) > 1)
 
 
 def charges_of(
     nodes: tuple[SharedNode, ...], paths: Mapping[str, EinsumPath], semantics: Semantics, where: Where
 ) -> dict[str, dict[tuple[str, int], Charge]]:
-    """Who pays the fills and write-backs of shared buffers; everybody for himself where nothing is said."""
+    """Who pays the fills and write-backs of shared buffers; everybody for himself where nothing is said.
+
+    The first user in a visit is charged the fill. A producer that comes first fills only its own part; the rest of
+    the common tile is filled for the first consumer. The producer writes the common tile back.
+    """
     charges: dict[str, dict[tuple[str, int], Charge]] = {name: {} for name in paths}
     if semantics.buffer_above_split == "each Einsum":
         return charges
     for node in nodes:
-        station = _station(paths[node.users[0]], node)
-        _require_equal_tiles(node, paths, where)
-        for user in node.users[1:]:
-            charges[user][(node.tensor, station.position)] = Charge(fills=False)
+        try:
+            hull = None if node.is_backing else node.hull
+            first, second, *_ = node.users
+            _set(charges, node, first, Charge(hull=hull, hull_fills=not first.access.output))
+            for user in node.users[1:]:
+                _set(charges, node, user, Charge(fills=False))
+            if hull is not None and first.access.output:
+                _set(charges, node, second, Charge(fills=False, hull=hull, hull_without=first))
+        except NotSupportedError as problem:
+            problem.at = where(node.address)
+            raise
     return charges
 
 
-def _station(path: EinsumPath, node: SharedNode) -> Station:
-    return next(s for s in path.stations[node.tensor] if s.address == node.address)
-
-
-def _require_equal_tiles(node: SharedNode, paths: Mapping[str, EinsumPath], where: Where) -> None:
-    shapes = {user: _tile_signature(paths[user], node) for user in node.users}
-    first = node.users[0]
-    for user in node.users[1:]:
-        if shapes[user] != shapes[first]:
-            raise NotSupportedError(
-                f"Einsums {first!r} and {user!r} use different parts of {node.tensor!r} in the tile held at "
-                f"{format_address(node.address)}; one buffer for both is not supported yet",
-                at=where(node.address),
-                hint="hold the tensor in each branch instead",
-            )
-
-
-type _Signature = tuple[tuple[str, int, tuple[tuple[object, ...], ...]], ...]
-
-
-def _tile_signature(path: EinsumPath, node: SharedNode) -> tuple[object, ...]:
-    """How the tile moves over the tensor: equal signatures mean equal tiles at every visit."""
-    station = _station(path, node)
-    access = path.einsum.by_tensor[node.tensor]
-    return tuple((rank, _index_signature(path, index, station)) for rank, index in sorted(access.projection))
-
-
-def _index_signature(path: EinsumPath, index: Affine, station: Station) -> tuple[object, ...]:
-    parts = []
-    for variable, a in index.terms:
-        moves = [
-            (a * loop.shape, a * loop.initial if loop.initial else None, loop.address)
-            for loop in loops_above(path, station)
-            if loop.variable == variable
-        ]
-        parts.append((a * path.einsum.extents[variable] if not moves else 0, tuple(moves)))
-    whole = sum(abs(a) * (path.einsum.extents[v] - 1) for v, a in index.terms) + 1
-    below = [p for p in parts if not p[1]]
-    if len(below) == len(parts):
-        # no loop above cuts this rank: only how far it reaches counts
-        return (whole,)
-    return (whole, tuple(sorted(map(str, parts))))
+def _set(charges: dict[str, dict[tuple[str, int], Charge]], node: SharedNode, user: User, charge: Charge) -> None:
+    charges[user.path.einsum.name][node.tensor, user.station.position] = charge
 
 
 def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
@@ -130,6 +116,29 @@ def check_fusion(
             if tensor in paths[user].stations:
                 problems += _no_recomputation(tensor, paths[user], where)
     raise_all(problems)
+    if semantics.buffer_above_split == "one":
+        for node in shared_nodes(order, paths):
+            if node.is_backing and node.tensor in workload.intermediates:
+                problems += _nothing_missing(node, where)
+    raise_all(problems)
+
+
+def _nothing_missing(node: SharedNode, where: Where) -> list[EinmapError]:
+    """What consumers read in a visit has been produced in it: nothing is kept between visits."""
+    producer = next((user for user in node.users if user.access.output), None)
+    if node.hull is None or producer is None or not loops_above(producer.path, producer.station):
+        return []
+    if node.hull.covers(producer):
+        return []
+    names = ", ".join(repr(u.path.einsum.name) for u in node.users if not u.access.output)
+    return [
+        MappingError(
+            f"{names} read elements of {node.tensor!r} that {producer.path.einsum.name!r} does not produce in the same "
+            "visit of its backing storage; nothing is kept between visits",
+            at=where(node.address),
+            hint=f"hold {node.tensor} above the loop whose tiles overlap",
+        )
+    ]
 
 
 def _no_recomputation(tensor: str, path: EinsumPath, where: Where) -> list[EinmapError]:

@@ -18,6 +18,7 @@ from itertools import product
 from einmap.arch.component import Compute, Memory, Toll
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
+from einmap.model.hull import Hull, User
 from einmap.model.path import EinsumPath, Station
 from einmap.model.reuse import Takes, TensorCounts, VariableTiles
 from einmap.model.semantics import Semantics
@@ -70,6 +71,24 @@ class Flow:
     up: Count
 
 
+@dataclass(frozen=True)
+class Charge:
+    """What differs for one Einsum when the child of an exchange is a buffer that several Einsums share.
+
+    `fills`: whether this Einsum pays its own fills. `hull`: the common tile where users have different ones; it is
+    what the first user fills (`hull_fills`), what the producer writes back, and, less the tile of `hull_without`,
+    what the first consumer after a producer fills.
+    """
+
+    fills: bool = True
+    hull: Hull | None = None
+    hull_fills: bool = False
+    hull_without: User | None = None
+
+
+_FULL = Charge()
+
+
 @dataclass
 class TensorTraffic:
     """All exchanges of one tensor on one Einsum's path."""
@@ -78,6 +97,7 @@ class TensorTraffic:
     access: TensorAccess
     semantics: Semantics
     counts: TensorCounts
+    charges: Mapping[tuple[str, int], Charge]
     stations: tuple[Station, ...] = field(init=False)
     exchanges: tuple[Exchange, ...] = field(init=False)
 
@@ -85,6 +105,12 @@ class TensorTraffic:
         self.stations = self.path.stations[self.access.tensor]
         self.exchanges = exchanges(self.stations, self.path.compute)
         self._parent_of = {id(e.child): e for e in self.exchanges}
+        self._takes: dict[object, Takes] = {}
+        self._flows: dict[object, Flow] = {}
+
+    def charge(self, exchange: Exchange) -> Charge:
+        """What this Einsum pays of an exchange."""
+        return self.charges.get((self.access.tensor, exchange.child.position), _FULL)
 
     # which iterations count
 
@@ -93,6 +119,13 @@ class TensorTraffic:
 
         Lanes merged on the way up to `at` count once; `fixed` lanes as they say.
         """
+        key = (child.position, child.level, at.level, tuple(fixed.items()))
+        known = self._takes.get(key)
+        if known is None:
+            known = self._takes[key] = self._count_takes(child, at, fixed)
+        return known
+
+    def _count_takes(self, child: Station, at: Station, fixed: Fixed) -> Takes:
         found: list[Take] = []
         for index, loop in enumerate(self.path.loops):
             if loop.level is None:
@@ -180,10 +213,32 @@ class TensorTraffic:
 
     def flow(self, exchange: Exchange, at: Station, fixed: Fixed = EVERY) -> Flow:
         """What passes `at` (a station of the exchange's chain) in this exchange, in fixed lanes of `at`."""
-        child, parent = exchange.child, exchange.parent
+        key = (id(exchange), id(at), tuple(fixed.items()))
+        known = self._flows.get(key)
+        if known is None:
+            known = self._flows[key] = self._flow(exchange, at, fixed)
+        return known
+
+    def _flow(self, exchange: Exchange, at: Station, fixed: Fixed) -> Flow:
+        child = exchange.child
+        charge = self.charge(exchange)
         total = self.counts.values(self.takes(child, at, fixed))
         if not self.access.output:
-            return Flow(total, 0, 0)
+            return Flow(self._consumed(charge, total, self.takes(child, at, fixed)), 0, 0)
+        flow = self._produced(exchange, at, fixed, total)
+        up = total if charge.hull is None else charge.hull.values(self.path, self.takes(child, at, fixed))
+        return Flow(flow.live, flow.initial, up) if charge.fills else Flow(0, 0, up)
+
+    def _consumed(self, charge: Charge, total: Count, takes: Takes) -> Count:
+        if charge.hull is not None and charge.hull_fills:
+            return charge.hull.values(self.path, takes)
+        if charge.hull is not None and charge.hull_without is not None:
+            own = _matching(charge.hull_without, self.path, takes)
+            return charge.hull.values(self.path, takes) - Hull((charge.hull_without,)).values(*own)
+        return total if charge.fills else 0
+
+    def _produced(self, exchange: Exchange, at: Station, fixed: Fixed, total: Count) -> Flow:
+        child, parent = exchange.child, exchange.parent
         if self.semantics.lane_first_touch == "every lane":
             initial = self.first_touches(exchange, at, fixed)
             return Flow(total - initial, initial, total)
@@ -221,17 +276,14 @@ class Actions:
         return Actions(larger(self.read, other.read), larger(self.write, other.write))
 
 
+def _matching(user: User, path: EinsumPath, takes: Takes) -> tuple[EinsumPath, Takes]:
+    """The same iterations for the loops of another Einsum's path."""
+    taken = {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
+    return user.path, tuple(taken.get(loop.address, Take.SKIP) for loop in user.path.loops)
+
+
 def _same(a: Count, b: Count) -> bool:
     return isinstance(a, int) and isinstance(b, int) and a == b
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """What one exchange charges a station. `fills` and `write_backs` say which halves this Einsum pays."""
-
-    fills: bool = True
-    write_backs: bool = True
-    extra_fills: Count = 0
 
 
 class EinsumTraffic:
@@ -241,10 +293,10 @@ class EinsumTraffic:
         """`charges`: by tensor and position of the child, what differs from paying everything."""
         self.path = path
         self.semantics = semantics
-        self.charges = charges or {}
         tiles = VariableTiles(path)
         self.tensors = [
-            TensorTraffic(path, access, semantics, TensorCounts(path, access, tiles)) for access in path.einsum.accesses
+            TensorTraffic(path, access, semantics, TensorCounts(path, access, tiles), charges or {})
+            for access in path.einsum.accesses
         ]
         self.tiles = tiles
 
@@ -293,8 +345,7 @@ class EinsumTraffic:
             yield dict(zip(own, lane, strict=True))
 
     def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
-        charge = self.charges.get((tensor.access.tensor, exchange.child.position), _FULL)
-        return _charged(tensor, exchange, at, tensor.flow(exchange, at, fixed), charge)
+        return _charged(tensor, exchange, at, tensor.flow(exchange, at, fixed))
 
     def operations(self) -> tuple[Count, Count]:
         """Operations of all instances and of the busiest one; 0 for a copy."""
@@ -310,7 +361,6 @@ class EinsumTraffic:
         return total, busiest
 
 
-_FULL = Charge()
 _NOTHING = Actions(0, 0)
 
 
@@ -321,13 +371,12 @@ def _sum_counts(tiles: list[tuple[Count, Count]]) -> Count:
     return total
 
 
-def _charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow, charge: Charge) -> Actions:
+def _charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Actions:
     """Values into actions (cost-model reference, section 6)."""
     component = at.component
     name = tensor.access.tensor
-    down = 0 if not charge.fills else flow.live + (flow.initial if tensor.pays_initial(exchange, at) else 0)
-    down = down + charge.extra_fills
-    up = flow.up if charge.write_backs else 0
+    down = flow.live + (flow.initial if tensor.pays_initial(exchange, at) else 0)
+    up = flow.up
     assert not isinstance(component, Compute)
     read = component.action("read").actions_per_value[name]
     if isinstance(component, Toll):

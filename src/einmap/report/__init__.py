@@ -1,2 +1,2 @@
-"""What results look like. Read `tables` (the numbers of a report as rows), `numbers` (how one number is
+"""What results look like. Read `tables` (the numbers of a report as rows), `figures` (how one number is
 written), `loop_tree` (the annotated loop nest), then `text` (the terminal report made of them)."""

@@ -62,7 +62,7 @@ def loop_notes(path: EinsumPath) -> dict[Address, str]:
     found: dict[Address, str] = {}
     for loop in path.loops:
         trips = _trips(loop, extents[loop.variable])
-        extents[loop.variable] = min(extents[loop.variable], loop.shape)
+        extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
         fanout = f"{trips:,} of {loop.dimension.fanout:,}" if loop.dimension else f"{trips:,} x"
         found[loop.address] = fanout
     return found
@@ -74,8 +74,7 @@ def tile_of(path: EinsumPath, station: Station, access: TensorAccess, memory: Me
     for loop in path.loops:
         above = loop.position < station.position if loop.level is None else loop.level <= station.level
         if above:
-            largest = max(loop.shape, loop.initial or 0)
-            extents[loop.variable] = min(extents[loop.variable], largest)
+            extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
     shape = "x".join(str(index.extent(extents)) for _, index in access.projection)
     return shape or "1", access.footprint(extents) * memory.bits[access.tensor]
 
@@ -85,6 +84,10 @@ def _trips(loop: Loop, extent: int) -> int:
     if loop.initial is None:
         return -(-extent // int(loop.shape))
     return 1 + -(-max(0, extent - int(loop.initial)) // int(loop.shape))
+
+
+def _largest_tile(loop: Loop, extent: int) -> int:
+    return min(extent, max(int(loop.shape), int(loop.initial or 0)))
 
 
 def _storage_note(tiles: dict[str, tuple[str, float]], memory: Memory) -> str:

@@ -15,8 +15,8 @@ from einmap.mapper.result import Found, MapResult
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.report import tables
+from einmap.report.figures import NONE, Bar, Scale, area, percent
 from einmap.report.loop_tree import loop_tree_lines
-from einmap.report.numbers import NONE, Bar, Scale, area, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si
 
@@ -69,10 +69,10 @@ def quality(result: MapResult) -> str:
     metrics = " and ".join(METRIC_NAMES.get(name, name) for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
     space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size else ""
+    reason = f": {result.reason}" if result.reason else ""
     if result.optimal:
-        return f"proven optimal in {metrics}{space} ({took})"
+        return f"proven optimal in {metrics}{space} ({took}){reason}"
     bound = f"; {_excess(result.gap)}" if result.gap is not None else ""
-    reason = f" ({result.reason})" if result.reason else ""
     return f"best {metrics} of {took}, not proven optimal{reason}{bound}"
 
 
@@ -279,13 +279,13 @@ def _natural_width(table: Table) -> int:
 
 
 def _largest(shares: Mapping[str, float], most: int = 3) -> str:
-    """`DRAM 62 %, MAC 30 %`: the largest shares, those below one percent left out."""
+    """`DRAM 62%, MAC 30%`: the largest shares, those below one percent left out."""
     order = sorted((name for name in shares if shares[name] >= 0.005), key=lambda name: -shares[name])
     return ", ".join(f"{name} {percent(shares[name])}" for name in order[:most])
 
 
 def _limited(limits: Mapping[str, float]) -> str:
-    """`limited by MAC`, or with the parts of the time: `limited by MAC 80 %, DRAM 20 %`."""
+    """`limited by MAC`, or with the parts of the time: `limited by MAC 80%, DRAM 20%`."""
     limiting = {name: part for name, part in limits.items() if part > 0}
     if not limiting:
         return "nothing takes time"
@@ -305,5 +305,5 @@ def _seconds(seconds: float) -> str:
 
 def _excess(gap: float) -> str:
     if gap < 1:
-        return f"at most {gap * 100:.2g} % above the lower bound"
+        return f"at most {gap * 100:.2g}% above the lower bound"
     return f"at most {gap + 1:.3g} times the lower bound"

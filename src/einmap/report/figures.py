@@ -17,16 +17,16 @@ NONE = "-"
 
 
 def percent(part: float) -> str:
-    """A part of a whole: `0 %`, `<1 %`, `37 %`; a full or nearly full whole is told apart.
+    """A part of a whole: `0%`, `<1%`, `37%`; a full or nearly full whole is told apart.
 
     >>> [percent(part) for part in (0, 0.004, 0.374, 0.997, 1)]
-    ['0 %', '<1 %', '37 %', '>99 %', '100 %']
+    ['0%', '<1%', '37%', '>99%', '100%']
     """
     if 0 < part < 0.005:
-        return "<1 %"
+        return "<1%"
     if 0.995 <= part < 1:
-        return ">99 %"
-    return f"{part:.0%}".replace("%", " %")
+        return ">99%"
+    return f"{part:.0%}"
 
 
 def area(value: float) -> str:

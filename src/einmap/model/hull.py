@@ -1,0 +1,171 @@
+"""One buffer for several Einsums: the hull of what they use of a tensor in each visit.
+
+Exact definition 2: a tile is, rank by rank, the interval from the smallest to the largest index that the
+Einsums below the node use. Where all of them use the same tile that is their tile; otherwise the visits of the
+loops above the node are enumerated here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from einmap.einsum.einsum import TensorAccess
+from einmap.einsum.projection import Affine
+from einmap.errors import NotSupportedError
+from einmap.mapping.nodes import Address
+from einmap.model.path import EinsumPath, Loop, Station
+from einmap.model.reuse import Takes
+from einmap.model.tiles import Take
+
+MAX_VISITS = 5_000_000
+"""Visits of a shared node that are enumerated."""
+
+
+@dataclass(frozen=True)
+class User:
+    """One Einsum that uses the shared buffer."""
+
+    path: EinsumPath
+    access: TensorAccess
+    station: Station
+
+    @cached_property
+    def loops(self) -> dict[Address, Loop]:
+        """Loops that apply at the node, by address."""
+        return {
+            loop.address: loop
+            for loop in self.path.loops
+            if (loop.position < self.station.position if loop.level is None else loop.level <= self.station.level)
+        }
+
+    @cached_property
+    def signature(self) -> tuple[object, ...]:
+        """How the tile moves over the tensor: users with equal signatures use equal tiles in every visit."""
+        ranks = []
+        for rank, index in sorted(self.access.projection):
+            terms = tuple(sorted(self._term(v, a) for v, a in index.terms))
+            ranks.append((rank, index.constant, terms))
+        return tuple(ranks)
+
+    def _term(self, variable: str, a: int) -> tuple[object, ...]:
+        moves = tuple(
+            (loop.address, a * loop.shape, None if loop.initial is None else a * loop.initial)
+            for loop in self.loops.values()
+            if loop.variable == variable
+        )
+        return (moves, a, self.path.einsum.extents[variable])
+
+
+@dataclass(frozen=True)
+class Hull:
+    """The shared tile of one tensor at one node; `users` in execution order."""
+
+    users: tuple[User, ...]
+
+    @cached_property
+    def loops(self) -> tuple[Address, ...]:
+        """Addresses of the loops above. Raises NotSupportedError when the Einsums do not share them."""
+        first = tuple(self.users[0].loops)
+        for user in self.users[1:]:
+            if tuple(user.loops) != first:
+                raise NotSupportedError(
+                    f"{user.access.tensor!r} is held once for several Einsums that spread it over lanes in different "
+                    "ways; that is not supported yet",
+                    hint="hold the tensor in each branch instead",
+                )
+        return first
+
+    def values(self, path: EinsumPath, takes: Takes) -> int:
+        """Hull footprints summed over the visits that `takes` (of the loops of `path`) counts."""
+        return int(self._footprints(self._chosen(path, takes)).sum())
+
+    @cached_property
+    def largest(self) -> int:
+        """The largest hull of any visit."""
+        return int(self._footprints(self._chosen(self.users[0].path, None)).max())
+
+    def covers(self, user: User) -> bool:
+        """Whether `user` alone uses the whole hull in every visit."""
+        indices = self._chosen(user.path, None)
+        alone = Hull((user,))
+        return bool((self._footprints(indices) == alone._footprints(indices, self.loops)).all())
+
+    def _chosen(self, path: EinsumPath, takes: Takes | None) -> list[Any]:
+        taken = {} if takes is None else {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
+        chosen = []
+        for address in self.loops:
+            n = max(_iterations(user, address) for user in self.users)
+            match taken.get(address, Take.ALL):
+                case Take.ALL:
+                    chosen.append(np.arange(n))
+                case Take.SECOND:
+                    chosen.append(np.arange(1, min(n, 2)))
+                case _:
+                    chosen.append(np.arange(1))
+        if math.prod(len(c) for c in chosen) > MAX_VISITS:
+            raise NotSupportedError(
+                f"too many visits of the storage that several Einsums share for {self.users[0].access.tensor!r}"
+            )
+        return chosen
+
+    def _footprints(self, indices: list[Any], loops: tuple[Address, ...] | None = None) -> Any:
+        grid = dict(zip(loops or self.loops, np.meshgrid(*indices, indexing="ij", sparse=True), strict=True))
+        shape = tuple(len(i) for i in indices)
+        intervals = [_intervals(user, grid) for user in self.users]
+        total: Any = np.zeros(shape, dtype=np.int64)
+        used = np.zeros(shape, dtype=bool)
+        for active, _ in intervals:
+            used = used | active
+        total = np.ones(shape, dtype=np.int64)
+        for rank, _ in self.users[0].access.projection:
+            low: Any = np.full(shape, np.iinfo(np.int64).max)
+            high: Any = np.full(shape, np.iinfo(np.int64).min)
+            for active, ranks in intervals:
+                begin, end = ranks[rank]
+                low = np.where(active, np.minimum(low, begin), low)
+                high = np.where(active, np.maximum(high, end), high)
+            total = total * np.where(used, high - low + 1, 0)
+        return total
+
+
+def _iterations(user: User, address: Address) -> int:
+    extent = user.path.einsum.extents[user.loops[address].variable]
+    for other, loop in user.loops.items():
+        if loop.variable != user.loops[address].variable:
+            continue
+        first = min(extent, loop.shape if loop.initial is None else loop.initial)
+        if other == address:
+            return 1 + int(-(-(extent - first) // loop.shape))
+        extent = max(first, min(loop.shape, extent - first))
+    raise AssertionError(address)
+
+
+def _intervals(user: User, grid: dict[Address, Any]) -> tuple[Any, dict[str, tuple[Any, Any]]]:
+    """Where the user has points at all, and for each rank the first and last index that it uses."""
+    start: dict[str, Any] = {v: np.int64(0) for v in user.path.einsum.rank_variables}
+    extent: dict[str, Any] = {v: np.int64(n) for v, n in user.path.einsum.bounds}
+    for address, loop in user.loops.items():
+        index = grid[address]
+        first = loop.shape if loop.initial is None else loop.initial
+        begin = np.where(index > 0, first + (index - 1) * loop.shape, 0)
+        size = np.where(index > 0, loop.shape, first)
+        start[loop.variable] = start[loop.variable] + begin
+        extent[loop.variable] = np.clip(extent[loop.variable] - begin, 0, size)
+    active: Any = np.bool_(True)
+    for size in extent.values():
+        active = active & (size > 0)
+    return active, {rank: _ends(index, start, extent) for rank, index in user.access.projection}
+
+
+def _ends(index: Affine, start: dict[str, Any], extent: dict[str, Any]) -> tuple[Any, Any]:
+    low: Any = np.int64(index.constant)
+    high: Any = np.int64(index.constant)
+    for variable, a in index.terms:
+        near, far = a * start[variable], a * (start[variable] + extent[variable] - 1)
+        low, high = low + np.minimum(near, far), high + np.maximum(near, far)
+    return low, high

@@ -1,0 +1,260 @@
+"""`einmap map`: what it hands to the mapper, what it prints and writes, how it is interrupted."""
+
+import io
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from einmap import evaluate, load
+from einmap.cli import searching
+from einmap.cli.searching import ProgressBar
+from einmap.errors import NoMappingError, SpecError
+from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.progress import Report
+
+SMALL = ("simple", "matmul", "-D", "M=4", "-D", "N=4", "-D", "K=4")
+
+
+@pytest.fixture
+def found() -> MapResult:
+    """A result that no search has found."""
+    spec = load("simple", "matmul", "simple_matmul")
+    assert spec.mapping is not None
+    best = Found(evaluate(spec), spec.mapping)
+    stats = MapStats(mapspace_size=1e12, templates=7, evaluated=12_345, seconds=3.21, by_einsum={"Z": {"templates": 7}})
+    bound = best.cost.edp / 1.25
+    return MapResult((best,), ("energy_delay_product",), False, bound, "the time was up", stats)
+
+
+@pytest.fixture
+def mapper(monkeypatch, found):
+    """The mapper replaced by one that gives `mapper.result` and remembers how it was called."""
+    stub = SimpleNamespace(result=found, calls=[], work=lambda progress: None)
+
+    def map_workload(spec, *, progress, **options):
+        stub.calls.append(options)
+        stub.work(progress)
+        if isinstance(stub.result, Exception):
+            raise stub.result
+        return stub.result
+
+    monkeypatch.setattr("einmap.mapper.mapper.map_workload", map_workload)
+    return stub
+
+
+def interrupt(_progress=None) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_options_reach_the_mapper(run, mapper):
+    limits = ("--time-limit", "1.5", "--max-evaluations", "99", "--workers", "2", "--seed", "7")
+    assert (
+        run("map", "simple", "matmul", "--metrics", "energy,latency", "--semantics", "accelforge", *limits).status == 0
+    )
+    assert mapper.calls == [
+        {
+            "metrics": "energy,latency",
+            "semantics": "accelforge",
+            "time_limit_s": 1.5,
+            "max_evaluations": 99,
+            "workers": 2,
+            "seed": 7,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("edp", "energy_delay_product"), ("Energy", "energy"), ("latency, energy", "latency,energy")]
+)
+def test_metrics_have_short_names(run, mapper, given, meant):
+    run("map", "simple", "matmul", "--metrics", given)
+    assert mapper.calls[0]["metrics"] == meant
+
+
+def test_a_result_that_is_not_proven_says_how_far_it_may_be_off(run, mapper):
+    done = run("map", "simple", "matmul")
+    first = " ".join(done.out.split("\n\n")[0].split())
+    assert first == (
+        "best EDP of 12,345 evaluated in 3.2 s, not proven optimal: the time was up; at most 25% above the lower bound"
+    )
+
+
+def test_a_proven_result_says_so(run, mapper, found):
+    mapper.result = replace(found, optimal=True, reason="")
+    assert run("map", "simple", "matmul").out.startswith(
+        "proven optimal in EDP of 1e12 mappings (12,345 evaluated in 3.2 s)\n"
+    )
+
+
+def test_a_front_is_listed_before_its_first_mapping(run, mapper, found):
+    mapper.result = replace(found, front=found.front * 25, metrics=("energy", "latency"), lower_bound=None)
+    out = run("map", "simple", "matmul").out
+    assert "Best mappings (25)" in out
+    assert "... and 5 more" in out
+    assert "above the lower bound" not in out
+
+
+def test_json_holds_the_whole_result(run, mapper, found):
+    document = json.loads(run("map", "simple", "matmul", "--json").out)
+    assert document["schema"] == 1
+    assert document["metrics"] == ["energy_delay_product"]
+    assert (document["optimal"], document["reason"]) == (False, "the time was up")
+    assert document["gap"] == pytest.approx(0.25)
+    assert document["stats"]["evaluated"] == 12_345
+    assert document["cost"]["energy"] == found.cost.energy
+    assert document["mapping"]["nodes"][0] == {
+        "type": "Storage",
+        "component": "MainMemory",
+        "tensors": ["A", "B", "Z"],
+    }
+    assert document["front"] == [
+        {
+            "energy": found.cost.energy,
+            "latency": found.cost.latency,
+            "edp": found.cost.edp,
+            "mapping": document["mapping"],
+        }
+    ]
+
+
+def test_unbounded_numbers_are_null_in_json(run, mapper, found):
+    mapper.result = replace(found, lower_bound=None, stats=replace(found.stats, mapspace_size=float("inf")))
+    document = json.loads(run("map", "simple", "matmul", "--json").out)
+    assert (document["gap"], document["stats"]["mapspace_size"]) == (None, None)
+
+
+def test_the_mapping_is_written_so_that_it_can_be_evaluated(run, mapper, tmp_path):
+    path = tmp_path / "best.yaml"
+    done = run("map", "simple", "matmul", "-o", path, "-D", "M=64")
+    assert f"wrote the mapping to {path}" in done.err
+    assert path.read_text().startswith("# Found by: einmap map simple matmul -D M=64\n# best EDP of 12,345")
+    assert run("evaluate", "simple", "matmul", path).out == run("evaluate", "simple", "matmul", "simple_matmul").out
+
+
+def test_a_mapping_that_cannot_be_written_after_all_is_still_printed(run, mapper, monkeypatch, tmp_path):
+    def full(path, text):
+        raise SpecError("cannot write the file: no space left")
+
+    monkeypatch.setattr("einmap.cli.map.write_atomically", full)
+    done = run("map", "simple", "matmul", "-o", tmp_path / "best.yaml")
+    assert done.status == 2
+    assert "LoopTree" in done.out
+    assert "error: cannot write the file" in done.err
+
+
+def test_no_mapping_is_an_error(run, mapper):
+    mapper.result = NoMappingError("no mapping fits", hint="enlarge a memory")
+    done = run("map", "simple", "matmul")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "error: no mapping fits\n  hint: enlarge a memory\n"
+
+
+def test_ctrl_c_asks_for_the_best_so_far(run, mapper):
+    stopped = []
+
+    def work(progress):
+        interrupt()
+        stopped.append(progress.stopped)
+
+    mapper.work = work
+    done = run("map", "simple", "matmul")
+    assert (stopped, done.status) == ([True], 0)
+    assert "not proven optimal" in done.out
+    assert "press Ctrl-C again" in done.err
+
+
+def test_ctrl_c_before_anything_is_found_has_the_status_of_an_interrupt(run, mapper):
+    mapper.work, mapper.result = interrupt, NoMappingError("nothing found yet")
+    done = run("map", "simple", "matmul")
+    assert (done.status, done.out) == (130, "")
+    assert "error: nothing found yet" in done.err
+
+
+def test_a_second_ctrl_c_ends_at_once_and_the_old_handler_comes_back(run, mapper):
+    before = signal.getsignal(signal.SIGINT)
+
+    def work(progress):
+        interrupt()
+        interrupt()
+        time.sleep(1)
+        pytest.fail("the search went on")
+
+    mapper.work = work
+    assert run("map", "simple", "matmul").status == 130
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_search_in_another_thread_leaves_signals_alone():
+    seen = []
+
+    def work():
+        with searching.searching() as search:
+            seen.append(search.interrupted)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]
+
+
+def terminal(monkeypatch, patience):
+    monkeypatch.setattr(searching, "PATIENCE", patience)
+    return Console(file=io.StringIO(), force_terminal=True, record=True, width=100)
+
+
+def test_long_work_shows_what_is_searched_and_the_best_so_far(monkeypatch):
+    console = terminal(monkeypatch, 0.01)
+    with ProgressBar(console) as bar:
+        bar.report(Report("Einsum Z", 30, 120, "1.2 nJ*s"))
+        time.sleep(0.3)
+    shown = console.export_text()
+    assert "Einsum Z" in shown
+    assert "30 of 120" in shown
+    assert "best 1.2 nJ*s" in shown
+
+
+def test_short_work_shows_nothing(monkeypatch):
+    console = terminal(monkeypatch, 60)
+    with ProgressBar(console) as bar:
+        bar.report(Report("Einsum Z", 1, 2))
+    assert console.export_text().strip() == ""
+
+
+def test_nothing_is_reported_to_a_pipe(run, mapper):
+    callbacks = []
+    mapper.work = lambda progress: callbacks.append(progress.callback)
+    run("map", "simple", "matmul")
+    assert callbacks == [None]
+
+
+# the real mapper
+
+
+def test_a_small_workload_is_mapped_and_proven_optimal(run):
+    done = run("map", *SMALL)
+    assert done.status == 0
+    assert done.out.startswith("proven optimal in EDP")
+
+
+def test_the_front_of_energy_and_latency_holds_the_best_of_each(run):
+    def mapped(metrics):
+        return json.loads(run("map", *SMALL, "--metrics", metrics, "--json").out)
+
+    front = mapped("energy,latency")["front"]
+    assert min(entry["energy"] for entry in front) == pytest.approx(mapped("energy")["cost"]["energy"])
+    assert min(entry["latency"] for entry in front) == pytest.approx(mapped("latency")["cost"]["latency"])
+
+
+def test_a_mapping_found_and_written_costs_the_same_when_evaluated(run, tmp_path):
+    path = tmp_path / "best.yaml"
+    mapped = json.loads(run("map", *SMALL, "-o", path, "--json").out)
+    evaluated = json.loads(run("evaluate", *SMALL, path, "--json").out)
+    del evaluated["notes"], mapped["cost"]["notes"]  # their places differ
+    assert evaluated == mapped["cost"]
