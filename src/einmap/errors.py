@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,14 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something the user should know that is not an error; carried by specs and results."""
+    """Something the user should know that is not an error; carried by specs and results.
+
+    `advice` is about what could be better, `warning` about what may not be as meant.
+    """
 
     text: str
     at: At | None = None
+    kind: Literal["warning", "advice"] = "warning"
 
     def __str__(self) -> str:
         return f"{self.at}: {self.text}" if self.at and str(self.at) else self.text
@@ -104,23 +109,33 @@ class InvariantError(EinmapError):
     """A result that cannot be: a bug in einmap, never a number that is handed out."""
 
 
-class ManyErrors(SpecError):
+class ManyErrors(EinmapError):
     """All problems found in one stage, reported together."""
 
     def __init__(self, problems: Iterable[EinmapError]) -> None:
         self.problems = tuple(problems)
-        super().__init__(f"{len(self.problems)} problems found")
+        EinmapError.__init__(self, f"{len(self.problems)} problems found")
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
 
 
-def raise_all(problems: list[EinmapError]) -> None:
-    """Raise nothing, the one problem, or all of them together."""
+class ManySpecErrors(ManyErrors, SpecError):
+    """Several problems of a specification."""
+
+
+class ManyMappingErrors(ManyErrors, MappingError):
+    """Several problems of a mapping."""
+
+
+def raise_all(problems: Sequence[EinmapError]) -> None:
+    """Raise nothing, the one problem, or all of them together under the class that they share."""
     if len(problems) == 1:
         raise problems[0]
+    if problems and all(isinstance(p, MappingError) for p in problems):
+        raise ManyMappingErrors(problems)
     if problems:
-        raise ManyErrors(problems)
+        raise ManySpecErrors(problems)
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -113,9 +113,7 @@ def test_a_long_chain_is_not_deep():
 
 # agreement with Python
 
-leaves = st.one_of(
-    st.integers(-20, 20), st.floats(-8, 8).map(lambda x: round(x, 3)), st.sampled_from(["a", "b"])
-)
+leaves = st.one_of(st.integers(-20, 20), st.floats(-8, 8).map(lambda x: round(x, 3)), st.sampled_from(["a", "b"]))
 
 
 def combined(inner):

@@ -36,9 +36,7 @@ def test_a_layer_does_not_follow_later_changes_of_its_dictionary():
 
 def test_an_unknown_name_comes_with_a_suggestion():
     problem = refusal(lambda: Scope().layer({"size": 1, "area": 2}).lookup("sizzle"))
-    assert (
-        str(problem) == "name 'sizzle' is not defined\n  hint: did you mean 'size'? known names: area, size"
-    )
+    assert str(problem) == "name 'sizzle' is not defined\n  hint: did you mean 'size'? known names: area, size"
 
 
 def test_of_many_names_only_similar_ones_are_listed():

@@ -23,9 +23,7 @@ def test_the_first_of_several_sources_wins():
     assert merged("{<<: [*a, *b]}") == {"size": 1, "inner": {"p": 1, "q": 1}, "items": [1], "area": 2}
 
 
-@pytest.mark.parametrize(
-    "body", ["{<<<: *a, inner: {q: 9}, items: [9]}", "{inner: {q: 9}, items: [9], <<<: *a}"]
-)
+@pytest.mark.parametrize("body", ["{<<<: *a, inner: {q: 9}, items: [9]}", "{inner: {q: 9}, items: [9], <<<: *a}"])
 def test_a_deep_merge_is_local_first_wherever_it_stands(body):
     assert merged(body) == {"inner": {"q": 9, "p": 1}, "items": [9, 1], "size": 1}
 
@@ -75,17 +73,13 @@ def test_a_quoted_merge_key_is_a_key():
 @pytest.mark.parametrize("value", ["3", "[3]", "~", "[[{a: 1}]]", "text"])
 @pytest.mark.parametrize("key", ["<<", "<<<"])
 def test_only_dictionaries_can_be_merged(key, value):
-    with pytest.raises(
-        SpecError, match=f"f.yaml:2:.*merge key {key} must be a dictionary or a list of them, got"
-    ):
+    with pytest.raises(SpecError, match=f"f.yaml:2:.*merge key {key} must be a dictionary or a list of them, got"):
         parse_yaml(f"a: 1\n{key}: {value}", "f.yaml")
 
 
 @pytest.mark.parametrize("keys", ["<<: *a, <<<: *b", "<<: *a, <<: *b", "<<<: *b, <<: *a"])
 def test_only_one_merge_key_is_allowed(keys):
-    with pytest.raises(
-        SpecError, match=r"f.yaml:4:.*only one merge key is allowed(.|\n)*\[\*first, \*second\]"
-    ):
+    with pytest.raises(SpecError, match=r"f.yaml:4:.*only one merge key is allowed(.|\n)*\[\*first, \*second\]"):
         merged(f"{{{keys}}}")
 
 

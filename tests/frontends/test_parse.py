@@ -189,9 +189,7 @@ def test_any_text_is_read_or_refused_with_a_place(text):
         assert error.at is not None
 
 
-@pytest.mark.parametrize(
-    "start", ["%YAML 1.3\n---\n", "%YAML a\n---\n", "%TAG ! x\n---\n", "%\n", '"\\UFFFFFFFF"']
-)
+@pytest.mark.parametrize("start", ["%YAML 1.3\n---\n", "%YAML a\n---\n", "%TAG ! x\n---\n", "%\n", '"\\UFFFFFFFF"'])
 def test_malformed_directives_and_escapes_are_refused_or_ignored(start):
     try:
         parse_yaml(start, "f.yaml")

@@ -28,9 +28,7 @@ def test_loading_without_templates_does_not_import_jinja2():
 
 
 def test_statements_filters_and_variables_work():
-    text = (
-        "{% set M = N * 2 %}m: {{M}}, k: {{ K | default(3) }}\n{% for i in range(2) %}[{{i}}]{% endfor %}\n"
-    )
+    text = "{% set M = N * 2 %}m: {{M}}, k: {{ K | default(3) }}\n{% for i in range(2) %}[{{i}}]{% endfor %}\n"
     assert rendered(text, N=4) == "m: 8, k: 3\n[0][1]\n"
 
 
@@ -121,9 +119,7 @@ def test_jinja_macros_can_be_imported(tmp_path):
     assert rendered("{% from 'm.jinja' import twice %}{{ twice(4) }}", tmp_path) == "8"
 
 
-@pytest.mark.parametrize(
-    "name", ["../secret.yaml", "/etc/passwd", "link.yaml", "sub/../../secret.yaml", "gone.yaml"]
-)
+@pytest.mark.parametrize("name", ["../secret.yaml", "/etc/passwd", "link.yaml", "sub/../../secret.yaml", "gone.yaml"])
 def test_jinja_includes_cannot_leave_the_folder(tmp_path, name):
     folder = tmp_path / "spec"
     (folder / "sub").mkdir(parents=True)
@@ -143,10 +139,7 @@ def test_paths_are_found_in_the_own_folders(tmp_path):
     (tmp_path / "a.yaml").touch()
     assert rendered("{{ find_path('*.yaml') }}", tmp_path) == str(tmp_path / "a.yaml")
     assert rendered("{{ path_exists('b.yaml') }}", tmp_path) == "False"
-    assert (
-        rendered("{{ add_to_path('sub') }}{{ find_paths('b.yaml') }}", tmp_path)
-        == f"['{tmp_path}/sub/b.yaml']"
-    )
+    assert rendered("{{ add_to_path('sub') }}{{ find_paths('b.yaml') }}", tmp_path) == f"['{tmp_path}/sub/b.yaml']"
 
 
 @pytest.mark.parametrize("call", ["find_path('../x')", "add_to_path('..')", "path_exists('/etc/passwd')"])

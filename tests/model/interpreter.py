@@ -33,6 +33,7 @@ class Machine:
         (self.einsum,) = self.spec.workload.einsums
         self.path = self.spec.arch().path("MAC")
         self.levels = {leaf.name: i for i, leaf in enumerate(self.path)}
+        assert self.spec.mapping is not None
         self.nodes = self.spec.mapping.nodes
         self.loops = [(i, node) for i, node in enumerate(self.nodes) if isinstance(node, Temporal | Spatial)]
         self.points = list(self.list_points())
@@ -50,6 +51,8 @@ class Machine:
             indices = []
             for _, loop in self.loops:
                 variable, shape = loop.rank_variable.default, loop.tile_shape.default
+                assert variable is not None
+                assert shape is not None
                 indices.append(inside[variable] // shape)
                 inside[variable] %= shape
             yield point, tuple(indices)
@@ -159,7 +162,7 @@ class Machine:
 
     def busiest(self, component, action, actions_per_value):
         """Actions of the instance of a component that has most of this kind."""
-        sums = defaultdict(float)
+        sums: dict = defaultdict(float)
         for (name, tensor, kind), by_instance in self.counts.items():
             if (name, kind) == (component, action):
                 for instance, values in by_instance.items():
@@ -167,7 +170,7 @@ class Machine:
         return max(sums.values(), default=0)
 
     def operations_of_the_busiest(self):
-        by_lane = defaultdict(int)
+        by_lane: dict = defaultdict(int)
         for point in self.points:
             by_lane[self.instance(self.compute, point)] += 1
         return max(by_lane.values())

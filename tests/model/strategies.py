@@ -78,7 +78,7 @@ def memory(name: str, size: object, skip: bool, reads: int = 4, writes: int = 2)
 @st.composite
 def architectures(draw: st.DrawFn, tensors: tuple[str, ...]) -> list[dict[str, Any]]:
     """Main, then up to two memories and a Compute, with fanouts and Tolls between them."""
-    nodes = [memory("Main", "inf", draw(st.booleans()))]
+    nodes: list[dict[str, Any]] = [memory("Main", "inf", skip=draw(st.booleans()))]
     n_inner = draw(st.integers(0, 2))
     fanouts = draw(st.integers(0, 2))
     for index in range(n_inner + 1):
@@ -86,12 +86,13 @@ def architectures(draw: st.DrawFn, tensors: tuple[str, ...]) -> list[dict[str, A
             direction = draw(st.sampled_from(["up", "down", "up_and_down"]))
             toll = {"type": "Toll", "name": f"Link{index}", "direction": direction, "area": 1, "leak_power": 0}
             nodes.append({**toll, "actions": [action("read", 1, 2)]})
-        dimensions = []
+        dimensions: list[dict[str, Any]] = []
         if fanouts and draw(st.booleans()):
             fanouts -= 1
             reused = draw(st.sets(st.sampled_from(tensors)))
             may_reuse = " | ".join(sorted(reused)) or "Nothing"
-            dimensions = [{"name": "X", "fanout": 8, "may_reuse": may_reuse, "power_gateable": draw(st.booleans())}]
+            gated = draw(st.booleans())
+            dimensions = [{"name": "X", "fanout": 8, "may_reuse": may_reuse, "power_gateable": gated}]
         if dimensions and draw(st.booleans()):
             nodes.append({"type": "Container", "name": f"Array{index}", "spatial": dimensions})
             dimensions = []
@@ -107,9 +108,9 @@ def architectures(draw: st.DrawFn, tensors: tuple[str, ...]) -> list[dict[str, A
 @st.composite
 def loops(draw: st.DrawFn, sizes: dict[str, int], dimensions: list[tuple[str, str]], perfect: bool) -> list[dict]:
     """Loops of all variables down to tile shape 1, in random order, some of them spatial."""
-    chains = []
+    chains: list[list[dict[str, Any]]] = []
     for variable, size in sizes.items():
-        shapes = []
+        shapes: list[dict[str, Any]] = []
         extent = size
         while extent > 1:
             fitting = [s for s in range(1, extent) if not perfect or extent % s == 0]

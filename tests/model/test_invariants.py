@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.model.interpreter import Machine
+from tests.model.strategies import Case, action, cases, memory
+from tests.model.worked import counts, energies, latencies, usages
 
 from einmap import CapacityError, EinmapError, evaluate
-from tests.model.interpreter import Machine
-from tests.model.strategies import Case, cases
-from tests.model.worked import counts, energies, latencies, usages
 
 PRESETS = st.sampled_from(["exact", "accelforge"])
 
@@ -62,6 +62,67 @@ def test_a_memory_holds_the_largest_tiles_of_its_nodes(case):
         if holder.name.startswith("Buffer"):
             held[holder.name] = held.get(holder.name, 0) + values * case.bits[tensor]
     assert {name: round(usage * 10**6) for name, usage in usages(cost).items()} == held
+
+
+# found by searching for more examples
+
+
+def small(einsum, sizes, dimensions, nodes):
+    """Main, Buffer0 (perhaps fanned out) and a MAC with a fanout X, values of 4 bits."""
+    unit = {"type": "Compute", "name": "MAC", "leak_power": 0, "actions": [action("compute", 1, 1)]}
+    arch = [
+        memory("Main", "inf", skip=True),
+        {**memory("Buffer0", 10**6, skip=True), "spatial": dimensions},
+        {**unit, "spatial": [{"name": "X", "fanout": 8}]},
+    ]
+    loops_and_holders = [
+        {"type": "Temporal", "rank_variable": n[0], "tile_shape": n[1]}
+        if len(n) == 2 and isinstance(n[1], int)
+        else {"type": "Spatial", "rank_variable": n[0], "tile_shape": n[1], "component": n[2], "name": "X"}
+        if len(n) == 3
+        else {"type": "Storage", "component": n[0], "tensors": list(n[1])}
+        for n in nodes
+    ]
+    compute = {"type": "Compute", "einsum": "E", "component": "MAC"}
+    return Case(einsum, sizes, arch, [*loops_and_holders, compute], {"A": 4, "B": 4, "Z": 4})
+
+
+def test_a_loop_that_meets_an_extent_of_one_does_not_cut_the_tile_of_a_memory_outside_the_lanes():
+    # The lanes of the MAC take one value of p each, so the temporal loop over p iterates once and is absent:
+    # Buffer0 stands outside the lanes and holds all of A, 2 + 3 - 1 values, fetched once.
+    nodes = [("p", 1, "MAC"), ("p", 1), ("Main", "ABZ"), ("Buffer0", "A"), ("r", 1)]
+    case = small("Z[p] = A[H: p + r] * B[r]", {"p": 2, "r": 3}, [], nodes)
+    cost = evaluate(case.spec)
+    assert counts(cost)["E", "A", "Main", "read"] == 4 * 4
+    assert usages(cost) == {"Buffer0": 4 * 4 / 10**6}
+    without = case.with_nodes([case.nodes[0], *case.nodes[2:]])
+    assert numbers(evaluate(without.spec)) == numbers(cost)
+
+
+def test_the_busiest_lane_may_be_one_that_is_refilled_with_what_another_lane_wrote():
+    # Four lanes hold one element of Z = p + r each: 0, 1, 1 and 2. The third is refilled with the second one's
+    # result. It writes A, B, the refill and the MAC's result, 4 values; the others write three.
+    fanout = [{"name": "X", "fanout": 8, "may_reuse": "Nothing"}]
+    nodes = [("p", 1, "Buffer0"), ("r", 1, "Buffer0"), ("Main", "ABZ"), ("Buffer0", "ABZ")]
+    case = small("Z[H: p + r] = A[p] * B[r]", {"p": 2, "r": 2}, fanout, nodes)
+    cost = evaluate(case.spec)
+    assert counts(cost)["E", "Z", "Buffer0", "write"] == (1 + 4) * 4
+    # 4 values written at 2 bits/s; read are A, B, Z for the write-back and, after the refill, Z once more
+    assert latencies(cost, "E")["Buffer0"] == 4 * 4 / 2 + 4 * 4 / 4
+
+
+def test_holes_in_the_tile_of_a_strided_output_count_as_data_at_every_level():
+    # p = 0, 1 and one r at a time: Buffer0 holds 0..2, then 1..3. The first visit writes back its whole tile, the
+    # hole 1 too, so the second is filled with 1 and 2, and the MAC reads 1 where it adds the only product to it.
+    nodes = [("r", 1), ("Main", "ABZ"), ("Buffer0", "Z"), ("p", 1)]
+    case = small("Z[H: 2*p + r] = A[p] * B[r]", {"p": 2, "r": 2}, [], nodes)
+    found = {key[2:]: n / 4 for key, n in counts(evaluate(case.spec)).items() if key[1] == "Z"}
+    assert found == {
+        ("Main", "read"): 2,
+        ("Main", "write"): 6,
+        ("Buffer0", "read"): 6 + 1,
+        ("Buffer0", "write"): 2 + 4,
+    }
 
 
 # of every result

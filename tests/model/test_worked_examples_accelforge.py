@@ -4,8 +4,6 @@ Rows of the tables: einsum tensor component read write E-read E-write bits-of-th
 """
 
 import pytest
-
-from einmap import MappingError, evaluate, loads
 from tests.model.worked import (
     ARCH_A,
     check_table,
@@ -18,6 +16,8 @@ from tests.model.worked import (
     tensor_usages,
     usages,
 )
+
+from einmap import MappingError, evaluate, loads
 
 GLB = {"GLB": 4096}
 
@@ -365,6 +365,13 @@ def test_a_copy_reads_its_source_and_writes_its_destination_once(semantics):
     check_totals(cost, latency=32, dynamic=3328, leak=28)
     assert cost.energy == 3356
     assert usages(cost) == {"GLB": 64 / 4096}
+
+
+@pytest.mark.parametrize("semantics", ["accelforge", "exact"])
+def test_the_source_and_the_copy_in_one_memory_are_one_buffer(semantics):
+    cost = evaluate(loads(ARCH_A + COPY.replace("[O], component: GLB", "[I, O], component: GLB")), semantics=semantics)
+    assert usages(cost) == {"GLB": 64 / 4096}
+    assert sum(count for key, count in counts(cost).items() if key[2:] == ("GLB", "write")) == 256
 
 
 def test_a_copy_inside_one_memory_is_free():

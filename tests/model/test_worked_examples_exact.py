@@ -4,9 +4,9 @@
 """
 
 import pytest
+from tests.model.worked import counts, latencies, usages
 
 from einmap import evaluate, loads
-from tests.model.worked import counts, latencies, usages
 
 ARCH = """
 arch:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from einmap.errors import At
+from einmap.errors import At, ExpressionError, SpecError
 from einmap.expressions.arithmetic import tensor_set
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
@@ -91,8 +91,28 @@ class Placement:
         """Whether at least one option admits this order (outermost first) of the tensors kept here."""
         position = {tensor: i for i, tensor in enumerate(order)}
         return not self.order_options or any(
-            _in_order([s.given(held) for s in option], position) for option in self.order_options
+            _in_order(_disjoint(option, held), position) for option in self.order_options
         )
+
+
+def _disjoint(option: tuple[DeferredSet, ...], held: Mapping[str, Names]) -> list[Names]:
+    """The sets of one order option. Raises SpecError when they overlap."""
+    groups = [group.given(held) for group in option]
+    for i, group in enumerate(groups):
+        for other in groups[:i]:
+            if group & other:
+                shared = ", ".join(sorted(group & other))
+                raise SpecError(f"sets of tensor_order_options overlap on {{{shared}}}", at=option[i].at)
+    return groups
+
+
+def check_order_options(placement: Placement) -> None:
+    """Raise SpecError for options whose sets overlap, as far as nothing above needs to be known."""
+    for option in placement.order_options:
+        try:
+            _disjoint(option, {})
+        except ExpressionError:
+            continue
 
 
 def _in_order(groups: list[Names], position: Mapping[str, int]) -> bool:

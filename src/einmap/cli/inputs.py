@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.errors import At, EinmapError, Note, SpecError, closest, raise_all
+from einmap.errors import EinmapError, Note, SpecError, closest, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
@@ -79,20 +79,6 @@ def unused_definitions(files: Iterable[str], define: Iterable[str] | None) -> li
     templates = [code for path in paths for code in _TEMPLATE.findall(read_text_file(path))]
     words = {word for code in templates for word in re.findall(r"\w+", code)}
     return [Note(f"-D {name}: no file has a template variable {name}") for name in names if name not in words]
-
-
-def check_output(path: Path) -> None:
-    """Raise SpecError when no file can be written at `path`: better now than after a long search."""
-    at = At(str(path))
-    folder = path.resolve().parent
-    if path.is_dir():
-        raise SpecError("this is a directory, not a file", at=at, hint="add a file name")
-    if not folder.is_dir():
-        raise SpecError(f"the directory {folder} does not exist", at=at, hint="create it first")
-    if path.exists() and not path.is_file():
-        raise SpecError("this is not a regular file, it cannot be replaced", at=at)
-    if not os.access(folder, os.W_OK):
-        raise SpecError(f"the directory {folder} is not writable", at=at)
 
 
 def _paths(file: str) -> list[Path]:

@@ -13,14 +13,13 @@ from einmap.cli.inputs import (
     Define,
     Files,
     SemanticsName,
-    check_output,
     load_spec,
     unused_definitions,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
 from einmap.errors import EinmapError, did_you_mean
-from einmap.frontends.files import write_atomically
+from einmap.frontends.files import check_target, write_atomically
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.result import Found, MapResult
 from einmap.mapping.mapping import Mapping
@@ -89,7 +88,7 @@ def map_command(
     if semantics is not None:
         semantics_named(semantics)
     if output is not None:
-        check_output(output)
+        check_target(output)
     spec = load_spec(files, define)
     limits = {"time_limit_s": time_limit, "max_evaluations": max_evaluations}
     result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits)

@@ -20,6 +20,9 @@ from einmap.errors import SpecError, did_you_mean
 MAX_POINTS = 4_000_000
 """Largest box that is enumerated to count the points of a space that is not a box."""
 
+MAX_DEPTH = 50
+"""How deep a constraint may be nested."""
+
 _WORDS = re.compile(r"\b(mod|and|or|not)\b")
 _SINGLE_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
 
@@ -58,19 +61,36 @@ def parse_constraint(text: str) -> Constraint:
 
 
 def _check(node: ast.expr, depth: int) -> None:
-    if depth > 50:
+    """A truth value: comparisons joined by and, or, not. ValueError otherwise."""
+    if depth > MAX_DEPTH:
         raise ValueError("nesting")
     match node:
         case ast.BoolOp(values=values):
-            parts = list(values)
-        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
-            parts = [operand]
+            for value in values:
+                _check(value, depth + 1)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            _check(operand, depth + 1)
         case ast.Compare(left=left, ops=ops, comparators=others):
             if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq) for op in ops):
                 raise ValueError("comparison")
-            parts = [left, *others]
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Mod(), right=right):
-            parts = [left, right]
+            for part in (left, *others):
+                _check_index(part, depth + 1)
+        case _:
+            raise ValueError(f"`{ast.unparse(node)[:40]}`, which is no comparison")
+
+
+def _check_index(node: ast.expr, depth: int) -> None:
+    """Integer arithmetic on rank variables. ValueError otherwise."""
+    if depth > MAX_DEPTH:
+        raise ValueError("nesting")
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            _check_index(operand, depth + 1)
+        case ast.BinOp(left=left, op=ast.Mod(), right=ast.Constant(value=int(value))) if value > 0:
+            _check_index(left, depth + 1)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+            _check_index(left, depth + 1)
+            _check_index(right, depth + 1)
         case ast.Name():
             return
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
@@ -79,8 +99,6 @@ def _check(node: ast.expr, depth: int) -> None:
             raise ValueError("`<<`")
         case _:
             raise ValueError(f"`{ast.unparse(node)[:40]}`")
-    for part in parts:
-        _check(part, depth + 1)
 
 
 def names_in(constraint: Constraint) -> frozenset[str]:

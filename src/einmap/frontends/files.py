@@ -43,7 +43,7 @@ def write_atomically(path: str | Path, text: str) -> None:
     at = At(str(path))
     try:
         target = path.resolve()
-        _check_target(target, at)
+        check_target(target)
         _replace(target, text.encode())
     except UnicodeEncodeError as error:
         raise SpecError(f"the text cannot be written as UTF-8: {error.reason}", at=at) from error
@@ -51,7 +51,10 @@ def write_atomically(path: str | Path, text: str) -> None:
         raise SpecError(f"cannot write the file: {_reason(error)}", at=at) from error
 
 
-def _check_target(target: Path, at: At) -> None:
+def check_target(path: Path) -> None:
+    """Raise SpecError when no file can be written at `path`."""
+    at = At(str(path))
+    target = path.resolve()
     if not target.parent.is_dir():
         raise SpecError(f"the directory {target.parent} does not exist", at=at, hint="create it first")
     if target.is_dir():

@@ -169,6 +169,10 @@ class _Problem:
         return self.goals
 
     def nothing_fits(self, name: str, searched: Searched) -> NoMappingError:
+        """Why there is no result for an Einsum: nothing was tried, or nothing fits."""
+        if not searched.evaluated:
+            text = f"the search was stopped before any mapping of Einsum {name!r} was evaluated"
+            return NoMappingError(text, hint="give it more time or evaluations")
         how = "no mapping" if searched.complete else "none of the mappings tried"
         return NoMappingError(
             f"{how} of Einsum {name!r} fits its memories: {searched.evaluated:,} choices of tile shapes in "
@@ -276,9 +280,10 @@ def _result(problem: _Problem, searched: Mapping[str, Searched], front: list[Fou
             for name, space in problem.spaces.items()
         },
     )
+    scope = "each Einsum by itself (unfused)" if len(problem.spaces) > 1 else "the Einsum"
     reason = (
-        f"every mapping of each Einsum was evaluated ({evaluated:,})"
+        f"every mapping of {scope} was evaluated"
         if complete
-        else f"stopped after {evaluated:,} of about {stats.mapspace_size:.1e} mappings"
+        else f"stopped after {evaluated:,} of about {stats.mapspace_size:.1e} mappings of {scope}"
     )
     return MapResult(tuple(front), goals, complete, bound, reason, stats)

@@ -28,7 +28,7 @@ def notes_on(traffic: EinsumTraffic, semantics: Semantics, where: Where) -> list
         for station in tensor.stations[1:]:
             if isinstance(station.component, Memory):
                 texts = (*_could_sink(traffic.path, tensor, station), *_overlaps(traffic.path, tensor, station))
-                found += [Note(f"Einsum {name!r}: {text}", where(station.address)) for text in texts]
+                found += [Note(f"Einsum {name!r}: {text}", where(station.address), "advice") for text in texts]
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from einmap.arch.component import Component, Compute, Memory
 from einmap.arch.tree import Architecture
-from einmap.errors import CapacityError, EinmapError, MappingError, Note, raise_all
+from einmap.errors import CapacityError, MappingError, Note, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
@@ -134,26 +134,26 @@ class _Evaluation:
         else:
             live = live_by_shared_tensors(self.workload, self.order, buffers)
         usage = peaks(live)
-        problems: list[EinmapError] = []
-        for name, peak in usage.items():
-            memory = peak.live[0].memory
-            if peak.bits > memory.size_bits:
-                problems.append(self.overflow(name, memory, peak))
-        raise_all(problems)
+        over = [(name, peak) for name, peak in usage.items() if peak.bits > peak.memory.size_bits]
+        if over:
+            raise self.overflow(max(over, key=lambda item: item[1].bits / max(item[1].memory.size_bits, 1)), over)
         return usage
 
-    def overflow(self, name: str, memory: Memory, peak: Peak) -> CapacityError:
+    def overflow(self, worst: tuple[str, Peak], over: list[tuple[str, Peak]]) -> CapacityError:
+        """The fullest memory, tensor by tensor, and which others overflow too."""
+        name, peak = worst
+        largest = max(peak.live, key=lambda b: b.bits)
         shares = ", ".join(
             f"{b.tensor} {_shown(b.bits)} ({format_address(b.address)})"
             for b in sorted(peak.live, key=lambda b: -b.bits)
         )
-        largest = max(peak.live, key=lambda b: b.bits)
+        others = [f"{n} ({_shown(p.bits)} of {_shown(p.memory.size_bits)})" for n, p in over if n != name]
         return CapacityError(
             f"memory {name!r} needs {_shown(peak.bits)} bits while Einsum {peak.einsum!r} runs, it holds "
-            f"{_shown(memory.size_bits)}: {shares}",
+            f"{_shown(peak.memory.size_bits)}: {shares}" + (f"; also too small: {', '.join(others)}" if others else ""),
             component=name,
             needed_bits=peak.bits,
-            capacity_bits=memory.size_bits,
+            capacity_bits=peak.memory.size_bits,
             at=self.spec.place_of_node(largest.address),
             hint=f"choose a smaller tile shape above the storage of {largest.tensor}, or let it bypass {name}",
         )

@@ -136,6 +136,11 @@ class Peak:
     einsum: str
     live: tuple[Buffer, ...]
 
+    @property
+    def memory(self) -> Memory:
+        """The memory that all these buffers are in."""
+        return self.live[0].memory
+
 
 def live_by_tree(
     mapping: LoopTree,

@@ -68,7 +68,7 @@ def quality(result: MapResult) -> str:
     stats = result.stats
     metrics = " and ".join(METRIC_NAMES.get(name, name) for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
-    space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size else ""
+    space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
     reason = f": {result.reason}" if result.reason else ""
     if result.optimal:
         return f"proven optimal in {metrics}{space} ({took}){reason}"

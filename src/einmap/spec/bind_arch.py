@@ -8,7 +8,7 @@ from typing import Any
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension, Toll
 from einmap.arch.constraint import Comparison
-from einmap.arch.tree import Architecture, Fork, Hierarchical, Node
+from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
 from einmap.errors import (
     At,
     EinmapError,
@@ -157,9 +157,20 @@ def bind_arch(
     Raises all problems together; each names component, field, place, and the Einsum where it matters.
     """
     binder = _Binder(arch, root, variables, symbols, einsum, dialect)
-    nodes = binder.nodes(arch.nodes)
+    bound = Architecture(binder.nodes(arch.nodes))
     raise_all(binder.problems)
-    return Architecture(nodes), tuple(binder.notes)
+    _check_paths(bound, einsum, place(root, ("arch", "nodes")))
+    return bound, tuple(binder.notes)
+
+
+def _check_paths(arch: Architecture, einsum: str, at: At) -> None:
+    """The Einsum has at least one enabled Compute, and there is a memory above each."""
+    for unit in arch.computes:
+        if outermost_memory(arch.path(unit.name)) is None:
+            raise SpecError(f"no Memory stands above the Compute {unit.name!r}", at=at)
+    if not any(unit.enabled for unit in arch.computes):
+        names = ", ".join(unit.name for unit in arch.computes)
+        raise SpecError(f"Einsum {einsum!r} has no path: all computes are disabled for it ({names})", at=at)
 
 
 class _Binder:
@@ -183,6 +194,10 @@ class _Binder:
         self.notes: list[Note] = []
         base = variables.layer(symbols)
         where = ("arch", "variables")
+        for name in arch.given.variables:
+            if name.startswith("global_") and name in variables.names():
+                text = f"{name!r} is already set outside of arch; a global_ name may not change"
+                self.problems.append(SpecError(text, at=place(root, (*where, name))))
         base = lazy_layer(arch.given.variables, base, lambda name: place(root, (*where, name)))
         # a set name, tensor or rank variable of the same name wins in expressions
         self.hidden = frozenset(leaf.given.name for leaf in arch.leaves) & {*symbols, *RESERVED}
@@ -272,14 +287,19 @@ class _Binder:
         min_usage = amount("min_usage", given.min_usage, minimum=0)
         if min_usage > 1:
             raise SpecError(f"min_usage must be between 0 and 1, found {min_usage}", at=at("min_usage"))
+        fanout = int(amount("fanout", given.fanout, minimum=1, integer=True, allow_inf=False))
+        usage_scale = amount("usage_scale", given.usage_scale, minimum=0)
+        if usage_scale > fanout:
+            text = f"dimension {given.name!r} can never satisfy usage <= 1: usage_scale {usage_scale} exceeds its fanout {fanout}"
+            raise SpecError(text, at=at("usage_scale"))
         return SpatialDimension(
             given.name,
-            int(amount("fanout", given.fanout, minimum=1, integer=True, allow_inf=False)),
+            fanout,
             may_reuse,
             reuse,
             self.comparisons(given.loop_bounds, (*path, "loop_bounds"), scope),
             min_usage,
-            amount("usage_scale", given.usage_scale, minimum=0),
+            usage_scale,
             given.power_gateable,
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from einmap.arch.component import Action, Compute, Direction, Memory, SpatialDimension, Toll
-from einmap.arch.constraint import OPERATORS, Comparison, DeferredSet, Latency, Placement
+from einmap.arch.constraint import OPERATORS, Comparison, DeferredSet, Latency, Placement, check_order_options
 from einmap.errors import At, ExpressionError, Note, NotSupportedError, SpecError, did_you_mean
 from einmap.expressions.arithmetic import boolean, number, rank_variable_set
 from einmap.expressions.records import Record, safe_function
@@ -353,7 +353,7 @@ class ComponentBinder:
         options = tuple(
             tuple(deferred("tensor_order_options", group) for group in option) for option in given.tensor_order_options
         )
-        return Placement(
+        placement = Placement(
             deferred("keep", keep),
             deferred("may_keep", may_keep),
             deferred("back", given.back),
@@ -363,6 +363,8 @@ class ComponentBinder:
             options,
             given.force_memory_hierarchy_order,
         )
+        check_order_options(placement)
+        return placement
 
     def _comparison(self, given: ComparisonInput, index: int) -> Comparison:
         return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.outer)

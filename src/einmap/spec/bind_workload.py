@@ -199,9 +199,9 @@ class _Binder:
                     hint="add it to workload.bits_per_value, for example {All: 8}",
                 )
             what = f"bits_per_value of {access.name!r}"
-            amount = number(value, scope, at=at, what=what, minimum=0, allow_inf=False)
-            if amount == 0:
-                raise SpecError(f"{what} must be > 0, found 0", at=at)
+            amount = number(value, scope, at=at, what=what, allow_inf=False)
+            if amount <= 0:
+                raise SpecError(f"{what} must be > 0, found {amount}", at=at)
             bits[access.name] = amount
         return bits
 

@@ -204,8 +204,8 @@ def place(raw: Raw, path: Path) -> At:
         if child is None:
             raw = RawScalar(None)
             continue
-        key_at = raw.place_of(str(step)) if isinstance(raw, RawMap) else None
-        raw, at = child, child.at or key_at or at
+        # what was set in Python has no place; it does not stand where its parent does
+        raw, at = child, child.at or At()
     return At(at.file, at.line, at.column, text.removeprefix("."))
 
 

@@ -1,0 +1,134 @@
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from einmap import SpecError
+from einmap.einsum.projection import parse_affine
+from einmap.einsum.space import bounds, parse_constraint, within
+
+
+def space(variables, *texts):
+    return bounds(variables, [parse_constraint(text) for text in texts], "Einsum 'E'")
+
+
+def test_a_box_has_the_bounds_as_written():
+    found = space("mn", "0 <= m < 4", "2 <= n <= 9")
+    assert dict(found.low) == {"m": 0, "n": 2}
+    assert dict(found.high) == {"m": 3, "n": 9}
+    assert found.points == 4 * 8
+    assert found.is_box
+
+
+def test_bounds_may_be_offset_and_negative():
+    assert dict(space("m", "2 <= m < 4").low) == {"m": 2}
+    assert dict(space("m", "-2 <= m < 4").low) == {"m": -2}
+    assert space("m", "-2 <= m < 4").points == 6
+
+
+def test_a_rank_without_size_does_not_bound():
+    found = space("pr", "0 <= p < 4", "0 <= r < 3")
+    assert found.points == 12
+
+
+def test_a_rank_that_cuts_corners_makes_the_space_no_box():
+    index = within(parse_affine("p + r"), 4)
+    found = bounds("pr", [parse_constraint("0 <= p < 4"), parse_constraint("0 <= r < 3"), index], "Einsum 'O'")
+    assert (found.points, found.is_box) == (9, False)
+    wide = within(parse_affine("p + r"), 6)
+    found = bounds("pr", [parse_constraint("0 <= p < 4"), parse_constraint("0 <= r < 3"), wide], "Einsum 'O'")
+    assert (found.points, found.is_box) == (12, True)
+
+
+def test_a_bound_may_follow_from_another_rank():
+    found = bounds("pr", [within(parse_affine("p + r"), 10), parse_constraint("0 <= r < 3 and p >= 0")], "E")
+    assert dict(found.high) == {"p": 9, "r": 2}
+    assert found.points == 27
+
+
+def test_modulo_or_and_not():
+    assert space("p", "0 <= p < 10 and p mod 2 = 0").points == 5
+    assert space("p", "0 <= p < 10", "p < 2 or p > 7").points == 4
+    assert space("p", "0 <= p < 10", "not p = 3").points == 9
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["0 <= m"], "'m' of Einsum 'E' has no bound"),
+        (["0 <= m < 4", "m > 7"], "empty"),
+        (["0 <= m < 4", "0 <= q < 4"], "'q' in the bound"),
+        (["0 <= m < 4", "m mod 2 = 3"], "empty"),
+    ],
+)
+def test_a_space_that_cannot_be(texts, said):
+    with pytest.raises(SpecError, match=said):
+        space("m", *texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 <= m << 4",
+        "m ** 2 < 3",
+        "f(m) < 3",
+        "m != 3",
+        "0 <",
+        "m < 1.5",
+        "m in n",
+        # a number is no truth value, and the other way round
+        "m",
+        "m + 1",
+        "4",
+        "0 <= m < 4 and m",
+        "not m",
+        "(0 <= m) < 4",
+        "0 <= m < 4 and (m < 2) + 1 = 1",
+        "-(m < 2) = 0",
+    ],
+)
+def test_what_is_no_bound(text):
+    with pytest.raises(SpecError, match="no bound of rank variables"):
+        parse_constraint(text)
+
+
+def test_nothing_is_taken_modulo_zero():
+    with pytest.raises(SpecError, match="mod"):
+        space("m", "0 <= m < 4 and m mod 0 = 1")
+
+
+def test_an_enormous_space_is_bounded_and_not_counted():
+    found = space("mn", "0 <= m < 100000", "0 <= n < 100000", "m + n < 150000")
+    assert found.points is None
+    assert not found.is_box
+
+
+linear = st.builds(
+    lambda a, b, op, c: f"{a}*p + {b}*q {op} {c}",
+    st.integers(-2, 2),
+    st.integers(-2, 2),
+    st.sampled_from(["<", "<=", ">", ">=", "="]),
+    st.integers(-6, 6),
+)
+
+
+@given(st.lists(linear, max_size=3))
+def test_the_points_are_those_that_satisfy_every_bound(texts):
+    box = ["-4 <= p < 5", "-3 <= q < 6"]
+    rules = [text.replace(" = ", " == ") for text in texts]
+    points = [
+        (p, q)
+        for p, q in product(range(-4, 5), range(-3, 6))
+        if all(eval(rule, {"p": p, "q": q}) for rule in rules)  # the test's own texts
+    ]
+    if not points:
+        with pytest.raises(SpecError, match="empty"):
+            space("pq", *box, *texts)
+        return
+    found = space("pq", *box, *texts)
+    assert found.points == len(points)
+    assert dict(found.low) == {"p": min(p for p, _ in points), "q": min(q for _, q in points)}
+    assert dict(found.high) == {"p": max(p for p, _ in points), "q": max(q for _, q in points)}
+    width = [dict(found.high)[v] - dict(found.low)[v] + 1 for v in "pq"]
+    assert found.is_box == (len(points) == width[0] * width[1])
