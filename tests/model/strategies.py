@@ -93,14 +93,14 @@ def architectures(draw: st.DrawFn, tensors: tuple[str, ...]) -> list[dict[str, A
             may_reuse = " | ".join(sorted(reused)) or "Nothing"
             gated = draw(st.booleans())
             dimensions = [{"name": "X", "fanout": 8, "may_reuse": may_reuse, "power_gateable": gated}]
-        if dimensions and draw(st.booleans()):
+        if draw(st.booleans()) and dimensions:
             nodes.append({"type": "Container", "name": f"Array{index}", "spatial": dimensions})
             dimensions = []
+        skip = draw(st.booleans())
         if index < n_inner:
-            nodes.append({**memory(f"Buffer{index}", 10**6, draw(st.booleans())), "spatial": dimensions})
+            nodes.append({**memory(f"Buffer{index}", 10**6, skip), "spatial": dimensions})
         else:
             unit = {"type": "Compute", "name": "MAC", "area": 1, "leak_power": 1, "spatial": dimensions}
-            skip = draw(st.booleans())
             nodes.append({**unit, "skip_initial_output_write": skip, "actions": [action("compute", 1, 1)]})
     return nodes
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
-from einmap.errors import At, Note, NotSupportedError
+from einmap.errors import At, Note
 from einmap.mapping.nodes import Address
 from einmap.model.path import EinsumPath, Station
 from einmap.model.semantics import Semantics
-from einmap.model.tiles import Take
+from einmap.model.tiles import ALL, LARGEST, SKIP, Take
 from einmap.model.traffic import EVERY, EinsumTraffic, TensorTraffic
 
 type Where = Callable[[Address], At]
@@ -61,7 +61,7 @@ def _could_sink(path: EinsumPath, tensor: TensorTraffic, station: Station) -> It
             continue
         if loop.is_spatial or tensor.counts.relevance_of(index) is not Relevance.FULL:
             break
-        takes[index] = Take.ALL
+        takes[index] = ALL
         variables.append(loop.variable)
     after = tensor.counts.tile_values(tuple(_largest(t) for t in takes))
     if after < before:
@@ -73,21 +73,16 @@ def _could_sink(path: EinsumPath, tensor: TensorTraffic, station: Station) -> It
 
 
 def _largest(take: Take) -> Take:
-    return Take.SKIP if take is Take.SKIP else Take.LARGEST
+    return SKIP if take == SKIP else LARGEST
 
 
 def _overlaps(path: EinsumPath, tensor: TensorTraffic, station: Station) -> Iterator[str]:
     """Values that a visit fetches although another visit had them: windows that slide over the tensor."""
     takes = tensor.takes(station, station, EVERY)
-    slides = any(
-        take is not Take.SKIP and tensor.counts.relevance_of(i) is Relevance.PARTIAL for i, take in enumerate(takes)
-    )
+    slides = any(take != SKIP and tensor.counts.relevance_of(i) is Relevance.PARTIAL for i, take in enumerate(takes))
     if not slides:
         return
-    try:
-        distinct = tensor.counts.distinct(tuple(Take.SKIP for _ in path.loops), takes)
-    except NotSupportedError:
-        return
+    distinct = tensor.counts.relevant(tuple(SKIP for _ in path.loops))
     moved = tensor.counts.relevant(takes)
     if moved > distinct:
         yield (

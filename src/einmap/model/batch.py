@@ -21,14 +21,14 @@ from einmap.einsum.projection import Relevance
 from einmap.mapping.mapping import Placed
 from einmap.mapping.nodes import Node, PerEinsum, Spatial, Temporal
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
-from einmap.model.copies import copy_busiest, copy_totals
+from einmap.model.copies import copy_busiest, copy_totals, stations_used
 from einmap.model.latency import busy_time
 from einmap.model.occupancy import tile_takes
 from einmap.model.path import EinsumPath, Station, path_from_nodes
 from einmap.model.reuse import Takes, TensorCounts
 from einmap.model.semantics import Semantics
 from einmap.model.spatial import lanes_used
-from einmap.model.tiles import Count, Take
+from einmap.model.tiles import LARGEST, Count, Take
 from einmap.model.traffic import Actions, EinsumTraffic
 
 type Floats = NDArray[np.float64]
@@ -55,7 +55,8 @@ class Batch:
     def evaluate(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
         """Costs of `n` choices. `shapes`: for each loop of the template an array of `n` tile shapes, or one int."""
         loops = tuple(
-            replace(loop, shape=shape, divides=True) for loop, shape in zip(self.path.loops, shapes, strict=True)
+            replace(loop, shape=shape, divides=True, absent=False)
+            for loop, shape in zip(self.path.loops, shapes, strict=True)
         )
         path = replace(self.path, loops=loops)
         traffic = EinsumTraffic(path, self.semantics)
@@ -68,9 +69,12 @@ class Batch:
     def _fits(self, path: EinsumPath, traffic: EinsumTraffic, n: int) -> NDArray[np.bool_]:
         bits: dict[str, Any] = {}
         sizes: dict[str, float] = {}
+        used = stations_used(path) if path.einsum.is_copy else None
         for tensor in traffic.tensors:
             for station in tensor.stations:
                 memory = station.component
+                if used is not None and (tensor.access.tensor, station.position) not in used:
+                    continue
                 if isinstance(memory, Memory) and math.isfinite(memory.size_bits):
                     sizes[memory.name] = memory.size_bits
                     values = self._tile(path, station, tensor.counts, station is tensor.stations[0])
@@ -171,10 +175,10 @@ def _lowered(path: EinsumPath, station: Station, counts: TensorCounts, takes: li
         if relevance is Relevance.PARTIAL:
             partial.append(index)
         else:
-            takes[index] = Take.LARGEST
+            takes[index] = LARGEST
     values = counts.tile_values(tuple(takes))
     for index in reversed(partial):
-        passed: Takes = (*takes[:index], Take.LARGEST, *takes[index + 1 :])
+        passed: Takes = (*takes[:index], LARGEST, *takes[index + 1 :])
         values = np.where(_iterates(path, index), counts.tile_values(passed), values)
     return values
 

@@ -6,13 +6,13 @@ inside one memory is free (decision 1 of `docs/decisions.md` on counting rules).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from einmap.arch.component import Memory, Toll
 from einmap.einsum.einsum import TensorAccess
 from einmap.model.path import EinsumPath, Station
 from einmap.model.reuse import TensorCounts, VariableTiles
-from einmap.model.tiles import Count, Take
+from einmap.model.tiles import ALL, FIRST, Count
 from einmap.model.traffic import Actions
 
 type Values = Callable[[TensorAccess, Station], Count]
@@ -21,7 +21,7 @@ type Values = Callable[[TensorAccess, Station], Count]
 def copy_totals(path: EinsumPath) -> dict[tuple[str, str], Actions]:
     """Actions of all instances, by component and tensor."""
     tiles = VariableTiles(path)
-    everything = tuple(Take.ALL for _ in path.loops)
+    everything = tuple(ALL for _ in path.loops)
     return _actions(path, lambda access, _: TensorCounts(path, access, tiles).relevant(everything))
 
 
@@ -30,14 +30,39 @@ def copy_busiest(path: EinsumPath) -> dict[str, Actions]:
     tiles = VariableTiles(path)
 
     def values(access: TensorAccess, at: Station) -> Count:
-        takes = tuple(
-            Take.FIRST if loop.level is not None and loop.level <= at.level else Take.ALL for loop in path.loops
-        )
+        takes = tuple(FIRST if loop.level is not None and loop.level <= at.level else ALL for loop in path.loops)
         return TensorCounts(path, access, tiles).relevant(takes)
 
     found: dict[str, Actions] = {}
     for (component, _), actions in _actions(path, values).items():
         found[component] = found.get(component, Actions(0, 0)) + actions
+    return found
+
+
+def stations_used(path: EinsumPath) -> set[tuple[str, int]]:
+    """(tensor, position) of the holders that values are in or pass: others need no space."""
+    source = next(a for a in path.einsum.accesses if not a.output)
+    begin = path.stations[source.tensor][0]
+    used = {(source.tensor, begin.position)}
+    for target in (a for a in path.einsum.accesses if a.output):
+        end = path.stations[target.tensor][0]
+        used.add((target.tensor, end.position))
+        if end.component.name != begin.component.name:
+            used |= {(a.tensor, s.position) for a, s in _between(path, source, target, begin, end)}
+    return used
+
+
+def aliases(paths: Iterable[EinsumPath]) -> dict[tuple[str, str], str]:
+    """For (memory, tensor) that a copy leaves in the memory of its source: the source, as the common name."""
+    found: dict[tuple[str, str], str] = {}
+    for path in paths:
+        if not path.einsum.is_copy:
+            continue
+        source = next(a.tensor for a in path.einsum.accesses if not a.output)
+        memory = path.stations[source][0].component.name
+        for target in sorted(path.einsum.outputs):
+            if path.stations[target][0].component.name == memory:
+                found[memory, target] = found.get((memory, source), source)
     return found
 
 

@@ -14,7 +14,7 @@ from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
 from einmap.model.advice import notes_on
 from einmap.model.constraints import constraint_notes
-from einmap.model.copies import copy_busiest, copy_totals
+from einmap.model.copies import aliases, copy_busiest, copy_totals
 from einmap.model.cost import (
     ActionRow,
     ComponentRow,
@@ -26,7 +26,15 @@ from einmap.model.cost import (
 )
 from einmap.model.invariants import check_traffic
 from einmap.model.latency import busy_time
-from einmap.model.occupancy import Buffer, Peak, buffers_of, live_by_shared_tensors, live_by_tree, peaks
+from einmap.model.occupancy import (
+    Buffer,
+    Peak,
+    buffers_of,
+    live_by_shared_tensors,
+    live_by_tree,
+    peaks,
+    without_aliases,
+)
 from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
 from einmap.model.semantics import Semantics, semantics_named
@@ -133,7 +141,8 @@ class _Evaluation:
             live = live_by_tree(self.tree, self.order, buffers, self.paths)
         else:
             live = live_by_shared_tensors(self.workload, self.order, buffers)
-        usage = peaks(live)
+        same = aliases(self.paths.values())
+        usage = peaks(without_aliases(live, same) if same else live)
         over = [(name, peak) for name, peak in usage.items() if peak.bits > peak.memory.size_bits]
         if over:
             raise self.overflow(max(over, key=lambda item: item[1].bits / max(item[1].memory.size_bits, 1)), over)

@@ -18,9 +18,9 @@ from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Affine
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
-from einmap.model.path import EinsumPath, Loop, Station
+from einmap.model.path import EinsumPath, Loop, Station, applies
 from einmap.model.reuse import Takes
-from einmap.model.tiles import Take
+from einmap.model.tiles import ALL
 
 MAX_VISITS = 5_000_000
 """Visits of a shared node that are enumerated."""
@@ -37,11 +37,7 @@ class User:
     @cached_property
     def loops(self) -> dict[Address, Loop]:
         """Loops that apply at the node, by address."""
-        return {
-            loop.address: loop
-            for loop in self.path.loops
-            if (loop.position < self.station.position if loop.level is None else loop.level <= self.station.level)
-        }
+        return {loop.address: loop for loop in self.path.loops if applies(loop, self.station)}
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
@@ -100,13 +96,12 @@ class Hull:
         chosen = []
         for address in self.loops:
             n = max(_iterations(user, address) for user in self.users)
-            match taken.get(address, Take.ALL):
-                case Take.ALL:
-                    chosen.append(np.arange(n))
-                case Take.SECOND:
-                    chosen.append(np.arange(1, min(n, 2)))
-                case _:
-                    chosen.append(np.arange(1))
+            take = taken.get(address, ALL)
+            if take == ALL:
+                chosen.append(np.arange(n))
+            else:
+                lane = max(take, 0)
+                chosen.append(np.arange(lane, min(n, lane + 1)))
         if math.prod(len(c) for c in chosen) > MAX_VISITS:
             raise NotSupportedError(
                 f"too many visits of the storage that several Einsums share for {self.users[0].access.tensor!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from einmap.arch.component import Compute
 from einmap.errors import InvariantError
 from einmap.model.reuse import Takes
-from einmap.model.tiles import Count, Take
+from einmap.model.tiles import SKIP, Count
 from einmap.model.traffic import EinsumTraffic, TensorTraffic
 
 
@@ -46,7 +46,7 @@ def _check_tensor(traffic: EinsumTraffic, tensor: TensorTraffic) -> None:
 def _elements(tensor: TensorTraffic, traffic: EinsumTraffic) -> Count:
     """Distinct elements that the Einsum touches, at least: one for each value of the fully relevant variables."""
     total: Count = 1
-    everything: Takes = tuple(Take.SKIP for _ in traffic.path.loops)
+    everything: Takes = tuple(SKIP for _ in traffic.path.loops)
     for _, index in tensor.access.projection:
         best = max((traffic.path.einsum.extents[v] for v, _ in index.terms), default=1)
         total *= best

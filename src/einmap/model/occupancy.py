@@ -17,10 +17,11 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.mapping import Placed
 from einmap.mapping.nodes import Address
-from einmap.model.path import EinsumPath, Station
+from einmap.model.copies import stations_used
+from einmap.model.path import EinsumPath, Station, applies
 from einmap.model.reuse import Takes, TensorCounts
 from einmap.model.semantics import Semantics
-from einmap.model.tiles import Count, Take
+from einmap.model.tiles import LARGEST, SKIP, Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,14 @@ class Buffer:
 
 def tile_takes(path: EinsumPath, station: Station) -> Takes:
     """The largest tile at a station: every loop that applies there at its fullest."""
-    found = []
-    for loop in path.loops:
-        applies = loop.position < station.position if loop.level is None else loop.level <= station.level
-        found.append(Take.LARGEST if applies else Take.SKIP)
-    return tuple(found)
+    return tuple(LARGEST if applies(loop, station) else SKIP for loop in path.loops)
+
+
+def loops_over(path: EinsumPath, station: Station) -> int:
+    """Loops above a station, also those of one iteration."""
+    return sum(
+        loop.position < station.position if loop.level is None else loop.level <= station.level for loop in path.loops
+    )
 
 
 def lowered_takes(path: EinsumPath, station: Station, counts: TensorCounts) -> tuple[Takes, Count]:
@@ -59,6 +63,7 @@ def lowered_takes(path: EinsumPath, station: Station, counts: TensorCounts) -> t
     takes = list(tile_takes(path, station))
     holders = sorted({s.position for stations in path.stations.values() for s in stations})
     stop = min((p for p in holders if p > station.position), default=path.compute.position)
+    passed = 0
     for index, loop in enumerate(path.loops):
         if not station.position < loop.position < stop:
             continue
@@ -69,21 +74,11 @@ def lowered_takes(path: EinsumPath, station: Station, counts: TensorCounts) -> t
         relevance = counts.relevance_of(index)
         if relevance is Relevance.NONE:
             break
-        takes[index] = Take.LARGEST
+        takes[index] = LARGEST
+        passed += 1
         if relevance is Relevance.PARTIAL:
             break
-    depth = sum(take is not Take.SKIP for take in takes)
-    return tuple(takes), depth
-
-
-def _one_iteration(path: EinsumPath, index: int) -> bool:
-    loop = path.loops[index]
-    extent = path.einsum.extents[loop.variable]
-    for i in path.loops_of[loop.variable]:
-        if i == index:
-            break
-        extent = min(extent, path.loops[i].shape)
-    return bool(loop.shape >= extent)
+    return tuple(takes), loops_over(path, station) + passed
 
 
 def buffers_of(
@@ -91,13 +86,14 @@ def buffers_of(
 ) -> tuple[Buffer, ...]:
     """The space that one Einsum needs for its own tensors; `instances` multiplies persistent ones."""
     found: list[Buffer] = []
+    used = stations_used(path) if path.einsum.is_copy else None
     for tensor, stations in path.stations.items():
         for station in stations:
-            if not isinstance(station.component, Memory):
+            if not isinstance(station.component, Memory) or (used and (tensor, station.position) not in used):
                 continue
             backing = station is stations[0]
             takes = tile_takes(path, station)
-            depth: Count = sum(take is not Take.SKIP for take in takes)
+            depth: Count = loops_over(path, station)
             lowers = semantics.lowering and not backing and not path.einsum.is_copy
             if lowers and not _stopped_in_node(path, station, tensor):
                 takes, depth = lowered_takes(path, station, counts[tensor])
@@ -200,8 +196,7 @@ def _lives(
 
 
 def _iterates(running: EinsumPath, address: Address) -> bool:
-    index = next(i for i, loop in enumerate(running.loops) if loop.address == address)
-    return not _one_iteration(running, index)
+    return not next(loop for loop in running.loops if loop.address == address).absent
 
 
 @dataclass
@@ -270,6 +265,23 @@ def _keep(chosen: dict[object, Buffer], buffer: Buffer, shared: Mapping[str, lis
         buffer.tensor if buffer.backing and buffer.tensor in shared else (buffer.einsum, buffer.address, buffer.tensor)
     )
     chosen.setdefault(key, buffer)
+
+
+def without_aliases(live: Mapping[str, list[Buffer]], same: Mapping[tuple[str, str], str]) -> dict[str, list[Buffer]]:
+    """Copies that stay in the memory of their source share its buffer: the larger one is kept.
+
+    `same`: the common name of a tensor in a memory (`copies.aliases`).
+    """
+    found: dict[str, list[Buffer]] = {}
+    for running, group in live.items():
+        kept: dict[object, Buffer] = {}
+        for buffer in group:
+            name = same.get((buffer.memory.name, buffer.tensor), buffer.tensor)
+            key = (buffer.memory.name, name) if buffer.backing else (buffer.einsum, buffer.address, buffer.tensor)
+            if key not in kept or kept[key].bits < buffer.bits:
+                kept[key] = buffer
+        found[running] = list(kept.values())
+    return found
 
 
 def peaks(live: Mapping[str, list[Buffer]]) -> dict[str, Peak]:

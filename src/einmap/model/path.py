@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,8 @@ class Loop:
     address: Address
     level: int | None = None
     dimension: SpatialDimension | None = None
+    absent: bool = False
+    """One iteration: it cuts nothing."""
     divides: bool = False
     """The tile shape is known to divide the extent it meets (batches of perfect factors)."""
 
@@ -81,6 +83,13 @@ class EinsumPath:
         return tuple(i for i, loop in enumerate(self.loops) if loop.is_spatial)
 
 
+def applies(loop: Loop, station: Station) -> bool:
+    """Whether a loop cuts the tile at a station; loops of one iteration count as absent."""
+    if loop.absent:
+        return False
+    return loop.position < station.position if loop.level is None else loop.level <= station.level
+
+
 def path_of(mapping: Mapping, einsum: Einsum, arch: Architecture) -> EinsumPath:
     """The path of `einsum` in a mapping that `mapping.validate` has accepted."""
     return path_from_nodes(mapping.path_of[einsum.name], einsum, arch)
@@ -93,12 +102,15 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
     leaves = arch.path(last.component)
     levels = {leaf.name: i for i, leaf in enumerate(leaves)}
     loops: list[Loop] = []
+    extents = dict(einsum.bounds)
     listed: dict[int, tuple[str, ...]] = {}
     held: dict[str, list[Station]] = {access.tensor: [] for access in einsum.accesses}
     for position, (address, node) in enumerate((p.address, p.node) for p in placed):
         match node:
             case tree.Temporal() | tree.Spatial():
-                loops.append(_loop(node, einsum, position, address, leaves, levels))
+                loop = _loop(node, einsum, position, address, leaves, levels)
+                loops.append(replace(loop, absent=loop.shape >= extents[loop.variable]))
+                extents[loop.variable] = min(loop.shape, extents[loop.variable])
             case tree.Storage() | tree.Toll():
                 component = leaves[levels[node.component]]
                 assert isinstance(component, Memory | Toll)

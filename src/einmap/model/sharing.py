@@ -12,7 +12,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, MappingError, NotSupportedError, raise_all
 from einmap.mapping.nodes import Address
 from einmap.model.hull import Hull, User
-from einmap.model.path import EinsumPath, Loop, Station
+from einmap.model.path import EinsumPath, Loop, Station, applies
 from einmap.model.semantics import Semantics
 from einmap.model.traffic import Charge
 
@@ -84,15 +84,7 @@ def _set(charges: dict[str, dict[tuple[str, int], Charge]], node: SharedNode, us
 
 def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
     """The loops of more than one iteration that apply at a station."""
-    found = []
-    extents = dict(path.einsum.extents)
-    for loop in path.loops:
-        extent = extents[loop.variable]
-        extents[loop.variable] = min(extent, loop.shape)
-        applies = loop.position < station.position if loop.level is None else loop.level <= station.level
-        if applies and loop.shape < extent:
-            found.append(loop)
-    return found
+    return [loop for loop in path.loops if applies(loop, station)]
 
 
 # what fusion may do

@@ -7,7 +7,6 @@ work on integers and, for many choices at once, on float64 arrays of integers.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,16 @@ type Count = Any
 type Tiles = list[tuple[Count, Count]]
 
 
-class Take(IntEnum):
-    """Which iterations of a loop are counted."""
+type Take = int
+"""Which iterations of a loop are counted: one of the names below, or the number of one iteration."""
 
-    SKIP = 0
-    """The loop stands below: its whole extent is one tile."""
-    ALL = 1
-    FIRST = 2
-    """Only the first iteration: the fullest tile; also what a merged lane counts as."""
-    SECOND = 3
-    """Only the second iteration: what a lane does that is not the first."""
-    LARGEST = 4
+SKIP: Take = -3
+"""None: the loop stands below, its whole extent is one tile."""
+ALL: Take = -2
+LARGEST: Take = -1
+"""One iteration, of the largest tile."""
+FIRST: Take = 0
+"""The first iteration, which has the fullest tile; also what a group of merged lanes counts as."""
 
 
 def smaller(a: Count, b: Count) -> Count:
@@ -49,21 +47,20 @@ def cut(tiles: Tiles, shape: Count, initial: Count | None, take: Take, divides: 
 
     `divides`: the shape is known to divide every extent it meets, so there are no remainders.
     """
-    if take is Take.SKIP:
+    if take == SKIP:
         return tiles
     if divides:
         return _cut_evenly(tiles, shape, take)
+    if take == ALL:
+        return _cut_all(tiles, shape, initial)
     first = shape if initial is None else initial
-    match take:
-        case Take.FIRST:
-            return _merged([(smaller(first, extent), count) for extent, count in tiles])
-        case Take.LARGEST:
-            return _merged([(_largest(extent, first, shape), count) for extent, count in tiles])
-        case Take.SECOND:
-            rests = [(extent - smaller(first, extent), count) for extent, count in tiles]
-            return _merged([(smaller(shape, rest), count * (rest > 0)) for rest, count in rests])
-        case _:
-            return _cut_all(tiles, shape, initial)
+    if take == LARGEST:
+        return _merged([(_largest(extent, first, shape), count) for extent, count in tiles])
+    if take == FIRST:
+        return _merged([(smaller(first, extent), count) for extent, count in tiles])
+    begin = first + (take - 1) * shape
+    rests = [(extent - begin, count) for extent, count in tiles]
+    return _merged([(smaller(shape, rest), count * (rest > 0)) for rest, count in rests])
 
 
 def _largest(extent: Count, first: Count, shape: Count) -> Count:
@@ -73,10 +70,10 @@ def _largest(extent: Count, first: Count, shape: Count) -> Count:
 
 def _cut_evenly(tiles: Tiles, shape: Count, take: Take) -> Tiles:
     ((extent, count),) = tiles
-    if take is Take.ALL:
+    if take == ALL:
         return [(shape, count * (extent / shape))]
-    if take is Take.SECOND:
-        return [(shape, count * (extent > shape))]
+    if take > FIRST:
+        return [(shape, count * (extent > take * shape))]
     return [(shape, count)]
 
 

@@ -14,20 +14,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
+
+import numpy as np
 
 from einmap.arch.component import Compute, Memory, Toll
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
+from einmap.errors import NotSupportedError
 from einmap.model.hull import Hull, User
-from einmap.model.path import EinsumPath, Station
-from einmap.model.reuse import Takes, TensorCounts, VariableTiles
+from einmap.model.path import EinsumPath, Station, applies
+from einmap.model.reuse import Group, Takes, TensorCounts, VariableTiles
 from einmap.model.semantics import Semantics
-from einmap.model.tiles import Count, Take, larger
+from einmap.model.tiles import ALL, FIRST, SKIP, Count, Take, larger
+from einmap.model.touch import TouchCounter
 
 type Fixed = Mapping[int, Take]
 """Spatial loops (by index) whose lane is fixed."""
 
 EVERY: Fixed = {}
+
+MAX_LANES = 10_000
+"""Lanes of one component that are compared to find the busiest."""
 
 
 @dataclass(frozen=True)
@@ -128,16 +136,16 @@ class TensorTraffic:
     def _count_takes(self, child: Station, at: Station, fixed: Fixed) -> Takes:
         found: list[Take] = []
         for index, loop in enumerate(self.path.loops):
-            if loop.level is None:
-                found.append(Take.ALL if loop.position < child.position else Take.SKIP)
-            elif loop.level > child.level:
-                found.append(Take.SKIP)
+            if not applies(loop, child):
+                found.append(SKIP)
+            elif loop.level is None:
+                found.append(ALL)
             elif index in fixed:
                 found.append(fixed[index])
             elif loop.level > at.level and self.counts.merges(loop):
-                found.append(Take.FIRST)
+                found.append(FIRST)
             else:
-                found.append(Take.ALL)
+                found.append(ALL)
         return tuple(found)
 
     def between(self, inner: Station, outer: Station) -> Iterator[int]:
@@ -151,46 +159,62 @@ class TensorTraffic:
     # first touches, one lane starts from the parent's values
 
     def fresh(self, holder: Station, child: Station, fixed: Fixed) -> Count:
-        """How often elements start without a result at `holder`, of those that `child` covers, in fixed lanes.
+        """How often elements start without a result at `holder` and are touched so by `child`, in fixed lanes.
 
         `child` is a station below it. At the outermost holder each element starts so once.
         """
         exchange = self._parent_of.get(id(holder))
         if exchange is None:
-            skip = tuple(Take.SKIP for _ in self.path.loops)
-            return self.counts.distinct(skip, self._coverage(child, fixed))
-        first = self._is_first(holder, exchange.parent, fixed)
-        if first is None:
-            # all lanes together: those that are not the first of their group start anew at every visit
-            visits = self.counts.distinct(self._relevant_takes(holder, fixed), self._coverage(child, fixed))
-            everyone = self.counts.repeats(self.takes(holder, holder, fixed))
-            groups = self.counts.repeats(self.takes(holder, exchange.parent, fixed))
-            again = visits * (everyone - groups) if not _same(everyone, groups) else 0
-            return again + self.fresh(exchange.parent, child, fixed)
-        if first:
-            return self.initial(exchange, child, fixed)
-        visits = self.counts.distinct(self._relevant_takes(holder, fixed), self._coverage(child, fixed))
-        return visits * self.counts.repeats(self.takes(holder, holder, fixed))
+            return self._touched(None, child, fixed)
+        merged = [i for i in self.between(holder, exchange.parent) if self.counts.merges(self.path.loops[i])]
+        if any(i in fixed for i in merged):
+            if all(fixed.get(i, FIRST) == FIRST for i in merged):
+                return self.initial(exchange, child, fixed)
+            return self._touched(holder, child, fixed) * self.counts.repeats(self.takes(holder, holder, fixed))
+        # all lanes together: those that are not the first of their group start anew at every visit
+        everyone = self.counts.repeats(self.takes(holder, holder, fixed))
+        groups = self.counts.repeats(self.takes(holder, exchange.parent, fixed))
+        again = 0 if _same(everyone, groups) else self._touched(holder, child, fixed) * (everyone - groups)
+        return again + self.initial(exchange, child, fixed)
 
     def initial(self, exchange: Exchange, child: Station, fixed: Fixed) -> Count:
-        """Fills of elements without a result in this exchange (restricted to what `child` covers)."""
+        """Fills of elements without a result in this exchange, of those that `child` touches so."""
         holder, parent = exchange.child, exchange.parent
-        if any(fixed.get(i) is Take.SECOND for i in self.between(holder, parent)):
+        if any(fixed.get(i, FIRST) != FIRST for i in self.between(holder, parent)):
             return 0
         return self.fresh(parent, child, fixed)
 
-    def _is_first(self, holder: Station, parent: Station, fixed: Fixed) -> bool | None:
-        """Whether fixed lanes are the first of their merged group; None when no such lane is fixed."""
-        merged = [i for i in self.between(holder, parent) if self.counts.merges(self.path.loops[i])]
-        if not merged or not any(i in fixed for i in merged):
-            return None if merged or not fixed else True
-        return all(fixed.get(i) is not Take.SECOND for i in merged)
+    def _touched(self, start: Station | None, child: Station, fixed: Fixed) -> Count:
+        """Elements new at `start` (in each of its relevant visits; None: once) and still new when `child` comes."""
+        total: Count = 1
+        for group in self.counts.groups:
+            own = {i: lane for i, lane in fixed.items() if self.path.loops[i].variable in group.variables}
+            if self.counts.is_plain(group):
+                total = total * self.counts.group_sum(group, self.takes(child, child, fixed))
+            elif self.counts.is_dense(group) and not own:
+                takes = _none(self.path) if start is None else self.takes(start, start, fixed)
+                total = total * self.counts.group_sum(group, takes)
+            else:
+                total = total * self._gone_through(group, start, child, own)
+        return total
 
-    def _relevant_takes(self, holder: Station, fixed: Fixed) -> Takes:
-        return self.takes(holder, holder, fixed)
+    def _gone_through(self, group: Group, start: Station | None, child: Station, fixed: Fixed) -> int:
+        below = [s for s in self.stations[1:] if isinstance(s.component, Memory)]
+        if start is not None:
+            below = below[below.index(start) + 1 :]
+        chain = [s for s in below if s is not child and s.position < child.position]
+        levels = tuple(self._loops_at(station) for station in (*chain, child))
+        if any(isinstance(loop.shape, np.ndarray) for loop in self.path.loops):
+            raise NotSupportedError(
+                f"{self.access.tensor!r}: an output indexed by sums with holes or lanes cannot be mapped yet"
+            )
+        counter = TouchCounter(self.path, group.indices, group.variables, levels)
+        if start is None:
+            return counter.from_start(fixed)
+        return counter.from_visits(self._loops_at(start), fixed)
 
-    def _coverage(self, child: Station, fixed: Fixed) -> Takes:
-        return self.takes(child, child, fixed)
+    def _loops_at(self, station: Station) -> tuple[int, ...]:
+        return tuple(i for i, loop in enumerate(self.path.loops) if applies(loop, station))
 
     # first touches, every lane
 
@@ -200,13 +224,12 @@ class TensorTraffic:
         takes = list(self.takes(child, at, fixed))
         for index, loop in enumerate(self.path.loops):
             relevance = self.counts.relevance_of(index)
-            if loop.is_spatial or takes[index] is Take.SKIP or relevance is Relevance.FULL:
+            if loop.is_spatial or takes[index] == SKIP or relevance is Relevance.FULL:
                 continue
             if relevance is Relevance.NONE or self.semantics.partial_first_touch == "one position":
-                takes[index] = Take.FIRST
+                takes[index] = FIRST
         if self.semantics.partial_first_touch == "distinct elements":
-            skip = tuple(Take.SKIP for _ in takes)
-            return self.counts.distinct(skip, tuple(takes)) * self.counts.repeats(tuple(takes))
+            return self._touched(None, child, fixed) * self.counts.repeats(tuple(takes))
         return self.counts.values(tuple(takes))
 
     # flows
@@ -243,10 +266,10 @@ class TensorTraffic:
             initial = self.first_touches(exchange, at, fixed)
             return Flow(total - initial, initial, total)
         merged_above = [i for i in self.between(at, parent) if self.counts.merges(self.path.loops[i])]
-        if any(fixed.get(i) is Take.SECOND for i in merged_above):
+        if any(fixed.get(i, FIRST) != FIRST for i in merged_above):
             return Flow(0, 0, total)
         initial = 0
-        if not any(fixed.get(i) is Take.SECOND for i in self.between(at, parent)):
+        if all(fixed.get(i, FIRST) == FIRST for i in self.between(at, parent)):
             initial = self.fresh(parent, child, fixed)
         filled = self.counts.values(self.takes(child, parent, fixed))
         return Flow(filled - initial, initial, total)
@@ -279,7 +302,11 @@ class Actions:
 def _matching(user: User, path: EinsumPath, takes: Takes) -> tuple[EinsumPath, Takes]:
     """The same iterations for the loops of another Einsum's path."""
     taken = {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
-    return user.path, tuple(taken.get(loop.address, Take.SKIP) for loop in user.path.loops)
+    return user.path, tuple(taken.get(loop.address, SKIP) for loop in user.path.loops)
+
+
+def _none(path: EinsumPath) -> Takes:
+    return tuple(SKIP for _ in path.loops)
 
 
 def _same(a: Count, b: Count) -> bool:
@@ -335,14 +362,21 @@ class EinsumTraffic:
         level = parts[0][2].level
         outputs = [tensor.counts for tensor, _, _ in parts if tensor.access.output]
         own = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
-        choices = []
-        for index in own:
-            differs = self.semantics.lane_first_touch == "one lane" and any(
-                counts.relevance_of(index) is Relevance.NONE for counts in outputs
-            )
-            choices.append((Take.FIRST, Take.SECOND) if differs else (Take.FIRST,))
+        choices = [self._lanes_of(index, outputs) for index in own]
+        if prod(len(c) for c in choices) > MAX_LANES:
+            raise NotSupportedError("too many lanes differ in their first touches of an output")
         for lane in product(*choices):
             yield dict(zip(own, lane, strict=True))
+
+    def _lanes_of(self, index: int, outputs: list[TensorCounts]) -> range:
+        """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
+        if self.semantics.lane_first_touch == "every lane":
+            return range(1)
+        relevance = {counts.relevance_of(index) for counts in outputs}
+        loop = self.path.loops[index]
+        if Relevance.PARTIAL in relevance:
+            return range(-(-self.path.einsum.extents[loop.variable] // int(loop.shape)))
+        return range(2 if Relevance.NONE in relevance else 1)
 
     def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
         return _charged(tensor, exchange, at, tensor.flow(exchange, at, fixed))
@@ -353,8 +387,8 @@ class EinsumTraffic:
             return 0, 0
         total: Count = 1
         busiest: Count = 1
-        everything = tuple(Take.ALL for _ in self.path.loops)
-        one = tuple(Take.FIRST if loop.is_spatial else Take.ALL for loop in self.path.loops)
+        everything = tuple(ALL for _ in self.path.loops)
+        one = tuple(FIRST if loop.is_spatial else ALL for loop in self.path.loops)
         for variable in self.path.einsum.rank_variables:
             total = total * _sum_counts(self.tiles.of(variable, everything))
             busiest = busiest * _sum_counts(self.tiles.of(variable, one))

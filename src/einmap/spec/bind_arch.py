@@ -290,7 +290,9 @@ class _Binder:
         fanout = int(amount("fanout", given.fanout, minimum=1, integer=True, allow_inf=False))
         usage_scale = amount("usage_scale", given.usage_scale, minimum=0)
         if usage_scale > fanout:
-            text = f"dimension {given.name!r} can never satisfy usage <= 1: usage_scale {usage_scale} exceeds its fanout {fanout}"
+            text = (
+                f"dimension {given.name!r} can never have usage <= 1: usage_scale {usage_scale} exceeds fanout {fanout}"
+            )
             raise SpecError(text, at=at("usage_scale"))
         return SpatialDimension(
             given.name,
