@@ -99,6 +99,16 @@ def test_a_loop_that_meets_an_extent_of_one_does_not_cut_the_tile_of_a_memory_ou
     assert numbers(evaluate(without.spec)) == numbers(cost)
 
 
+def test_a_spatial_loop_of_one_iteration_has_no_second_lane():
+    # Each of two lanes holds A, B and Z for one k at a time; Z is filled in 4 of 5 visits, and there is no lane
+    # over k that would be filled in all of them. Written: A 5, B 5, Z 4 and 5; read: A 5, B 5, Z 4 and 5.
+    fanout = [{"name": "X", "fanout": 8, "may_reuse": "Nothing"}]
+    nodes = [("k", 5, "Buffer0"), ("n", 1, "Buffer0"), ("k", 1), ("Main", "ABZ"), ("Buffer0", "ABZ")]
+    case = small("Z[m, n] = A[m, k] * B[k, n]", {"m": 1, "n": 2, "k": 5}, fanout, nodes)
+    assert latencies(evaluate(case.spec), "E")["Buffer0"] == 4 * 19 / 2 + 4 * 19 / 4
+    assert numbers(evaluate(case.with_nodes(case.nodes[1:]).spec)) == numbers(evaluate(case.spec))
+
+
 def test_the_busiest_lane_may_be_one_that_is_refilled_with_what_another_lane_wrote():
     # Four lanes hold one element of Z = p + r each: 0, 1, 1 and 2. The third is refilled with the second one's
     # result. It writes A, B, the refill and the MAC's result, 4 values; the others write three.

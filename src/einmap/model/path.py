@@ -29,6 +29,8 @@ class Loop:
     address: Address
     level: int | None = None
     dimension: SpatialDimension | None = None
+    iterations: int = 1
+    """The most iterations that the loop ever has."""
     absent: bool = False
     """One iteration: it cuts nothing."""
     divides: bool = False
@@ -109,8 +111,10 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
         match node:
             case tree.Temporal() | tree.Spatial():
                 loop = _loop(node, einsum, position, address, leaves, levels)
-                loops.append(replace(loop, absent=loop.shape >= extents[loop.variable]))
-                extents[loop.variable] = min(loop.shape, extents[loop.variable])
+                first = min(extents[loop.variable], loop.shape if loop.initial is None else loop.initial)
+                iterations = 1 + -(-(extents[loop.variable] - first) // loop.shape)
+                loops.append(replace(loop, iterations=iterations, absent=iterations == 1))
+                extents[loop.variable] = max(first, min(loop.shape, extents[loop.variable] - first))
             case tree.Storage() | tree.Toll():
                 component = leaves[levels[node.component]]
                 assert isinstance(component, Memory | Toll)

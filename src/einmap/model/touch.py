@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from einmap.einsum.projection import Affine
 from einmap.errors import NotSupportedError
-from einmap.model.path import EinsumPath, Loop
+from einmap.model.path import EinsumPath
 
 type Elements = NDArray[np.bool_]
 type Place = Mapping[int, int]
@@ -82,7 +82,7 @@ class TouchCounter:
                 yield place
             return
         loop = self.path.loops[loops[0]]
-        for iteration in range(_most_iterations(loop, self.path.einsum.extents[loop.variable])):
+        for iteration in range(loop.iterations):
             yield from self._extend({**place, loops[0]: iteration}, loops[1:])
 
     def _tiles(self, place: Place) -> dict[str, tuple[int, int]]:
@@ -116,8 +116,3 @@ def _range(index: Affine, tiles: Mapping[str, tuple[int, int]], origin: int) -> 
     low = sum(a * (tiles[v][0] if a > 0 else tiles[v][0] + tiles[v][1] - 1) for v, a in index.terms)
     length = sum(abs(a) * (tiles[v][1] - 1) for v, a in index.terms) + 1
     return slice(low - origin, low - origin + length)
-
-
-def _most_iterations(loop: Loop, extent: int) -> int:
-    first = min(extent, loop.shape if loop.initial is None else loop.initial)
-    return 1 + int(-(-(extent - first) // loop.shape))

@@ -370,12 +370,12 @@ class EinsumTraffic:
 
     def _lanes_of(self, index: int, outputs: list[TensorCounts]) -> range:
         """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
-        if self.semantics.lane_first_touch == "every lane":
+        if self.semantics.lane_first_touch == "every lane" or self.path.loops[index].absent:
             return range(1)
         relevance = {counts.relevance_of(index) for counts in outputs}
         loop = self.path.loops[index]
         if Relevance.PARTIAL in relevance:
-            return range(-(-self.path.einsum.extents[loop.variable] // int(loop.shape)))
+            return range(loop.iterations)
         return range(2 if Relevance.NONE in relevance else 1)
 
     def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
