@@ -6,6 +6,8 @@ from einmap.errors import FanoutError as FanoutError
 from einmap.errors import MappingError as MappingError
 from einmap.errors import NoMappingError as NoMappingError
 from einmap.errors import SpecError as SpecError
+from einmap.execute.execute import execute as execute
+from einmap.execute.result import Execution as Execution
 from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
 from einmap.frontends.yaml.spec import load as load
 from einmap.frontends.yaml.spec import loads as loads
@@ -20,6 +22,7 @@ __all__ = [
     "CapacityError",
     "Cost",
     "EinmapError",
+    "Execution",
     "FanoutError",
     "MapResult",
     "MappingError",
@@ -29,6 +32,7 @@ __all__ = [
     "SpecError",
     "dump_mapping",
     "evaluate",
+    "execute",
     "load",
     "loads",
     "map_workload",

@@ -1,4 +1,4 @@
-"""The command line: `einmap evaluate`, `einmap map`, `einmap examples`."""
+"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap examples`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
+from einmap.cli.simulate import simulate_command
 from einmap.errors import EinmapError
 
 BAD_INPUT = 2
@@ -25,11 +26,12 @@ app = typer.Typer(
 )
 app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
+app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("examples")(examples_command)
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line. Ends with SystemExit: 0, 2 for bad input, 130 when interrupted."""
+    """Run the command line. Ends with SystemExit: 0, 1 when a check fails, 2 for bad input, 130 when interrupted."""
     try:
         app(args, prog_name="einmap")
     except EinmapError as error:

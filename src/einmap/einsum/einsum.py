@@ -51,6 +51,8 @@ class Einsum:
     is_copy: bool = False
     n_instances: int = 1
     n_points: int | None = None
+    first_values: tuple[tuple[RankVar, int], ...] = ()
+    """Smallest value of the rank variables for which it is not 0."""
 
     @cached_property
     def extents(self) -> Mapping[RankVar, int]:

@@ -1,4 +1,4 @@
-"""Text files: read whole, with clear errors; written whole or not at all."""
+"""Files: text read whole, with clear errors; text and bytes written whole or not at all."""
 
 from __future__ import annotations
 
@@ -39,16 +39,22 @@ def write_atomically(path: str | Path, text: str) -> None:
     The text goes to a new file beside it first, which then takes its name in one step; readers see the
     old text or the new one. A link is followed: the file it names is replaced.
     """
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise SpecError(f"the text cannot be written as UTF-8: {error.reason}", at=At(str(path))) from error
+    write_bytes_atomically(path, content)
+
+
+def write_bytes_atomically(path: str | Path, content: bytes) -> None:
+    """The same for a file that is no text."""
     path = Path(path)
-    at = At(str(path))
     try:
         target = path.resolve()
         check_target(target)
-        _replace(target, text.encode())
-    except UnicodeEncodeError as error:
-        raise SpecError(f"the text cannot be written as UTF-8: {error.reason}", at=at) from error
+        _replace(target, content)
     except (OSError, RuntimeError) as error:
-        raise SpecError(f"cannot write the file: {_reason(error)}", at=at) from error
+        raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
 
 
 def check_target(path: Path) -> None:

@@ -132,6 +132,7 @@ class _Binder:
             einsum.given.is_copy_operation,
             instances,
             None if space.is_box else space.points,
+            tuple((v, low) for v, low in space.low if low),
         )
         return done, table
 

@@ -1,0 +1,133 @@
+"""`einmap simulate`: run a mapping on real tensors, and hold the model against what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.arch.component import Compute
+from einmap.cli.inputs import AsJson, Define, Files, load_spec, unused_definitions
+from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
+from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
+from einmap.execute.result import Execution
+from einmap.frontends.files import check_target
+from einmap.model.evaluate import evaluate
+from einmap.report.comparison import compare
+from einmap.report.events import check_format, write_events
+from einmap.report.plots import check_plots, plot_occupancy
+from einmap.report.simulation import simulation_report
+from einmap.spec.spec import Spec
+
+DIFFERENT = 1
+"""Exit status when outputs are wrong, or model and execution differ."""
+
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.png", help="Draw the occupancy of memories over time.", show_default=False),
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the events of components to a .csv or .parquet file.", show_default=False),
+]
+ComponentNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--component",
+        metavar="NAME",
+        help="A component of which --trace writes the events, may be given several times; "
+        "the default is all memories and tolls.",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Run also what is estimated to take very long or much memory.")]
+
+
+def simulate_command(
+    files: Files,
+    *,
+    define: Define = None,
+    seed: Seed = 0,
+    plot: Plot = None,
+    trace: Trace = None,
+    component: ComponentNames = None,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Run a mapping on real tensors through explicit buffers, and compare outputs, counts and usage with the model.
+
+    The model counts as its preset `exact` does. Exit status 1: an output is wrong, or a number differs.
+
+    Example: einmap simulate simple matmul simple_matmul -D M=32
+    """
+    _check_outputs(plot, trace, component)
+    spec = load_spec(files, define)
+    traced = traced_components(spec, component) if trace is not None else ()
+    cost = evaluate(spec, semantics="exact")
+    execution = _execute(spec, seed=seed, trace=traced, force=force)
+    comparison = compare(spec, cost, execution)
+    failures: list[EinmapError] = []
+    if plot is not None:
+        failures += _failure(lambda: plot_occupancy(execution, spec, plot))
+    if trace is not None:
+        failures += _failure(lambda: write_events(execution.events, trace))
+    if as_json:
+        print_json({**comparison.to_dict(), "notes": [str(note) for note in cost.notes]})
+    else:
+        print_report(simulation_report(comparison, execution, spec, console().width))
+    warnings = [note for note in cost.notes if note.kind == "warning"]  # what could be better is no question here
+    print_notes([*warnings, *unused_definitions(files, define)])
+    raise_all(failures)
+    for path in (plot, trace):
+        if path is not None:
+            print_hint(f"wrote {path}")
+    if not comparison.agrees:
+        raise typer.Exit(DIFFERENT)
+
+
+def traced_components(spec: Spec, names: list[str] | None) -> tuple[str, ...]:
+    """The components named, or all that hold or pass tensors. Raises SpecError for unknown names."""
+    known = spec.arch().components
+    if not names:
+        return tuple(name for name, unit in known.items() if not isinstance(unit, Compute))
+    raise_all(
+        [
+            SpecError(f"--component {name}: the architecture has no such component", hint=did_you_mean(name, known))
+            for name in names
+            if name not in known
+        ]
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def _check_outputs(plot: Path | None, trace: Path | None, component: list[str] | None) -> None:
+    """Find out before the run, not after it, that a file cannot be written."""
+    if component and trace is None:
+        raise typer.BadParameter("it chooses the events that --trace FILE writes", param_hint="--component")
+    if plot is not None:
+        if plot.suffix.lower() != ".png":
+            raise typer.BadParameter(f"{plot}: the picture is a PNG, name it {plot.stem}.png", param_hint="--plot")
+        check_target(plot)
+        check_plots()
+    if trace is not None:
+        check_format(trace)
+        check_target(trace)
+
+
+def _execute(spec: Spec, *, seed: int, trace: tuple[str, ...], force: bool) -> Execution:
+    # Here, not above: compiled loops take long to import, and other commands do not need them.
+    from einmap.execute.execute import execute
+
+    return execute(spec, seed=seed, trace=trace, force=force)
+
+
+def _failure(write: Callable[[], None]) -> list[EinmapError]:
+    """What went wrong is returned, since the result must be printed all the same."""
+    try:
+        write()
+    except EinmapError as error:
+        return [error]
+    return []

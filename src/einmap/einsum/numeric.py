@@ -1,0 +1,338 @@
+"""Plain numpy evaluation of a workload: the meaning of everything else.
+
+Every point of the iteration space gives one value of the map expression; the values of points that share an
+element of the output are reduced to it. Elements that no point writes are 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
+from einmap.einsum.operation import FUNCTIONS, Apply, MapExpression, Number, Operand, Reduction
+from einmap.einsum.projection import Projection, Rank, RankVar
+from einmap.einsum.workload import Workload
+from einmap.errors import NotSupportedError, SpecError, did_you_mean
+
+type Tensor = NDArray[np.float64]
+type Block = Mapping[RankVar, NDArray[np.int64]]
+"""Values of each rank variable in one chunk of the iteration space, one axis for each variable."""
+
+MAX_POINTS = 2 * 10**9
+"""Points of one Einsum that are evaluated; more are refused."""
+MAX_VALUES = 5 * 10**8
+"""Values of one tensor that are held in memory; more are refused."""
+CHUNK = 2**19
+"""Points that are evaluated at a time."""
+
+FUNCTION_OF: Mapping[str, Callable[..., Any]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "abs": np.abs,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "relu": lambda x: np.maximum(x, 0),
+    "negative": np.negative,
+    "max": np.maximum,
+    "min": np.minimum,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+}
+"""What each function of `operation.FUNCTIONS` computes, value by value (IEEE: 1/0 is inf)."""
+EXACT_ON_INTEGERS = frozenset({"add", "subtract", "multiply", "max", "min", "negative", "abs", "relu"})
+"""Functions that give integers for integers, so that sums are exact in any order."""
+
+_REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
+    "sum": (np.add, 0.0),
+    "max": (np.maximum, -math.inf),
+    "min": (np.minimum, math.inf),
+}
+
+# shapes and inputs
+
+
+def shapes(workload: Workload) -> dict[TensorName, tuple[int, ...]]:
+    """The size of each tensor: for each rank the largest index that any Einsum uses, plus 1.
+
+    Ranks are in the order of the tensor's first access in the workload.
+    Raises SpecError when an index is negative, or a tensor is too large to be held.
+    """
+    sizes: dict[TensorName, dict[Rank, int]] = {}
+    for einsum in workload.einsums:
+        for access in einsum.accesses:
+            found = sizes.setdefault(access.tensor, {})
+            for rank, size in _own_shape(einsum, access).items():
+                found[rank] = max(size, found.get(rank, 0))
+    for tensor, by_rank in sizes.items():
+        _check_size(tensor, by_rank.values())
+    return {tensor: tuple(by_rank.values()) for tensor, by_rank in sizes.items()}
+
+
+def graph_inputs(workload: Workload) -> tuple[TensorName, ...]:
+    """The tensors that no Einsum writes, in order of first use."""
+    return tuple(t for t in workload.tensors if t not in workload.producers)
+
+
+def random_inputs(workload: Workload, seed: int) -> dict[TensorName, Tensor]:
+    """Values for the graph inputs; the same for the same seed.
+
+    Integers from 1 to 4 where the whole cascade keeps integers (so that results do not depend on the order of
+    sums), else numbers between 0.5 and 1.5, for which exp, log and division are harmless.
+    """
+    rng = np.random.default_rng(seed)
+    exact = all(e.is_copy or _keeps_integers(e.operation.map) for e in workload.einsums)
+    size = shapes(workload)
+    found: dict[TensorName, Tensor] = {}
+    for tensor in graph_inputs(workload):
+        drawn = rng.integers(1, 5, size[tensor]) if exact else rng.uniform(0.5, 1.5, size[tensor])
+        found[tensor] = drawn.astype(np.float64)
+    return found
+
+
+def _keeps_integers(expression: MapExpression | None) -> bool:
+    match expression:
+        case None:
+            return False
+        case Operand():
+            return True
+        case Number(value):
+            return value == int(value)
+        case Apply(function, arguments):
+            return function in EXACT_ON_INTEGERS and all(_keeps_integers(a) for a in arguments)
+
+
+def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:
+    """Largest index of one access plus 1, rank by rank. Raises SpecError when an index is negative."""
+    first = dict(einsum.first_values)
+    found: dict[Rank, int] = {}
+    for rank, index in access.projection:
+        low = high = index.constant
+        for variable, a in index.terms:
+            begin = a * first.get(variable, 0)
+            end = begin + a * (einsum.extents[variable] - 1)
+            low, high = low + min(begin, end), high + max(begin, end)
+        if low < 0:
+            raise SpecError(
+                f"Einsum {einsum.name!r} indexes rank {rank} of tensor {access.tensor!r} at {low}: {index}",
+                hint="shift the index, or bound its rank variables, so that it starts at 0",
+            )
+        found[rank] = high + 1
+    return found
+
+
+def _check_size(tensor: TensorName, shape: Any) -> None:
+    values = math.prod(shape)
+    if values > MAX_VALUES:
+        raise SpecError(
+            f"tensor {tensor!r} has {values:,} values; at most {MAX_VALUES:,} can be evaluated",
+            hint="choose smaller rank sizes",
+        )
+
+
+# evaluation
+
+
+def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[TensorName, Tensor]:
+    """Every tensor that an Einsum writes, from the graph inputs; all with the sizes and ranks of `shapes`.
+
+    Raises SpecError when an input is missing, unknown, of another shape or no number, and what `compute` raises.
+    """
+    size = shapes(workload)
+    for einsum in workload.einsums:
+        _check_executable(einsum)
+    tensors = _checked_inputs(workload, inputs, size)
+    ranks = _first_projections(workload)
+    for einsum in workload.einsums:
+        own = {
+            a.tensor: tensors[a.tensor].transpose(_order(ranks[a.tensor], a.projection))
+            for a in einsum.accesses
+            if not a.output
+        }
+        for tensor, values in compute(einsum, own).items():
+            aligned = values.transpose(_order(einsum.by_tensor[tensor].projection, ranks[tensor]))
+            whole = np.zeros(size[tensor])
+            whole[tuple(slice(n) for n in aligned.shape)] = aligned
+            tensors[tensor] = whole
+    return {tensor: tensors[tensor] for tensor in workload.producers}
+
+
+def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[TensorName, Tensor]:
+    """The outputs of one Einsum from its inputs; ranks of all tensors in the order of the Einsum's own accesses.
+
+    An output is as large as the largest index that the Einsum writes.
+    Raises NotSupportedError for a space that is no box, SpecError for an operation that is no arithmetic, for
+    inputs that are missing or too small, and for more than MAX_POINTS points.
+    """
+    _check_executable(einsum)
+    flat: dict[TensorName, Tensor] = {}
+    strides: dict[TensorName, tuple[int, ...]] = {}
+    sizes: dict[TensorName, tuple[int, ...]] = {}
+    for access in einsum.accesses:
+        shape = tuple(_own_shape(einsum, access).values())
+        if access.output:
+            _check_size(access.tensor, shape)
+            sizes[access.tensor] = shape
+        else:
+            values = _large_enough(einsum, access, shape, tensors)
+            flat[access.tensor], shape = values.ravel(), values.shape
+        strides[access.tensor] = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+    # a copy writes what it reads; the other reductions start from what does not change them
+    combine, start = (None, 0.0) if einsum.is_copy else _REDUCE[einsum.operation.reduction]
+    expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
+    assert expression is not None
+    results = {t: np.full(math.prod(shape), start) for t, shape in sizes.items()}
+    written = {t: np.zeros(math.prod(shape), dtype=bool) for t, shape in sizes.items()}
+    outputs = [access for access in einsum.accesses if access.output]
+    with np.errstate(all="ignore"):
+        for block in _blocks(einsum):
+            read = {t: flat[t][_index(einsum.by_tensor[t].projection, strides[t], block)] for t in flat}
+            values = np.broadcast_to(_value(expression, read), _shape(block))
+            for access in outputs:
+                where = _index(access.projection, strides[access.tensor], block)
+                _write(results[access.tensor], where, values, combine)
+                written[access.tensor][where.ravel()] = True
+    for tensor, result in results.items():
+        result[~written[tensor]] = 0
+    return {tensor: result.reshape(sizes[tensor]) for tensor, result in results.items()}
+
+
+def _write(result: Tensor, where: NDArray[np.int64], values: Tensor, combine: np.ufunc | None) -> None:
+    """Bring the values of a block to their elements: first along axes that do not move the element."""
+    fixed = tuple(axis for axis, n in enumerate(where.shape) if n == 1 and values.shape[axis] > 1)
+    if combine is None:
+        result[np.broadcast_to(where, values.shape)] = values
+        return
+    reduced = combine.reduce(values, axis=fixed, keepdims=True) if fixed else values
+    combine.at(result, where.ravel(), reduced.ravel())
+
+
+def _value(expression: MapExpression, read: Mapping[TensorName, Tensor]) -> Tensor:
+    match expression:
+        case Operand(tensor):
+            return read[tensor]
+        case Number(value):
+            return np.float64(value)  # type: ignore[return-value]
+        case Apply(function, arguments):
+            found: Tensor = FUNCTION_OF[function](*(_value(argument, read) for argument in arguments))
+            return found
+
+
+def _blocks(einsum: Einsum) -> Iterator[Block]:
+    """The iteration space in chunks of at most CHUNK points, last variables fastest."""
+    room = CHUNK
+    steps: dict[RankVar, int] = {}
+    for variable, extent in reversed(einsum.bounds):
+        steps[variable] = max(1, min(extent, room))
+        room //= steps[variable]
+    first = dict(einsum.first_values)
+    axes = len(einsum.bounds)
+    ranges = []
+    for axis, (variable, extent) in enumerate(einsum.bounds):
+        shape = tuple(-1 if other == axis else 1 for other in range(axes))
+        begin = first.get(variable, 0)
+        whole = np.arange(begin, begin + extent, dtype=np.int64)
+        ranges.append([whole[i : i + steps[variable]].reshape(shape) for i in range(0, extent, steps[variable])])
+    for chosen in product(*ranges):
+        yield dict(zip(einsum.rank_variables, chosen, strict=True))
+
+
+def _shape(block: Block) -> tuple[int, ...]:
+    return tuple(values.size for values in block.values())
+
+
+def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> NDArray[np.int64]:
+    """Position in the flat tensor of each point; axes of variables that do not index the tensor have length 1."""
+    total: Any = np.zeros((1,) * len(block), dtype=np.int64)
+    for (_, index), stride in zip(projection, strides, strict=True):
+        total = total + stride * index.constant
+        for variable, a in index.terms:
+            total = total + stride * a * block[variable]
+    found: NDArray[np.int64] = total
+    return found
+
+
+# checks
+
+
+def _check_executable(einsum: Einsum) -> None:
+    if einsum.n_points is not None:
+        raise NotSupportedError(
+            f"the iteration space of Einsum {einsum.name!r} is no box ({einsum.n_points:,} of "
+            f"{math.prod(einsum.extents.values()):,} points); evaluating it is not supported yet"
+        )
+    if einsum.operation.map is None and not einsum.is_copy:
+        raise SpecError(
+            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",
+            hint=f"use numbers, tensors, + - * / ** and {', '.join(sorted(FUNCTIONS))}",
+        )
+    points = math.prod(einsum.extents.values())
+    if points > MAX_POINTS:
+        raise SpecError(
+            f"Einsum {einsum.name!r} has {points:,} points; at most {MAX_POINTS:,} can be evaluated",
+            hint="choose smaller rank sizes",
+        )
+
+
+def _checked_inputs(
+    workload: Workload, inputs: Mapping[TensorName, NDArray[Any]], size: Mapping[TensorName, tuple[int, ...]]
+) -> dict[TensorName, Tensor]:
+    wanted = graph_inputs(workload)
+    for tensor in inputs:
+        if tensor not in wanted:
+            raise SpecError(
+                f"{tensor!r} is no graph input of the workload", hint=did_you_mean(tensor, wanted, listing="inputs")
+            )
+    found: dict[TensorName, Tensor] = {}
+    for tensor in wanted:
+        if tensor not in inputs:
+            raise SpecError(f"no values for the graph input {tensor!r}", hint=f"its shape is {size[tensor]}")
+        values = _numbers(tensor, inputs[tensor])
+        if values.shape != size[tensor]:
+            raise SpecError(f"graph input {tensor!r} has shape {values.shape}, the workload needs {size[tensor]}")
+        found[tensor] = values
+    return found
+
+
+def _large_enough(
+    einsum: Einsum, access: TensorAccess, needed: tuple[int, ...], tensors: Mapping[TensorName, NDArray[Any]]
+) -> Tensor:
+    if access.tensor not in tensors:
+        raise SpecError(f"Einsum {einsum.name!r} reads {access.tensor!r}, which has no values")
+    values = _numbers(access.tensor, tensors[access.tensor])
+    if values.ndim != len(needed) or any(have < want for have, want in zip(values.shape, needed, strict=True)):
+        text = f"Einsum {einsum.name!r} reads {access.tensor!r} up to shape {needed}, its values have {values.shape}"
+        raise SpecError(text)
+    return values
+
+
+def _numbers(tensor: TensorName, values: Any) -> Tensor:
+    given = np.asarray(values)
+    if given.dtype.kind not in "biuf":
+        raise SpecError(f"the values of {tensor!r} must be real numbers, found {given.dtype}")
+    return given.astype(np.float64, copy=False)
+
+
+def _first_projections(workload: Workload) -> dict[TensorName, Projection]:
+    found: dict[TensorName, Projection] = {}
+    for einsum in workload.einsums:
+        for access in einsum.accesses:
+            found.setdefault(access.tensor, access.projection)
+    return found
+
+
+def _order(given: Projection, wanted: Projection) -> tuple[int, ...]:
+    """The axes of a tensor with the ranks of `given`, in the order of `wanted`."""
+    names = [rank for rank, _ in given]
+    return tuple(names.index(rank) for rank, _ in wanted)

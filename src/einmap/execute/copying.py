@@ -1,0 +1,137 @@
+"""Copy Einsums: each value is read once at the source and written once at every destination elsewhere.
+
+Holders between source and destination pass it on; a copy inside one memory moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from einmap.arch.component import Memory, Toll
+from einmap.execute.buffers import Heap, Tile
+from einmap.execute.leaf import Leaf, Tiles
+from einmap.execute.recorder import Recorder
+from einmap.execute.result import Instance
+from einmap.execute.routes import Clock, Hold, Route
+
+
+class CopyLeaf(Leaf):
+    """The inner part of a copy Einsum."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._passed: dict[tuple[str, object, str], set[int]] = {}
+
+    def run(self, clock: Clock, _tiles: Tiles, _heap: Heap, recorder: Recorder) -> None:
+        """Copy the values of one visit, lane by lane."""
+        for lane in self.lanes:
+            points = self._points(clock, lane)
+            if points is None:
+                continue
+            (source,) = self.inputs
+            begin = self.route.holds[source.tensor][0]
+            from_tile = self._tile(begin, lane)
+            value, there = self._read(from_tile, self._index(source.tensor, points))
+            for target in self.outputs:
+                end = self.route.holds[target.tensor][0]
+                to_index = self._index(target.tensor, points)
+                self._write(self._tile(end, lane), to_index, value, there)
+                if end.component.name != begin.component.name:
+                    self._charge(recorder, lane, begin, end, source.tensor, target.tensor, points)
+
+    def _points(self, clock: Clock, lane: Instance) -> list[Any] | None:
+        """For each rank variable the values that this lane goes through, shaped to broadcast."""
+        part, width = self.lane_part
+        row = self.lanes.index(lane)
+        found = []
+        for v, variable in enumerate(self.variables):
+            table = self.table(variable, clock).reshape(-1, width[v])[:, part[row, v]]
+            values = np.unique(table[table >= 0])
+            if not len(values):
+                return None
+            shape = [1] * len(self.variables)
+            shape[v] = len(values)
+            found.append(values.reshape(shape))
+        return found
+
+    def _index(self, tensor: str, points: list[Any]) -> list[Any]:
+        first = dict(self.route.einsum.first_values)
+        found = []
+        for index in self.route.indices[tensor]:
+            total: Any = index.constant
+            for v, a in index.terms:
+                total = total + a * (points[self.variables.index(v)] + first.get(v, 0))
+            found.append(total)
+        return list(np.broadcast_arrays(*found))
+
+    def _tile(self, hold: Hold, lane: Instance) -> Tile:
+        assert self.visits is not None
+        visit = self.visits.of(hold.address, hold.tensor)
+        return visit.tiles[self.route.outward(lane, self.route.unit_level, hold.level)]
+
+    def _read(self, tile: Tile, index: list[Any]) -> tuple[Any, Any]:
+        at = tuple(i - low for i, (low, _) in zip(index, tile.box, strict=True))
+        return tile.values(tile.box)[at], tile.present(tile.box)[at]
+
+    def _write(self, tile: Tile, index: list[Any], value: Any, there: Any) -> None:
+        at = tuple(i - low for i, (low, _) in zip(index, tile.box, strict=True))
+        shape = np.broadcast_shapes(np.shape(value), at[0].shape)
+        tile.values(tile.box)[at] = np.broadcast_to(value, shape)
+        tile.present(tile.box)[at] = np.broadcast_to(there, shape)
+        tile.live(tile.box)[at] = 1
+
+    def _charge(
+        self, recorder: Recorder, lane: Instance, begin: Hold, end: Hold, source: str, target: str, points: list[Any]
+    ) -> None:
+        self._once(recorder, lane, begin, "read", self._index(source, points))
+        self._once(recorder, lane, end, "write", self._index(target, points))
+        low, high = sorted((begin.level, end.level))
+        way = "down" if end.level > begin.level else "up"
+        passed: set[str] = set()
+        for tensor in (source, target):
+            for hold in self.route.holds[tensor]:
+                if not low < hold.level < high or hold.component.name in passed:
+                    continue
+                passed.add(hold.component.name)
+                index = self._index(tensor, points)
+                match hold.component:
+                    case Memory():
+                        self._once(recorder, lane, hold, "write", index)
+                        self._once(recorder, lane, hold, "read", index)
+                    case Toll() as toll:
+                        if toll.directions[tensor] in (way, "up_and_down"):
+                            self._once(recorder, lane, hold, "read", index)
+
+    def _once(self, recorder: Recorder, lane: Instance, hold: Hold, action: str, index: list[Any]) -> None:
+        """Count the elements that have not passed this station before."""
+        seen = self._passed.setdefault((hold.tensor, hold.address, action), set())
+        shape = [1 << 24] * len(index)
+        elements = set(np.unique(_flat(index, shape)).tolist()) - seen
+        seen |= elements
+        at = self.route.outward(lane, self.route.unit_level, hold.level)
+        recorder.count((self.route.einsum.name, hold.component.name, hold.tensor, action), at, len(elements))
+
+
+def _flat(index: list[Any], shape: list[int]) -> Any:
+    total: Any = np.zeros_like(index[0])
+    for i, n in zip(index, shape, strict=True):
+        total = total * n + i
+    return total
+
+
+def aliases(routes: Mapping[str, Route]) -> dict[tuple[str, str], str]:
+    """(memory, tensor) pairs that a copy keeps in the memory of its source, with a common name."""
+    found: dict[tuple[str, str], str] = {}
+    for route in routes.values():
+        if not route.einsum.is_copy:
+            continue
+        (source,) = route.einsum.inputs
+        memory = route.holds[source][0].component.name
+        for target in sorted(route.einsum.outputs):
+            if route.holds[target][0].component.name == memory:
+                common = found.get((memory, source), source)
+                found[memory, source] = found[memory, target] = common
+    return found

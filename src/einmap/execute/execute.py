@@ -1,0 +1,195 @@
+"""execute(): run a mapping on real tensors through explicit buffers, and count what moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Component, Memory
+from einmap.einsum.numeric import random_inputs, shapes
+from einmap.einsum.workload import Workload
+from einmap.errors import SpecError, did_you_mean
+from einmap.execute.buffers import Heap, Tile
+from einmap.execute.machine import Machine
+from einmap.execute.recorder import Occupancy, Recorder
+from einmap.execute.result import CountKey, CountRow, Execution, Instance
+from einmap.execute.routes import Route, route_of
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.validate import validate
+from einmap.spec.spec import Spec
+
+MAX_OPERATIONS = 2_000_000_000
+MAX_VISITS = 3_000_000
+MAX_VALUES = 400_000_000
+"""Largest run that is started without `force`: operations, tile visits, values in memory."""
+
+
+def execute(
+    spec: Spec,
+    data: Mapping[str, NDArray[np.float64]] | None = None,
+    seed: int = 0,
+    *,
+    mapping: LoopTree | None = None,
+    trace: Sequence[str] = (),
+    force: bool = False,
+) -> Execution:
+    """Run the mapping of a specification on `data` (graph inputs by name; default: random, from `seed`).
+
+    Buffers, fills, write-backs, lanes and lifetimes are those of the `exact` semantics. `trace`: components whose
+    events are recorded. `force`: start also what is estimated to take very long.
+
+    Raises SpecError for tensors of the wrong shape or type and for problems that are too large, MappingError for an
+    invalid mapping or when a value is read that is not there.
+    """
+    if mapping is not None:
+        spec = spec.with_mapping(mapping)
+    tree = spec.mapping
+    if tree is None:
+        raise SpecError("no mapping given; add `mapping:` to the specification or pass one")
+    workload = spec.workload
+    archs = {name: bound.arch for name, bound in spec.bound.items()}
+    validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
+    for name in trace:
+        if name not in spec.arch().components:
+            hint = did_you_mean(name, spec.arch().components, listing="components")
+            raise SpecError(f"no component {name!r} to trace", hint=hint)
+    ranks = ranks_of(workload)
+    order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
+    routes = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}
+    if not force:
+        _refuse_large(workload, routes)
+    inputs = _inputs(workload, data, seed)
+    heap = Heap()
+    store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
+    recorder = Recorder(frozenset(trace))
+    occupancy = Occupancy(_bits(routes))
+    Machine(tree, workload, routes, store, heap, recorder, occupancy).run()
+    return _result(spec, routes, store, inputs, recorder, occupancy)
+
+
+def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
+    """The order of each tensor's ranks: that of its first access."""
+    found: dict[str, tuple[str, ...]] = {}
+    for einsum in workload.einsums:
+        for access in einsum.accesses:
+            found.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
+    return found
+
+
+def _refuse_large(workload: Workload, routes: Mapping[str, Route]) -> None:
+    operations = sum(math.prod(n for _, n in e.bounds) for e in workload.einsums)
+    values = sum(math.prod(shape) for shape in shapes(workload).values())
+    visits = 0
+    for route in routes.values():
+        last = max(h.position for holds in route.holds.values() for h in holds if isinstance(h.component, Memory))
+        outside = [t for t in route.turns if t.position < last or t.level is not None]
+        visits += math.prod(route.iterations[t.address] for t in outside)
+    for what, amount, limit in (
+        ("operations", operations, MAX_OPERATIONS),
+        ("tile visits", visits, MAX_VISITS),
+        ("values", values, MAX_VALUES),
+    ):
+        if amount > limit:
+            seconds = operations / 2e7 + visits / 5e3
+            raise SpecError(
+                f"too large to execute: {amount:.2g} {what} (limit {limit:.2g}); "
+                f"it would take about {seconds:,.0f} s and {values * 20 / 1e9:.1f} GB",
+                hint="reduce the rank sizes, or force it (--force)",
+            )
+
+
+def _inputs(
+    workload: Workload, data: Mapping[str, NDArray[np.float64]] | None, seed: int
+) -> dict[str, NDArray[np.float64]]:
+    if data is None:
+        return random_inputs(workload, seed)
+    wanted = {t: s for t, s in shapes(workload).items() if t not in workload.producers}
+    for name in data:
+        if name not in wanted:
+            hint = did_you_mean(name, wanted, listing="graph inputs")
+            raise SpecError(f"{name!r} is no graph input of the workload", hint=hint)
+    found = {}
+    for tensor, shape in wanted.items():
+        if tensor not in data:
+            raise SpecError(f"no data for the graph input {tensor!r}", hint=f"its shape is {shape}")
+        found[tensor] = _checked(tensor, data[tensor], shape)
+    return found
+
+
+def _checked(tensor: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise SpecError(f"data of {tensor!r} must be real numbers, found {array.dtype}")
+    if array.shape != shape:
+        raise SpecError(f"data of {tensor!r} has shape {array.shape}, expected {shape}")
+    return array.astype(np.float64)
+
+
+def _stored(heap: Heap, shape: tuple[int, ...], value: NDArray[np.float64] | None) -> Tile:
+    tile = Tile(heap, tuple((0, n) for n in shape))
+    if value is not None:
+        tile.values(tile.box)[...] = value
+        tile.present(tile.box)[...] = 1
+    return tile
+
+
+def _bits(routes: Mapping[str, Route]) -> dict[tuple[str, str, str], float]:
+    found = {}
+    for name, route in routes.items():
+        for tensor, holds in route.holds.items():
+            for hold in holds:
+                if isinstance(hold.component, Memory):
+                    found[name, hold.component.name, tensor] = hold.component.bits[tensor]
+    return found
+
+
+def _result(
+    spec: Spec,
+    routes: Mapping[str, Route],
+    store: Mapping[str, Tile],
+    inputs: Mapping[str, NDArray[np.float64]],
+    recorder: Recorder,
+    occupancy: Occupancy,
+) -> Execution:
+    rows: list[CountRow] = []
+    per_instance: dict[CountKey, dict[Instance, float]] = {}
+    calls: dict[tuple[str, str, str], dict[Instance, float]] = {}
+    for key, counts in recorder.values.items():
+        einsum, component, tensor, action = key
+        route = routes[einsum]
+        rate = _rate(route.arch.components[component], tensor, action)
+        per_instance[key] = {instance: n * rate for instance, n in counts.items()}
+        instances = spec.workload.n_instances * route.einsum.n_instances
+        rows.append(CountRow(einsum, component, tensor, action, sum(counts.values()) * instances * rate))
+        busy = calls.setdefault((einsum, component, action), {})
+        for instance, n in per_instance[key].items():
+            busy[instance] = busy.get(instance, 0.0) + n
+    arch = spec.arch()
+    usage = {}
+    for name, unit in arch.components.items():
+        if isinstance(unit, Memory):
+            bits = occupancy.peak.get(name, 0.0)
+            usage[name] = 0.0 if math.isinf(unit.size_bits) or not bits else bits / unit.size_bits
+    steps = {
+        name: max((n for n in recorder.values.get((name, route.unit.name, None, "compute"), {}).values()), default=0)
+        for name, route in routes.items()
+    }
+    written = {t: _whole(store[t]) for t in spec.workload.producers}
+    busiest = {key: max(found.values()) for key, found in calls.items()}
+    return Execution(
+        written, inputs, tuple(rows), per_instance, usage, tuple(occupancy.rows), steps, busiest, tuple(recorder.events)
+    )
+
+
+def _rate(unit: Component, tensor: str | None, action: str) -> float:
+    """Actions for one value, `actions_scale` included."""
+    per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
+    return per_value * unit.actions_scale
+
+
+def _whole(tile: Tile) -> NDArray[np.float64]:
+    return np.where(tile.present(tile.box).astype(bool), tile.values(tile.box), 0.0)

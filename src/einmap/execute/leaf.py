@@ -1,0 +1,225 @@
+"""One visit of everything below the last storage node of an Einsum: set up the kernel, run it, count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from einmap.arch.component import Memory
+from einmap.einsum.einsum import TensorAccess
+from einmap.errors import MappingError, NotSupportedError, SpecError
+from einmap.execute.buffers import Heap, Tile
+from einmap.execute.kernel import REDUCTION, leaf_kernel, program
+from einmap.execute.recorder import Recorder
+from einmap.execute.result import Instance
+from einmap.execute.routes import Clock, Hold, Route, Turn
+from einmap.execute.visits import Visits
+
+type Tiles = Mapping[str, Mapping[Instance, Tile]]
+"""For each tensor the tiles of its innermost memory."""
+
+
+@dataclass
+class Leaf:
+    """The inner part of one Einsum; `run` executes one visit."""
+
+    route: Route
+    visits: Visits | None = None
+
+    def __post_init__(self) -> None:
+        einsum = self.route.einsum
+        if einsum.operation.map is None:
+            text = f"the operation of Einsum {einsum.name!r} is no arithmetic that einmap can execute"
+            raise SpecError(f"{text}: {einsum.operation.text}")
+        if einsum.n_points is not None:
+            text = f"the iteration space of Einsum {einsum.name!r} is no box"
+            raise NotSupportedError(f"{text}; it cannot be executed yet")
+        self._tables: dict[object, Any] = {}
+        self.inputs = [a for a in einsum.accesses if not a.output]
+        self.outputs = [a for a in einsum.accesses if a.output]
+        self.code = program(einsum.operation.map, [a.tensor for a in self.inputs])
+        self.variables = einsum.rank_variables
+        self.lanes = self.route.lanes(self.route.unit_level)
+
+    @cached_property
+    def start(self) -> int:
+        """Position of the last storage node on the path."""
+        memories = [h.position for holds in self.route.holds.values() for h in holds if isinstance(h.component, Memory)]
+        return max(memories)
+
+    @cached_property
+    def inner(self) -> tuple[Turn, ...]:
+        """Temporal loops that the kernel runs."""
+        return tuple(t for t in self.route.turns if t.level is None and t.position > self.start)
+
+    @cached_property
+    def loops(self) -> tuple[Any, Any, Any]:
+        """Trips, variable and radix of the inner loops."""
+        trips = [self.route.iterations[t.address] for t in self.inner]
+        variables = [self.variables.index(t.variable) for t in self.inner]
+        radix = []
+        for i, turn in enumerate(self.inner):
+            later = [n for t, n in zip(self.inner[i + 1 :], trips[i + 1 :], strict=True) if t.variable == turn.variable]
+            radix.append(int(np.prod(later, dtype=np.int64)))
+        return tuple(np.array(x, dtype=np.int64) for x in (trips, variables, radix))  # type: ignore[return-value]
+
+    @cached_property
+    def lane_part(self) -> tuple[Any, Any]:
+        """For each lane and variable the number of its own lane combination, and how many there are."""
+        part = np.zeros((len(self.lanes), len(self.variables)), dtype=np.int64)
+        width = np.ones(len(self.variables), dtype=np.int64)
+        for position, turn in enumerate(self.route.lane_turns):
+            v = self.variables.index(turn.variable)
+            n = self.route.iterations[turn.address]
+            width[v] *= n
+            part[:, v] = part[:, v] * n + np.array([lane[position] for lane in self.lanes])
+        return part, width
+
+    def table(self, variable: str, clock: Clock) -> Any:
+        """Value of a variable by (time index, lane index), -1 where there is none."""
+        turns = [t for t in self.route.turns if t.variable == variable]
+        outside = tuple(clock[t.address] for t in turns if t.level is None and t.position < self.start)
+        key = (variable, outside)
+        if key not in self._tables:
+            self._tables[key] = self._make_table(variable, turns, clock)
+        return self._tables[key]
+
+    def _make_table(self, variable: str, turns: list[Turn], clock: Clock) -> Any:
+        timed = [t for t in turns if t.level is None and t.position > self.start]
+        lanes = [t for t in turns if t.level is not None]
+        axes = [*timed, *lanes]
+        shape = [self.route.iterations[t.address] for t in axes]
+        index = dict(zip((t.address for t in axes), np.indices(shape), strict=True)) if axes else {}
+        start: Any = np.zeros(shape, dtype=np.int64)
+        size: Any = np.full(shape, self.route.einsum.extents[variable], dtype=np.int64)
+        for turn in turns:
+            i = index.get(turn.address, clock.get(turn.address))
+            begin = np.where(np.asarray(i) == 0, 0, turn.first + (np.asarray(i) - 1) * turn.shape)
+            most = np.where(np.asarray(i) == 0, turn.first, turn.shape)
+            size = np.where(size > 0, np.clip(size - begin, 0, most), 0)
+            start = start + begin
+        return np.where(size > 0, start, -1).astype(np.int64).ravel()
+
+    def run(self, clock: Clock, tiles: Tiles, heap: Heap, recorder: Recorder) -> None:
+        """Execute one visit. Raises MappingError when a value is read that is not there."""
+        tables = [self.table(v, clock) for v in self.variables]
+        starts = np.cumsum([0, *(len(t) for t in tables[:-1])]).astype(np.int64)
+        part, width = self.lane_part
+        accesses = [*self.inputs, *self.outputs]
+        linear = np.zeros((len(accesses), len(self.lanes), len(self.variables)), dtype=np.int64)
+        constant = np.zeros((len(accesses), len(self.lanes)), dtype=np.int64)
+        for t, access in enumerate(accesses):
+            self._offsets(access, tiles[access.tensor], linear[t], constant[t])
+        chains = {a.tensor: self._chain(a.tensor) for a in accesses}
+        takes_part = np.ones((len(self.outputs), len(self.lanes)), dtype=np.uint8)
+        for o, access in enumerate(self.outputs):
+            merged = chains[access.tensor][1][-1]
+            takes_part[o] = [all(lane[i] == 0 for i in merged) for lane in self.lanes]
+        executed = np.zeros(len(self.lanes), dtype=np.int64)
+        live = np.zeros((len(self.outputs), len(self.lanes)), dtype=np.int64)
+        fresh = np.zeros_like(live)
+        operation = self.route.einsum.operation
+        failed = leaf_kernel()(
+            *self.loops, np.concatenate(tables), starts, width, part, linear, constant, len(self.inputs),
+            heap.values, heap.present, heap.live, self.code, _only_products(self.code), REDUCTION[operation.reduction],
+            takes_part, executed, live, fresh,
+        )  # fmt: skip
+        if failed >= 0:
+            raise MappingError(
+                f"Einsum {self.route.einsum.name!r} reads a value of {self.inputs[failed].tensor!r} that is not in "
+                f"{self.route.holds[self.inputs[failed].tensor][-1].component.name!r} when it is needed"
+            )
+        for access in accesses:
+            self._count(access, chains[access.tensor], executed, live, fresh, recorder)
+        for lane, n in zip(self.lanes, executed, strict=True):
+            recorder.count((self.route.einsum.name, self.route.unit.name, None, "compute"), lane, int(n))
+        recorder.step += int(executed.sum())
+
+    def _offsets(self, access: TensorAccess, tiles: Mapping[Instance, Tile], linear: Any, constant: Any) -> None:
+        hold = innermost(self.route, access.tensor)
+        first = dict(self.route.einsum.first_values)
+        for n, lane in enumerate(self.lanes):
+            tile = tiles.get(self.route.outward(lane, self.route.unit_level, hold.level))
+            if tile is None:
+                continue
+            constant[n] = tile.offset
+            for index, step, (low, _) in zip(self.route.indices[access.tensor], tile.strides(), tile.box, strict=True):
+                constant[n] += (index.constant - low) * step
+                for v, a in index.terms:
+                    linear[n, self.variables.index(v)] += a * step
+                    constant[n] += a * first.get(v, 0) * step
+
+    def _chain(self, tensor: str) -> tuple[list[Hold], list[tuple[int, ...]]]:
+        """Stations from the compute outward to the innermost memory, and which lanes are merged there."""
+        chain = chain_to_memory(self.route, tensor, None)
+        return chain, self.route.merged_between(tensor, self.route.unit_level, [h.level for h in chain])
+
+    def _count(
+        self,
+        access: TensorAccess,
+        chain: tuple[list[Hold], list[tuple[int, ...]]],
+        executed: Any,
+        live: Any,
+        fresh: Any,
+        recorder: Recorder,
+    ) -> None:
+        memory = chain[0][-1].component
+        assert isinstance(memory, Memory)
+        skips = self.route.unit.skip_initial_output_write and memory.skip_initial_output_write
+        for hold, merged in zip(*chain, strict=True):
+            for n, lane in enumerate(self.lanes):
+                if not executed[n]:
+                    continue
+                instance = self.route.outward(lane, self.route.unit_level, hold.level)
+                counted = all(lane[i] == 0 for i in merged)
+                down = int(executed[n]) if counted and not access.output else 0
+                up = int(executed[n]) if counted and access.output else 0
+                if access.output:
+                    o = self.outputs.index(access)
+                    down = int(live[o, n]) + (0 if skips else int(fresh[o, n]))
+                charge(recorder, self.route, hold, instance, down, up, outer=True)
+
+
+def _only_products(code: Any) -> bool:
+    """Whether a program multiplies its operands, in order."""
+    operands = [row[1] for row in code if row[0] == 1]
+    return bool(all(row[0] in (1, 2) for row in code) and operands == sorted(set(operands)))
+
+
+def innermost(route: Route, tensor: str) -> Hold:
+    """The last memory that holds a tensor."""
+    return [h for h in route.holds[tensor] if isinstance(h.component, Memory)][-1]
+
+
+def chain_to_memory(route: Route, tensor: str, inner: Hold | None) -> list[Hold]:
+    """Tolls, then the memory: what stands outward of `inner` (None: the compute) up to the next memory."""
+    holds = list(route.holds[tensor])
+    before = holds if inner is None else holds[: holds.index(inner)]
+    chain = []
+    for hold in reversed(before):
+        chain.append(hold)
+        if isinstance(hold.component, Memory):
+            break
+    return chain
+
+
+def charge(
+    recorder: Recorder, route: Route, hold: Hold, instance: Instance, down: int, up: int, *, outer: bool
+) -> None:
+    """Values that pass a station: a memory is read for what goes to the other side and written for what comes.
+
+    `outer`: the station is on the outer side of the exchange (or a toll between).
+    """
+    name = (route.einsum.name, hold.component.name, hold.tensor)
+    if not isinstance(hold.component, Memory):
+        way = hold.component.directions[hold.tensor]
+        passing = (down if way != "up" else 0) + (up if way != "down" else 0)
+        recorder.count((*name, "read"), instance, passing)
+        return
+    read, write = (down, up) if outer else (up, down)
+    recorder.count((*name, "read"), instance, read)
+    recorder.count((*name, "write"), instance, write)

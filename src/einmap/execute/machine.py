@@ -1,0 +1,410 @@
+"""The machine: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
+
+Storage nodes are filled when the first Einsum that needs them starts. All lanes of a visit act together: the lanes
+of a group that is merged use one copy; the others take turns, so that a later lane finds what an earlier one wrote.
+Partial results move with their tile: a fill takes them out of the parent, a write-back reduces them into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from einmap.arch.component import Memory
+from einmap.einsum.workload import Workload
+from einmap.errors import NotSupportedError
+from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
+from einmap.execute.copying import CopyLeaf, aliases
+from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
+from einmap.execute.recorder import Occupancy, Recorder, Space
+from einmap.execute.result import Instance
+from einmap.execute.routes import Hold, Interval, Route
+from einmap.execute.visits import Visit, VisitKey, Visits
+from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.nodes import Address
+
+_REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One tensor at one storage node, with the routes that use it in written order."""
+
+    hold: Hold
+    users: tuple[Route, ...]
+    holds: Mapping[str, Hold]
+
+    @property
+    def key(self) -> VisitKey:
+        """Address and tensor."""
+        return self.hold.address, self.hold.tensor
+
+    @property
+    def producer(self) -> Route | None:
+        """The route below that writes the tensor."""
+        return next((r for r in self.users if self.hold.tensor in r.einsum.outputs), None)
+
+    @property
+    def consumers(self) -> tuple[Route, ...]:
+        """The routes below that read the tensor."""
+        return tuple(r for r in self.users if self.hold.tensor in r.einsum.inputs)
+
+    def is_backing(self) -> bool:
+        """Whether the node is the tensor's outermost holder."""
+        return self.users[0].holds[self.hold.tensor][0].address == self.hold.address
+
+
+class Machine:
+    """Runs one mapping once. `store`: the whole tensors outside of all buffers."""
+
+    def __init__(
+        self,
+        mapping: LoopTree,
+        workload: Workload,
+        routes: Mapping[str, Route],
+        store: Mapping[str, Tile],
+        heap: Heap,
+        recorder: Recorder,
+        occupancy: Occupancy,
+    ) -> None:
+        self.mapping = mapping
+        self.workload = workload
+        self.routes = routes
+        self.store = store
+        self.heap = heap
+        self.recorder = recorder
+        self.occupancy = occupancy
+        self.clock: dict[Address, int] = {}
+        self.visits = Visits()
+        self.aliases = aliases(routes)
+        self.leaves: dict[str, Leaf | CopyLeaf] = {}
+        for name, route in routes.items():
+            self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
+        self.places = self._places()
+        self.begins, self.ends = self._lifetimes()
+        self.several = self._several_backings()
+
+    # what is known before the run
+
+    def _places(self) -> dict[VisitKey, Place]:
+        found: dict[VisitKey, dict[str, Hold]] = {}
+        for name, route in self.routes.items():
+            for holds in route.holds.values():
+                for hold in holds:
+                    if isinstance(hold.component, Memory):
+                        found.setdefault((hold.address, hold.tensor), {})[name] = hold
+        places = {}
+        for key, holds_by_name in found.items():
+            users = tuple(self.routes[name] for name in holds_by_name)
+            first = next(iter(holds_by_name.values()))
+            if any(
+                r.lanes(h.level) != users[0].lanes(first.level)
+                for r, h in zip(users, holds_by_name.values(), strict=True)
+            ):
+                raise NotSupportedError(
+                    f"{key[1]!r} is held once for several Einsums that spread it over lanes in different ways; "
+                    "that is not supported yet"
+                )
+            places[key] = Place(first, users, holds_by_name)
+        return places
+
+    def _several_backings(self) -> frozenset[str]:
+        """Intermediates that have a backing node in each branch: they pass through the memory itself."""
+        nodes: dict[str, set[Address]] = {}
+        for place in self.places.values():
+            if place.is_backing():
+                nodes.setdefault(place.hold.tensor, set()).add(place.hold.address)
+        return frozenset(t for t, found in nodes.items() if len(found) > 1)
+
+    def _lifetimes(self) -> tuple[dict[Address, list[VisitKey]], dict[Address, list[VisitKey]]]:
+        """Where the space of each buffer begins and ends: at its node, or at a branch of a split below it."""
+        begins: dict[Address, list[VisitKey]] = {}
+        ends: dict[Address, list[VisitKey]] = {}
+        for key, place in self.places.items():
+            begins.setdefault(self._edge(place, first=True), []).append(key)
+            ends.setdefault(self._edge(place, first=False), []).append(key)
+        return begins, ends
+
+    def _edge(self, place: Place, *, first: bool) -> Address:
+        route = place.users[0 if first else -1]
+        at = place.hold.address
+        for position, placed in enumerate(self.mapping.path_of[route.einsum.name]):
+            if position <= place.holds[route.einsum.name].position:
+                continue
+            if isinstance(placed.node, tree.Temporal) and route.iterations[placed.address] > 1:
+                break
+            if isinstance(placed.node, tree.Sequential):
+                at = self.mapping.path_of[route.einsum.name][position + 1].address[: len(placed.address) + 1]
+        return at
+
+    def below(self, address: Address) -> list[Route]:
+        """Routes that pass a node."""
+        return [r for r in self.routes.values() if any(t.address == address for t in r.turns)]
+
+    # the walk
+
+    def run(self) -> None:
+        """Execute the whole tree."""
+        for key, place in self.places.items():
+            if place.hold.persistent:
+                self._reserve_for_good(key, place)
+        self._walk(self.mapping.nodes, (), 0)
+
+    def _walk(self, nodes: tuple[tree.Node, ...], prefix: Address, index: int) -> None:
+        for i in range(index, len(nodes)):
+            node, address = nodes[i], (*prefix, i)
+            match node:
+                case tree.Temporal():
+                    self._loop(nodes, prefix, i)
+                    return
+                case tree.Storage():
+                    self._storage(nodes, prefix, i, node)
+                    return
+                case tree.Sequential(branches=branches):
+                    for b, inner in enumerate(branches):
+                        self._enter((*address, b))
+                        self._walk(inner, (*address, b), 0)
+                        self._leave((*address, b))
+                    return
+                case tree.Compute(einsum=einsum):
+                    self._leaf(self.routes[einsum])
+                case _:
+                    continue
+
+    def _loop(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int) -> None:
+        address = (*prefix, i)
+        routes = self.below(address)
+        leaf = self.leaves[routes[0].einsum.name]
+        position = next(t.position for t in routes[0].turns if t.address == address)
+        if len(routes) == 1 and position > leaf.start:
+            self._leaf(routes[0])
+            return
+        for iteration in range(max(r.iterations[address] for r in routes)):
+            self.clock[address] = iteration
+            if any(r.intervals(self.clock, (), -1, position + 1) is not None for r in routes):
+                self._walk(nodes, prefix, i + 1)
+        del self.clock[address]
+
+    def _storage(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int, node: tree.Storage) -> None:
+        address = (*prefix, i)
+        opened = [(address, tensor) for tensor in node.tensors if (address, tensor) in self.places]
+        for key in opened:
+            self._open(key)
+        self._enter(address)
+        self._walk(nodes, prefix, i + 1)
+        for key in reversed(opened):
+            self._close(key)
+        self._leave(address)
+
+    def _leaf(self, route: Route) -> None:
+        name = route.einsum.name
+        if route.intervals(self.clock, (), -1, self.leaves[name].start) is None:
+            return
+        for tensor, holds in route.holds.items():
+            for hold in holds:
+                if isinstance(hold.component, Memory):
+                    self._ensure(route, tensor, hold)
+        self.occupancy.look(self.recorder.step, name, self.aliases)
+        tiles = {tensor: self.visits.of(innermost(route, tensor).address, tensor).tiles for tensor in route.holds}
+        self.leaves[name].run(self.clock, tiles, self.heap, self.recorder)
+
+    # space
+
+    def _enter(self, address: Address) -> None:
+        for key in self.begins.get(address, ()):
+            visit = self.visits.open.get(key)
+            if visit is not None and not self.places[key].hold.persistent:
+                self.occupancy.begin(key, self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()}))
+
+    def _leave(self, address: Address) -> None:
+        for key in self.ends.get(address, ()):
+            if not self.places[key].hold.persistent:
+                self.occupancy.end(key)
+
+    def _space(self, key: VisitKey, values: dict[Instance, int], factor: int = 1) -> Space:
+        place = self.places[key]
+        users = tuple(r.einsum.name for r in place.users)
+        return Space(place.hold.component.name, key[1], values, users, factor)
+
+    def _reserve_for_good(self, key: VisitKey, place: Place) -> None:
+        """Persistent storage: the largest tile, for every instance of the workload, at all times."""
+        route = place.users[0]
+        clock = {t.address: 0 for r in place.users for t in r.turns if t.level is None}
+        boxes = [self._box(r, place, clock, r.lanes(place.hold.level)[0]) for r in place.users]
+        factor = self.workload.n_instances * route.einsum.n_instances
+        size = volume(hull([b for b in boxes if b is not None]))
+        self.occupancy.begin(key, self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor))
+
+    # visits
+
+    def _box(self, route: Route, place: Place, clock: Mapping[Address, int], lane: Instance) -> Box | None:
+        hold = place.holds[route.einsum.name]
+        intervals = route.intervals(clock, lane, hold.level, hold.position)
+        return None if intervals is None else box_of(route, place.hold.tensor, intervals)
+
+    def _open(self, key: VisitKey) -> None:
+        place = self.places[key]
+        own: dict[str, dict[Instance, Box]] = {}
+        tiles: dict[Instance, Tile] = {}
+        for lane in place.users[0].lanes(place.hold.level):
+            boxes = []
+            for route in place.users:
+                box = self._box(route, place, self.clock, lane)
+                if box is not None:
+                    boxes.append(box)
+                    own.setdefault(route.einsum.name, {})[lane] = box
+            if boxes:
+                tiles[lane] = Tile(self.heap, hull(boxes))
+        self.visits.open[key] = Visit(tiles, own)
+        if place.is_backing():
+            self._load(place, self.visits.open[key])
+
+    def _load(self, place: Place, visit: Visit) -> None:
+        """The outermost holder has the tensor's data; nothing is counted."""
+        tensor = place.hold.tensor
+        if tensor in self.workload.intermediates and tensor not in self.several:
+            return
+        whole = self.store[tensor]
+        takes = place.producer is not None
+        for tile in visit.tiles.values():
+            tile.values(tile.box)[...] = whole.values(tile.box)
+            tile.present(tile.box)[...] = whole.present(tile.box)
+            tile.live(tile.box)[...] = whole.live(tile.box)
+            if takes:
+                whole.present(tile.box)[...] = 0
+
+    def _close(self, key: VisitKey) -> None:
+        place, visit = self.places[key], self.visits.open.pop(key)
+        producer = place.producer
+        if producer is not None:
+            if place.is_backing():
+                for tile in visit.tiles.values():
+                    _reduce_into(self.store[key[1]], tile, producer)
+            else:
+                self._write_back(place, visit, producer)
+        for tile in visit.tiles.values():
+            tile.free()
+
+    # exchanges
+
+    def _parent(self, route: Route, tensor: str, hold: Hold) -> tuple[Visit, list[Hold], list[tuple[int, ...]]]:
+        chain = chain_to_memory(route, tensor, hold)
+        merged = route.merged_between(tensor, hold.level, [h.level for h in chain])
+        return self.visits.of(chain[-1].address, tensor), chain, merged
+
+    def _ensure(self, route: Route, tensor: str, hold: Hold) -> None:
+        place, visit = self.places[hold.address, tensor], self.visits.of(hold.address, tensor)
+        name = route.einsum.name
+        if name in visit.filled or place.is_backing() or route.einsum.is_copy:
+            return
+        visit.filled.add(name)
+        if tensor in route.einsum.outputs:
+            visit.produced = True
+            self._fill_output(route, tensor, hold, visit)
+        elif not any(
+            u.einsum.name in visit.filled for u in place.users if u is not route and tensor in u.einsum.inputs
+        ):
+            self._fill_input(route, tensor, hold, visit)
+
+    def _fill_input(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
+        """The whole tile, or what a producer before has not touched of it."""
+        parent, chain, merged = self._parent(route, tensor, hold)
+        producer = self.places[hold.address, tensor].producer
+        for lane, tile in visit.tiles.items():
+            wanted: Flags = np.ones(tile.shape, dtype=np.uint8)
+            if visit.produced and producer is not None:
+                own = visit.own[producer.einsum.name].get(lane)
+                if own is not None:
+                    Part(tile.box).of(wanted, own)[...] = 0
+            amount = int(wanted.sum())
+            source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
+            mask = wanted.astype(bool)
+            tile.values(tile.box)[mask] = source.values(tile.box)[mask]
+            tile.present(tile.box)[mask] = source.present(tile.box)[mask]
+            charge(self.recorder, route, hold, lane, amount, 0, outer=False)
+            for station, group in zip(chain, merged, strict=True):
+                if all(lane[i] == 0 for i in group):
+                    at = route.outward(lane, hold.level, station.level)
+                    charge(self.recorder, route, station, at, amount, 0, outer=True)
+
+    def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
+        """Results come in live; elements without one are skipped where both sides skip them."""
+        parent, chain, merged = self._parent(route, tensor, hold)
+        memory, outer = hold.component, chain[-1].component
+        assert isinstance(memory, Memory)
+        assert isinstance(outer, Memory)
+        skips = memory.skip_initial_output_write and outer.skip_initial_output_write
+        written: dict[Instance, Flags] = {}
+        for lane, box in visit.own[route.einsum.name].items():
+            if not all(lane[i] == 0 for i in merged[-1]):
+                continue
+            tile = visit.tiles[lane]
+            above = route.outward(lane, hold.level, chain[-1].level)
+            source = parent.tiles[above]
+            covered = written.setdefault(above, np.zeros(source.shape, dtype=np.uint8))
+            before = Part(source.box).of(covered, box)
+            live = source.live(box) | before
+            amount = int(live.sum()) + (0 if skips else live.size - int(live.sum()))
+            tile.values(box)[...] = source.values(box)
+            tile.present(box)[...] = source.present(box)
+            source.present(box)[...] = 0
+            tile.live(box)[...] = live
+            before[...] = 1
+            charge(self.recorder, route, hold, lane, amount, 0, outer=False)
+            for station in chain:
+                at = route.outward(lane, hold.level, station.level)
+                charge(self.recorder, route, station, at, amount, 0, outer=True)
+
+    def _write_back(self, place: Place, visit: Visit, producer: Route) -> None:
+        hold = place.holds[producer.einsum.name]
+        parent, chain, merged = self._parent(producer, hold.tensor, hold)
+        for lane, tile in visit.tiles.items():
+            amount = volume(tile.box)
+            charge(self.recorder, producer, hold, lane, 0, amount, outer=False)
+            for station, group in zip(chain, merged, strict=True):
+                if all(lane[i] == 0 for i in group):
+                    at = producer.outward(lane, hold.level, station.level)
+                    charge(self.recorder, producer, station, at, 0, amount, outer=True)
+            target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
+            _reduce_into(target, tile, producer)
+            target.live(tile.box)[...] = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """An array that covers the indices `box`."""
+
+    box: Box
+
+    def of(self, array: Flags, box: Box) -> Flags:
+        """The part of the array that covers `box`."""
+        view: Flags = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
+        return view
+
+
+def _reduce_into(target: Tile, tile: Tile, route: Route) -> None:
+    """Values that are in `tile` go to `target`, reduced with what is there."""
+    reduce = _REDUCE[route.einsum.operation.reduction]
+    box = tile.box
+    here, there = tile.present(box).astype(bool), target.present(box).astype(bool)
+    old, new = target.values(box), tile.values(box)
+    old[...] = np.where(here & there, reduce(old, new), np.where(here, new, old))
+    target.present(box)[...] |= tile.present(box)
+    target.live(box)[...] |= tile.live(box)
+
+
+def box_of(route: Route, tensor: str, intervals: Mapping[str, Interval]) -> Box:
+    """The indices of a tensor that these values of the rank variables touch, rank by rank."""
+    first = dict(route.einsum.first_values)
+    ends = []
+    for index in route.indices[tensor]:
+        low = high = index.constant
+        for v, a in index.terms:
+            start, size = intervals[v]
+            near, far = a * (start + first.get(v, 0)), a * (start + first.get(v, 0) + size - 1)
+            low, high = low + min(near, far), high + max(near, far)
+        ends.append((low, high + 1))
+    return tuple(ends)

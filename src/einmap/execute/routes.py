@@ -1,0 +1,202 @@
+"""What one Einsum does in a LoopTree: its loops, where its tensors are held, and its lanes.
+
+A spatial loop over component C makes lanes of C and of everything after it on the architecture path, wherever it
+is written. An instance of a component is one combination of the lanes of the loops at or above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from einmap.arch.component import Compute, Memory, SpatialDimension, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.projection import Affine, Relevance
+from einmap.execute.result import Instance
+from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.nodes import Address
+
+type Clock = Mapping[Address, int]
+"""Iteration of each temporal loop that is running."""
+type Interval = tuple[int, int]
+"""First value and number of values."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A loop on one Einsum's path; `level`: place of its component on the architecture path, None in time."""
+
+    variable: str
+    shape: int
+    first: int
+    position: int
+    address: Address
+    level: int | None = None
+    dimension: SpatialDimension | None = None
+
+
+@dataclass(frozen=True)
+class Hold:
+    """One tensor at one Storage or Toll node."""
+
+    tensor: str
+    component: Memory | Toll
+    level: int
+    position: int
+    address: Address
+    persistent: bool = False
+
+
+@dataclass(frozen=True)
+class Route:
+    """One Einsum: `turns` outermost first, `holds` of each tensor outermost first.
+
+    `indices`: the index expression of each rank, in one order of ranks for all Einsums.
+    """
+
+    einsum: Einsum
+    arch: Architecture
+    turns: tuple[Turn, ...]
+    holds: Mapping[str, tuple[Hold, ...]]
+    unit: Compute
+    unit_level: int
+    indices: Mapping[str, tuple[Affine, ...]]
+
+    @cached_property
+    def lane_turns(self) -> tuple[Turn, ...]:
+        """The spatial loops."""
+        return tuple(t for t in self.turns if t.level is not None)
+
+    @cached_property
+    def iterations(self) -> Mapping[Address, int]:
+        """The most iterations of each loop."""
+        extents = dict(self.einsum.bounds)
+        found = {}
+        for turn in self.turns:
+            extent = extents[turn.variable]
+            first = min(turn.first, extent)
+            found[turn.address] = 1 + -(-(extent - first) // turn.shape)
+            extents[turn.variable] = max(first, min(turn.shape, extent - first))
+        return found
+
+    def lanes(self, level: int) -> list[Instance]:
+        """Instances of a component at `level`: lowest lanes first, outer loops first."""
+        return self._lanes[level]
+
+    @cached_property
+    def _lanes(self) -> list[list[Instance]]:
+        return [
+            list(product(*(range(self.iterations[t.address]) for t in self.lane_turns if (t.level or 0) <= level)))
+            for level in range(self.unit_level + 1)
+        ]
+
+    @cached_property
+    def lane_levels(self) -> tuple[int, ...]:
+        """Level of each spatial loop."""
+        return tuple(t.level for t in self.lane_turns if t.level is not None)
+
+    def outward(self, lane: Instance, inner: int, outer: int) -> Instance:
+        """The instance at level `outer` that serves the instance `lane` of level `inner`."""
+        levels = [level for level in self.lane_levels if level <= inner]
+        return tuple(index for index, level in zip(lane, levels, strict=True) if level <= outer)
+
+    def intervals(self, clock: Clock, lane: Instance, level: int, position: int) -> dict[str, Interval] | None:
+        """Values of each rank variable at a node: `lane` of `level` at the time `clock`; None when it has none.
+
+        Temporal loops before `position` and spatial loops at or above `level` have cut the space.
+        """
+        found = {v: (0, n) for v, n in self.einsum.bounds}
+        lanes = iter(lane)
+        for turn in self.turns:
+            if turn.level is None:
+                if turn.position >= position:
+                    continue
+                index = clock[turn.address]
+            elif turn.level <= level:
+                index = next(lanes)
+            else:
+                continue
+            start, size = found[turn.variable]
+            begin = 0 if index == 0 else turn.first + (index - 1) * turn.shape
+            size = min(turn.shape if index else turn.first, size - begin)
+            if size <= 0:
+                return None
+            found[turn.variable] = (start + begin, size)
+        return found
+
+    def merges(self, turn: Turn, tensor: str) -> bool:
+        """Whether lanes of a spatial loop share one copy of the tensor's tile."""
+        assert turn.dimension is not None
+        irrelevant = self.einsum.by_tensor[tensor].relevance(turn.variable) is Relevance.NONE
+        return irrelevant and tensor in turn.dimension.may_reuse
+
+    def merged_between(self, tensor: str, inner: int, chain: list[int]) -> list[tuple[int, ...]]:
+        """For each level of `chain` (outward from `inner`): positions in a lane that are merged on the way there."""
+        levels = [(i, t) for i, t in enumerate(t for t in self.lane_turns if (t.level or 0) <= inner)]
+        found: list[tuple[int, ...]] = []
+        merged: tuple[int, ...] = ()
+        below = inner
+        for level in chain:
+            new = [i for i, t in levels if level < (t.level or 0) <= below and self.merges(t, tensor)]
+            merged = (*merged, *new)
+            found.append(merged)
+            below = min(below, level)
+        return found
+
+
+def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mapping[str, tuple[str, ...]]) -> Route:
+    """The route of an Einsum in a mapping that has been validated; `ranks`: the order of each tensor's ranks."""
+    path = mapping.path_of[einsum.name]
+    last = path[-1].node
+    assert isinstance(last, tree.Compute)
+    leaves = arch.path(last.component)
+    levels = {leaf.name: i for i, leaf in enumerate(leaves)}
+    turns: list[Turn] = []
+    holds: dict[str, list[Hold]] = {a.tensor: [] for a in einsum.accesses}
+    for position, placed in enumerate(path):
+        node, address = placed.node, placed.address
+        match node:
+            case tree.Temporal() | tree.Spatial():
+                turns.append(_turn(node, einsum, position, address, arch, levels))
+            case tree.Storage() | tree.Toll():
+                for tensor in node.tensors:
+                    if tensor in holds:
+                        component = leaves[levels[node.component]]
+                        assert isinstance(component, Memory | Toll)
+                        lasting = isinstance(node, tree.Storage) and node.persistent
+                        level = levels[node.component]
+                        holds[tensor].append(Hold(tensor, component, level, position, address, lasting))
+            case _:
+                pass
+    unit = leaves[-1]
+    assert isinstance(unit, Compute)
+    held = {tensor: tuple(found) for tensor, found in holds.items()}
+    indices = {a.tensor: _in_order(a, ranks[a.tensor]) for a in einsum.accesses}
+    return Route(einsum, arch, tuple(turns), held, unit, len(leaves) - 1, indices)
+
+
+def _in_order(access: TensorAccess, ranks: tuple[str, ...]) -> tuple[Affine, ...]:
+    index_of = dict(access.projection)
+    return tuple(index_of[rank] for rank in ranks)
+
+
+def _turn(
+    node: tree.Temporal | tree.Spatial,
+    einsum: Einsum,
+    position: int,
+    address: Address,
+    arch: Architecture,
+    levels: Mapping[str, int],
+) -> Turn:
+    variable, shape = node.rank_variable.of(einsum.name), node.tile_shape.of(einsum.name)
+    assert variable is not None
+    assert shape is not None
+    if isinstance(node, tree.Temporal):
+        first = node.initial_tile_shape.of(einsum.name)
+        return Turn(variable, shape, shape if first is None else first, position, address)
+    dimension = next(d for d in arch.leaves[node.component].spatial if d.name == node.name)
+    return Turn(variable, shape, shape, position, address, levels[node.component], dimension)

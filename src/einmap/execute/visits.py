@@ -1,0 +1,36 @@
+"""Visits of storage nodes: the tiles that are there now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from einmap.execute.buffers import Box, Tile
+from einmap.execute.result import Instance
+from einmap.mapping.nodes import Address
+
+type VisitKey = tuple[Address, str]
+
+
+@dataclass
+class Visit:
+    """One visit of a storage node for one tensor: a tile for each instance of its memory.
+
+    `own`: the part that each Einsum uses. `filled`: Einsums for which the fill is done. `produced`: a producer has
+    started here.
+    """
+
+    tiles: dict[Instance, Tile]
+    own: dict[str, dict[Instance, Box]]
+    filled: set[str] = field(default_factory=set)
+    produced: bool = False
+
+
+@dataclass
+class Visits:
+    """The open visits, by node address and tensor."""
+
+    open: dict[VisitKey, Visit] = field(default_factory=dict)
+
+    def of(self, address: Address, tensor: str) -> Visit:
+        """The open visit of a tensor at a node."""
+        return self.open[address, tensor]

@@ -1,0 +1,219 @@
+"""Model against execution: every count, peak usage and number of steps, and the outputs against a plain einsum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Compute
+from einmap.einsum.numeric import run
+from einmap.execute.result import CountKey, Execution
+from einmap.model.cost import Cost, LatencyRow
+from einmap.spec.spec import Spec
+
+SCHEMA = 1
+"""Version of `Comparison.to_dict()`."""
+USAGE, STEPS = "usage", "steps"
+"""What stands for the action in rows that compare a memory's peak usage, or the operations of the busiest compute."""
+ROUNDING = 1e-9
+"""Outputs, and counts that are no whole numbers, may differ by this part: the order of additions rounds."""
+ROUNDING_OF_USAGE = 1e-12
+"""The same for fractions of a capacity, where one bit of a large memory is a small part."""
+SMALL = 1e-3
+"""Errors of elements below this part of the tensor's largest one are taken relative to that: they may be what is
+left when large values cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCount:
+    """One number from both sides. `tensor` is None for operations, steps and usage, `einsum` is "" for usage."""
+
+    einsum: str
+    component: str
+    tensor: str | None
+    action: str
+    model: float
+    simulated: float
+
+    @property
+    def difference(self) -> float:
+        """How much more the execution counted."""
+        return self.simulated - self.model
+
+    @property
+    def agrees(self) -> bool:
+        """Whole numbers must be equal; what is no whole number may differ by rounding."""
+        if self.model == self.simulated:
+            return True
+        if self.action == USAGE:
+            return math.isclose(self.model, self.simulated, rel_tol=ROUNDING_OF_USAGE)
+        whole = float(self.model).is_integer() and float(self.simulated).is_integer()
+        return not whole and math.isclose(self.model, self.simulated, rel_tol=ROUNDING)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputError:
+    """How far a written tensor is from the plain einsum: the largest errors of its elements; inf if incomparable."""
+
+    tensor: str
+    max_abs_error: float
+    max_relative_error: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing but rounding is different."""
+        return self.max_relative_error <= ROUNDING
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Model and execution side by side: `actions`, peak `usage` of memories, `steps` where the model tells them.
+
+    `outputs`: every written tensor against the plain einsum. `steps_simulated`: those of all Einsums.
+    """
+
+    outputs: tuple[OutputError, ...]
+    actions: tuple[ComparedCount, ...]
+    usage: tuple[ComparedCount, ...]
+    steps: tuple[ComparedCount, ...]
+    steps_simulated: Mapping[str, int]
+
+    @property
+    def rows(self) -> tuple[ComparedCount, ...]:
+        """Everything that was compared, equal or not."""
+        return (*self.actions, *self.usage, *self.steps)
+
+    @cached_property
+    def mismatches(self) -> tuple[ComparedCount, ...]:
+        """The rows in which the two sides differ."""
+        return tuple(row for row in self.rows if not row.agrees)
+
+    @property
+    def max_abs_error(self) -> float:
+        """The largest error of any element of any output."""
+        return max((row.max_abs_error for row in self.outputs), default=0.0)
+
+    @property
+    def max_relative_error(self) -> float:
+        """The same relative to the element (to a part of the tensor's largest where the element is small)."""
+        return max((row.max_relative_error for row in self.outputs), default=0.0)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all outputs are right and all numbers equal."""
+        return not self.mismatches and all(row.agrees for row in self.outputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, ready for JSON; `model` of steps is None where the model does not tell."""
+        told = {row.einsum: row.model for row in self.steps}
+        return {
+            "schema": SCHEMA,
+            "agrees": self.agrees,
+            "max_relative_error": self.max_relative_error,
+            "max_abs_error": self.max_abs_error,
+            "mismatches": [asdict(row) for row in self.mismatches],
+            "outputs": [asdict(row) for row in self.outputs],
+            "actions": [asdict(row) for row in self.actions],
+            "usage": [{"component": r.component, "model": r.model, "simulated": r.simulated} for r in self.usage],
+            "steps": {
+                einsum: {"model": told.get(einsum), "simulated": count}
+                for einsum, count in self.steps_simulated.items()
+            },
+        }
+
+
+def compare(spec: Spec, cost: Cost, execution: Execution) -> Comparison:
+    """What the model says of a mapping (`cost`, preset `exact`) against what its execution did."""
+    return Comparison(
+        outputs=tuple(output_errors(execution.tensors, run(spec.workload, execution.inputs))),
+        actions=tuple(_actions(cost, execution)),
+        usage=tuple(_usage(cost, execution)),
+        steps=tuple(_steps(spec, cost, execution)),
+        steps_simulated=dict(execution.steps),
+    )
+
+
+# outputs
+
+
+def output_errors(
+    found: Mapping[str, NDArray[np.float64]], expected: Mapping[str, NDArray[np.float64]]
+) -> Iterator[OutputError]:
+    """The errors of each expected tensor; one that is missing or has another shape is infinitely wrong."""
+    for tensor, right in expected.items():
+        values = found.get(tensor)
+        if values is None or values.shape != right.shape:
+            yield OutputError(tensor, math.inf, math.inf)
+        else:
+            yield OutputError(tensor, *largest_errors(np.asarray(values, float), np.asarray(right, float)))
+
+
+def largest_errors(found: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, float]:
+    """The largest absolute and relative error of an element; equal infinities are equal, and so are two NaN."""
+    differs = ~((found == right) | (np.isnan(found) & np.isnan(right)))
+    if not differs.any():
+        return 0.0, 0.0
+    finite = np.abs(right[np.isfinite(right)])
+    floor = SMALL * float(finite.max(initial=0.0))
+    wrong, wanted = found[differs], right[differs]
+    if not (np.isfinite(wrong).all() and np.isfinite(wanted).all()):
+        return math.inf, math.inf
+    errors = np.abs(wrong - wanted)
+    scale = np.maximum(np.abs(wanted), floor)
+    relative = np.divide(errors, scale, out=np.full_like(errors, math.inf), where=scale > 0)
+    return float(errors.max()), float(relative.max())
+
+
+# numbers
+
+
+def _actions(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
+    """In the order of the model; what only the execution did comes last. Leakage is no action of a machine."""
+    model = _summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in cost.actions if r.count is not None)
+    simulated = _summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in execution.actions)
+    for key in dict.fromkeys((*model, *simulated)):
+        yield ComparedCount(*key, model.get(key, 0), simulated.get(key, 0))
+
+
+def _summed(rows: Iterable[tuple[CountKey, float]]) -> dict[CountKey, float]:
+    found: dict[CountKey, float] = {}
+    for key, count in rows:
+        if count:
+            found[key] = found.get(key, 0) + count
+    return found
+
+
+def _usage(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
+    model = {row.component: row.usage for row in cost.memory_usage}
+    for component in dict.fromkeys((*model, *execution.usage)):
+        yield ComparedCount("", component, None, USAGE, model.get(component, 0.0), execution.usage.get(component, 0.0))
+
+
+def _steps(spec: Spec, cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
+    for row in cost.latencies:
+        steps = model_steps(spec, row)
+        if steps is not None and row.einsum in execution.steps:
+            yield ComparedCount(row.einsum, row.component, None, STEPS, steps, execution.steps[row.einsum])
+
+
+def model_steps(spec: Spec, row: LatencyRow) -> float | None:
+    """Operations of the busiest instance, from the seconds that a compute unit works.
+
+    None for other components, and where seconds do not tell: `total_latency` is an expression, or the unit
+    takes no time.
+    """
+    unit = spec.arch(row.einsum).components[row.component]
+    if not isinstance(unit, Compute) or unit.total_latency is not None:
+        return None
+    throughput = unit.action("compute").throughput
+    instances = spec.workload.n_instances * spec.workload.by_name[row.einsum].n_instances
+    if not (0 < throughput < math.inf and unit.actions_scale and instances):
+        return None
+    steps = row.latency * throughput / (unit.actions_scale * instances)
+    return round(steps) if math.isclose(steps, round(steps), rel_tol=ROUNDING) else steps

@@ -1,0 +1,75 @@
+"""The event stream of an execution as a file: CSV, or Parquet through PyArrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from einmap.errors import At, SpecError
+from einmap.execute.result import Event
+from einmap.frontends.files import write_atomically, write_bytes_atomically
+from einmap.report.optional import require
+
+EXTRA = "trace"
+"""The extra of the package that brings PyArrow."""
+COLUMNS = ("step", "component", "instance", "tensor", "action", "count", "tile")
+FORMATS = (".csv", ".parquet")
+
+
+def check_format(path: Path) -> None:
+    """Raise SpecError when events cannot be written as what the name of the file says."""
+    if path.suffix.lower() not in FORMATS:
+        raise SpecError(
+            f"events are written as {' or '.join(FORMATS)}, not {path.suffix or 'a name without ending'!r}",
+            at=At(str(path)),
+            hint=f"name the file {path.stem}.csv",
+        )
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow.parquet", EXTRA)
+
+
+def write_events(events: Iterable[Event], path: Path) -> None:
+    """Write the events to a `.csv` or `.parquet` file, all or nothing."""
+    check_format(path)
+    if path.suffix.lower() == ".csv":
+        write_atomically(path, csv_of(events))
+    else:
+        write_bytes_atomically(path, parquet_of(events))
+
+
+def csv_of(events: Iterable[Event]) -> str:
+    """One line for each event; lanes as `0 3`, the first and last index of each rank as `0..15 4..7`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for event in events:
+        lanes = " ".join(str(lane) for lane in event.instance)
+        tile = " ".join(f"{first}..{last}" for first, last in event.tile)
+        writer.writerow((event.step, event.component, lanes, event.tensor, event.action, event.count, tile))
+    return text.getvalue()
+
+
+def parquet_of(events: Iterable[Event]) -> bytes:
+    """The same columns with types: `instance` a list of lanes, `tile` a list of {first, last}."""
+    arrow: Any = require("pyarrow", EXTRA)
+    parquet: Any = require("pyarrow.parquet", EXTRA)
+    name, whole = arrow.dictionary(arrow.int32(), arrow.string()), arrow.int64()
+    indices = arrow.struct([("first", whole), ("last", whole)])
+    types = (whole, name, arrow.list_(whole), name, name, whole, arrow.list_(indices))
+    events = list(events)
+    columns = [
+        [event.step for event in events],
+        [event.component for event in events],
+        [event.instance for event in events],
+        [event.tensor for event in events],
+        [event.action for event in events],
+        [event.count for event in events],
+        [[{"first": first, "last": last} for first, last in event.tile] for event in events],
+    ]
+    arrays = [arrow.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    content = io.BytesIO()
+    parquet.write_table(arrow.table(dict(zip(COLUMNS, arrays, strict=True))), content)
+    return content.getvalue()

@@ -1,0 +1,152 @@
+"""The terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from einmap.execute.result import Execution
+from einmap.report.comparison import ComparedCount, Comparison, OutputError
+from einmap.report.figures import NONE, percent
+from einmap.report.occupancy import Series, series_of
+from einmap.spec.spec import Spec
+from einmap.units import format_bits
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_ASCII_LEVELS = ".:-=+*#@"
+_BAD = "bold red"
+
+
+def simulation_report(comparison: Comparison, execution: Execution, spec: Spec, width: int = 80) -> RenderableType:
+    """Everything about one simulation: whether outputs are right, what differs, all numbers, occupancy."""
+    series = series_of(execution, spec)
+    capacities = {one.memory: one.capacity_bits for one in series}
+    sections = [
+        outputs_section(comparison.outputs),
+        verdict_section(comparison),
+        counts_section((*comparison.actions, *comparison.steps)),
+        usage_section(comparison.usage, capacities),
+        occupancy_section(series, width),
+    ]
+    return Group(*[part for section in sections for part in (section, Text(""))][:-1])
+
+
+def outputs_section(outputs: tuple[OutputError, ...]) -> RenderableType:
+    """One line for each written tensor."""
+    return Group(*(Text(output_line(row), style="green" if row.agrees else _BAD) for row in outputs))
+
+
+def output_line(row: OutputError) -> str:
+    """`Z: equal to the plain einsum, max error 0`."""
+    if not row.max_abs_error:
+        return f"{row.tensor}: equal to the plain einsum, max error 0"
+    word = "equal to the plain einsum but for rounding" if row.agrees else "DIFFERS from the plain einsum"
+    return f"{row.tensor}: {word}, max error {row.max_abs_error:.3g} (relative {row.max_relative_error:.3g})"
+
+
+def verdict_section(comparison: Comparison) -> RenderableType:
+    """One line: how many numbers were compared, how many differ."""
+    compared, differ = len(comparison.rows), len(comparison.mismatches)
+    if not differ:
+        return Text(f"model and execution agree in all {compared:,} numbers", style="bold green")
+    return Text(f"model and execution differ in {differ:,} of {compared:,} numbers", style=_BAD)
+
+
+def counts_section(rows: tuple[ComparedCount, ...]) -> RenderableType:
+    """Actions of all instances, steps of the busiest one; what differs comes first."""
+    table = _table("Einsum", "component", "tensor", "action", "model", "simulated", "difference")
+    for index in range(1, 4):
+        table.columns[index].justify = "left"
+    for row in _mismatches_first(rows):
+        names = row.einsum, row.component, row.tensor or NONE, row.action
+        numbers = exact(row.model), exact(row.simulated), _difference(row, row.difference)
+        table.add_row(*names, *numbers, style="" if row.agrees else _BAD)
+    return Group(Text("Counts", style="bold"), table)
+
+
+def usage_section(rows: tuple[ComparedCount, ...], capacities: dict[str, float]) -> RenderableType:
+    """The fullest instance of each finite memory at its fullest, in bits."""
+    table = _table("", "model", "simulated", "difference", "capacity", "full")
+    for row in _mismatches_first(rows):
+        capacity = capacities.get(row.component, math.inf)
+        if math.isinf(capacity):
+            table.add_row(row.component, NONE, NONE, _difference(row, row.difference), "unlimited", NONE)
+            continue
+        bits = [exact(round(part * capacity, 6)) for part in (row.model, row.simulated)]
+        difference = _difference(row, round(row.difference * capacity, 6))
+        style = "" if row.agrees else _BAD
+        table.add_row(row.component, *bits, difference, exact(capacity), percent(row.simulated), style=style)
+    return Group(Text("Memories: bits in use at most", style="bold"), table)
+
+
+def occupancy_section(series: tuple[Series, ...], width: int) -> RenderableType:
+    """One line for each memory: its course, full height at its own peak."""
+    table = _table("", "", "peak", "capacity")
+    table.columns[1].justify = "left"
+    names = max((len(one.memory) for one in series), default=0)
+    cells = max(10, min(60, width - names - 28))
+    for one in series:
+        capacity = "unlimited" if math.isinf(one.capacity_bits) else format_bits(one.capacity_bits)
+        table.add_row(one.memory, Course(one, cells), format_bits(one.peak), capacity)
+    end = max((one.end for one in series), default=0)
+    title = f"Occupancy over {end:,} operations, in the fullest instance"
+    return Group(Text(title, style="bold"), table)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A series as `width` small bars, each as high as the peak of its part of the time; ASCII where need be."""
+
+    series: Series
+    width: int
+    style: str = "cyan"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(course(self.series, self.width, _ASCII_LEVELS if options.ascii_only else _LEVELS), style=self.style)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(self.width, self.width)
+
+
+def course(series: Series, width: int, levels: str = _LEVELS) -> str:
+    """`▁▄█▄`: one character for each part of the time, a blank where nothing is held."""
+    highest = series.peak
+    if not highest:
+        return " " * width
+    parts: NDArray[np.float64] = np.ceil(series.peaks(width) / highest * len(levels))
+    return "".join(levels[int(part) - 1] if part else " " for part in parts)
+
+
+def exact(count: float) -> str:
+    """A count with all its digits: one that is off by one must not look the same.
+
+    >>> exact(1234567.0), exact(2.5)
+    ('1,234,567', '2.5')
+    """
+    if float(count).is_integer():
+        return f"{int(count):,}"
+    return f"{count:,.10g}"
+
+
+def _difference(row: ComparedCount, difference: float) -> str:
+    if row.agrees:
+        return NONE
+    return ("+" if difference > 0 else "") + exact(difference)
+
+
+def _mismatches_first(rows: tuple[ComparedCount, ...]) -> list[ComparedCount]:
+    return sorted(rows, key=lambda row: row.agrees)
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="right" if index else "left", overflow="fold")
+    return table
