@@ -378,27 +378,41 @@ class _TemplateBuilder:
                     if (lanes.component, lanes.dimension) == (leaf.name, dimension.name):
                         loop = OpenSpatial(lanes.variable, lanes.component, lanes.dimension)
                         spatial.setdefault(self.place_of(leaf.name), []).append(loop)
+        tolls = self.tolls()
         n_outer = self.placement.n_outer
         for index in range(len(self.placement.nodes) + 1):
             if index >= n_outer:
+                yield from tolls.get((index, "above loops"), ())
                 yield from (OpenTemporal(v) for v in orders[index - n_outer])
             yield from spatial.get(index, ())
+            yield from tolls.get((index, "below lanes"), ())
             if index < len(self.placement.nodes):
                 memory, tensor = self.placement.nodes[index]
                 backing = tensor not in self.held_above(index)
                 lasting = backing and self.einsum.by_tensor[tensor].persistent and index < n_outer
                 yield tree.Storage((tensor,), memory, lasting)
-                yield from self.tolls_below(index)
         yield tree.Compute(self.einsum.name, self.unit.name)
 
-    def tolls_below(self, index: int) -> Iterator[tree.Toll]:
-        """Tolls directly below the tensor's last holder above them on the architecture path."""
-        memory, tensor = self.placement.nodes[index]
-        holders = [self.levels[m] for m, t in self.placement.nodes if t == tensor]
-        following = min((lv for lv in holders if lv > self.levels[memory]), default=len(self.leaves))
+    def tolls(self) -> dict[tuple[int, str], list[tree.Toll]]:
+        """Where tolls stand: below the fanouts that enclose them, otherwise directly below the holder above."""
+        found: dict[tuple[int, str], list[tree.Toll]] = {}
         for name, tensors in self.placement.tolls:
-            if tensor in tensors and self.levels[memory] < self.levels[name] < following:
-                yield tree.Toll((tensor,), name)
+            level = self.levels[name]
+            for access in self.einsum.accesses:
+                if access.tensor not in tensors:
+                    continue
+                above = max(
+                    i
+                    for i, (memory, tensor) in enumerate(self.placement.nodes)
+                    if tensor == access.tensor and self.levels[memory] < level
+                )
+                between = self.leaves[self.levels[self.placement.nodes[above][0]] + 1 : level + 1]
+                if any(leaf.spatial for leaf in between):
+                    where = (self.place_of(name), "below lanes")
+                else:
+                    where = (max(above + 1, self.placement.n_outer), "above loops")
+                found.setdefault(where, []).append(tree.Toll((access.tensor,), name))
+        return found
 
 
 def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...], ...]]:

@@ -247,13 +247,14 @@ class _PathCheck:
         for access in self.einsum.accesses:
             for placed in self.path:
                 node = placed.node
-                if isinstance(node, Storage | Toll) and access.tensor in node.tensors:
+                # a toll holds no tile: its place among the loops does not matter
+                if isinstance(node, Storage) and access.tensor in node.tensors:
                     self.crossing(placed, node, access.variables, order)
 
     def crossing(
         self,
         holder: Placed,
-        node: Storage | Toll,
+        node: Storage,
         relevant: frozenset[str],
         order: list[tuple[Placed, Temporal | Spatial]],
     ) -> None:

@@ -61,13 +61,15 @@ def verdict_section(comparison: Comparison) -> RenderableType:
 
 def counts_section(rows: tuple[ComparedCount, ...]) -> RenderableType:
     """Actions of all instances, steps of the busiest one; what differs comes first."""
-    table = _table("Einsum", "component", "tensor", "action", "model", "simulated", "difference")
-    for index in range(1, 4):
-        table.columns[index].justify = "left"
+    several = len({row.einsum for row in rows}) > 1
+    names = ("Einsum", "component", "tensor", "action")[not several :]
+    table = _table(*names, "model", "simulated", "difference")
+    for column in table.columns[: len(names)]:
+        column.justify, column.no_wrap = "left", column.header == "action"
     for row in _mismatches_first(rows):
-        names = row.einsum, row.component, row.tensor or NONE, row.action
+        told = (row.einsum, row.component, row.tensor or NONE, row.action)[not several :]
         numbers = exact(row.model), exact(row.simulated), _difference(row, row.difference)
-        table.add_row(*names, *numbers, style="" if row.agrees else _BAD)
+        table.add_row(*told, *numbers, style="" if row.agrees else _BAD)
     return Group(Text("Counts", style="bold"), table)
 
 
@@ -146,7 +148,8 @@ def _mismatches_first(rows: tuple[ComparedCount, ...]) -> list[ComparedCount]:
 
 
 def _table(*headers: str) -> Table:
+    """A table without lines: names to the left, numbers to the right and never broken."""
     table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
     for index, header in enumerate(headers):
-        table.add_column(header, justify="right" if index else "left", overflow="fold")
+        table.add_column(header, justify="right" if index else "left", no_wrap=bool(index), overflow="fold")
     return table

@@ -1,0 +1,221 @@
+"""The simulator on its own: right values, counts by hand, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import einmap
+from tests.execute.agreement import differences
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "exact.jsonl"
+
+ARCH = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, bits_per_action: 8,
+             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
+  - !Memory {name: GLB, size: 4096, leak_power: 0, area: 0, bits_per_action: 8,
+             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+"""
+MATMUL = """
+workload:
+  rank_sizes: {M: 4, K: 6, N: 5}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, Z], component: DRAM}
+  - !Temporal {rank_variable: k, tile_shape: 4}
+  - !Storage {tensors: [Z, A], component: GLB}
+  - !Temporal {rank_variable: m, tile_shape: 1}
+  - !Temporal {rank_variable: n, tile_shape: 1}
+  - !Temporal {rank_variable: k, tile_shape: 1}
+  - !Compute {einsum: Z, component: MAC}
+"""
+
+
+def counts(execution):
+    return {(r.component, r.tensor, r.action): r.count for r in execution.actions}
+
+
+def test_a_matmul_gives_numpys_result_and_counts_by_hand():
+    data = {"A": np.arange(24.0).reshape(4, 6), "B": np.arange(30.0).reshape(6, 5)}
+    execution = einmap.execute(einmap.loads(ARCH + MATMUL), data)
+    assert (execution.tensors["Z"] == data["A"] @ data["B"]).all()
+    # k in tiles of 4 and 2: two visits of GLB; Z (20 values) comes back once, A (24) is fetched once
+    assert counts(execution) == {
+        ("DRAM", "A", "read"): 24,
+        ("GLB", "A", "write"): 24,
+        ("GLB", "A", "read"): 120,
+        ("DRAM", "B", "read"): 120,
+        ("DRAM", "Z", "read"): 20,
+        ("DRAM", "Z", "write"): 40,
+        ("GLB", "Z", "write"): 20 + 120,
+        ("GLB", "Z", "read"): 40 + 120 - 20,
+        ("MAC", None, "compute"): 120,
+    }
+    assert execution.usage == {"DRAM": 0.0, "GLB": (20 + 16) * 8 / 4096}
+    assert execution.steps == {"Z": 120}
+
+
+def test_the_same_seed_gives_the_same_run():
+    spec = einmap.loads(ARCH + MATMUL)
+    first, second = (einmap.execute(spec, seed=3) for _ in range(2))
+    assert (first.tensors["Z"] == second.tensors["Z"]).all()
+    assert first.actions == second.actions
+
+
+def test_events_of_traced_components_add_up_to_the_counts():
+    spec = einmap.loads(ARCH + MATMUL)
+    execution = einmap.execute(spec, trace=["GLB"])
+    total = sum(e.count for e in execution.events if (e.tensor, e.action) == ("A", "write"))
+    assert total == counts(execution)["GLB", "A", "write"]
+    assert {e.component for e in execution.events} == {"GLB"}
+    fills = [e for e in execution.events if (e.tensor, e.action) == ("A", "write")]
+    assert [e.count for e in fills] == [16, 8]
+
+
+def test_occupancy_over_time_rises_and_falls_with_the_visits():
+    execution = einmap.execute(einmap.loads(ARCH + MATMUL))
+    bits = [row.bits for row in execution.occupancy if row.component == "GLB"]
+    assert bits == [(20 + 16) * 8, (20 + 8) * 8]
+
+
+CASCADE = """
+workload:
+  rank_sizes: {M: 4, K: 3, N: 4}
+  bits_per_value: {All: 8}
+  einsums:
+  - "X[m, n] = A[m, k] * B[k, n]"
+  - {einsum: "Y[m] = X[m, n]", reduction: max}
+  - "Z[m, n] = exp(X[m, n] - Y[m])"
+  - "S[m] = Z[m, n]"
+  - "P[m, n] = Z[m, n] / S[m]"
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, P], component: DRAM}
+  - !Temporal {rank_variable: m, tile_shape: 1}
+  - !Storage {tensors: [X, Y, Z, S], component: GLB}
+  - !Sequential
+    nodes:
+    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: Y, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: S, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: P, component: MAC}]}
+"""
+
+
+def test_a_fused_softmax_is_a_softmax():
+    spec = einmap.loads(ARCH + CASCADE)
+    execution = einmap.execute(spec)
+    logits = execution.inputs["A"] @ execution.inputs["B"]
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    assert np.allclose(execution.tensors["P"], shifted / shifted.sum(axis=1, keepdims=True))
+    assert differences(spec) == []
+
+
+HALO = """
+workload:
+  rank_sizes: {P: 6, Q: 4, R: 3}
+  bits_per_value: {All: 8}
+  einsums: ["X[p] = A[p]", "Z[q] = X[P: q + r] * W[r]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, W, Z, X], component: DRAM}
+  - !Temporal {rank_variable: {X: p, Z: q}, tile_shape: 2}
+  - !Storage {tensors: [X], component: GLB}
+  - !Sequential
+    nodes:
+    - !Nested {nodes: [!Temporal {rank_variable: p, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: q, tile_shape: 1}, !Temporal {rank_variable: r, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
+"""
+
+
+def test_a_value_that_is_not_there_yet_is_an_error():
+    # the window of Z reaches two values beyond the tile of X that has been produced
+    with pytest.raises(einmap.MappingError, match="reads a value of 'X' that is not in 'GLB'"):
+        einmap.execute(einmap.loads(ARCH + HALO))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"A": np.ones((4, 5)), "B": np.ones((6, 5))}, r"shape \(4, 5\), expected \(4, 6\)"),
+        ({"A": np.full((4, 6), "x"), "B": np.ones((6, 5))}, "real numbers"),
+        ({"A": np.ones((4, 6))}, "no data for the graph input 'B'"),
+        ({"A": np.ones((4, 6)), "B": np.ones((6, 5)), "Z": np.ones((4, 5))}, "'Z' is no graph input"),
+    ],
+)
+def test_bad_data_is_explained(data, words):
+    with pytest.raises(einmap.SpecError, match=words):
+        einmap.execute(einmap.loads(ARCH + MATMUL), data)
+
+
+def test_a_problem_that_is_too_large_is_refused_with_an_estimate():
+    spec = einmap.loads((ARCH + MATMUL).replace("{M: 4, K: 6, N: 5}", "{M: 4000, K: 6000, N: 5000}").replace("size: 4096", "size: inf"))
+    with pytest.raises(einmap.SpecError, match=r"too large to execute: .* s and .* GB"):
+        einmap.execute(spec)
+
+
+def test_an_unknown_traced_component_is_named():
+    with pytest.raises(einmap.SpecError, match="no component 'GLBB' to trace"):
+        einmap.execute(einmap.loads(ARCH + MATMUL), trace=["GLBB"])
+
+
+def test_text_that_is_no_arithmetic_is_refused_by_name():
+    spec = einmap.loads((ARCH + MATMUL).replace("A[m, k] * B[k, n]", "softmax(A[m, k], B[k, n])"))
+    einmap.evaluate(spec)
+    with pytest.raises(einmap.SpecError, match="Einsum 'Z' is no arithmetic"):
+        einmap.execute(spec)
+
+
+SHIPPED = [
+    (["simple", "matmul", "simple_matmul"], {"M": 32, "K": 32, "N": 32}),
+    (["simple", "matmul_chain", "simple_matmul_chain_unfused"], {}),
+    (["simple", "matmul_chain", "simple_matmul_chain_fused"], {}),
+    (["simple", "two_matvecs", "simple_two_matvecs_unfused"], {}),
+    (["simple", "two_matvecs", "simple_two_matvecs_fused"], {}),
+]
+
+
+@pytest.mark.parametrize(("files", "define"), SHIPPED, ids=lambda x: x[-1] if isinstance(x, list) else "")
+def test_shipped_mappings_run_as_the_model_says(files, define):
+    assert differences(einmap.load(*files, define=define)) == []
+
+
+@pytest.mark.parametrize(
+    ("arch", "workload", "define"),
+    [
+        ("eyeriss", "matmul", {"M": 6, "K": 8, "N": 6}),
+        ("nvdla", "conv", {"C": 4, "M": 4, "P": 4, "Q": 4, "STRIDE": 2}),
+        ("tpu_v4i", "matmul", {"M": 8, "K": 16, "N": 16}),
+        ("nvdla", "gpt3_6.7b", {"N_TOKENS": 8, "D_MODEL": 16, "HEADS": 2, "D_HEAD": 8, "D_FF": 32}),
+        ("eyeriss", "gpt3_6.7b_decode", {"N_CACHED": 8, "D_MODEL": 16, "HEADS": 2, "D_HEAD": 8, "D_FF": 32}),
+        ("tpu_v4i", "gpt3_6.7b", {"N_TOKENS": 8, "D_MODEL": 16, "HEADS": 2, "D_HEAD": 8, "D_FF": 32}),
+    ],
+)
+def test_mappings_that_the_mapper_finds_run_as_the_model_says(arch, workload, define):
+    spec = einmap.load(arch, workload, define=define)
+    found = einmap.map_workload(spec, metrics="energy", max_evaluations=3_000)
+    assert differences(spec.with_mapping(found.mapping)) == []
+
+
+CASES = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_counts_equal_those_of_an_unrelated_simulator(part):
+    for case in CASES[part::8]:
+        if "invalid" in case["expected"]:
+            continue
+        spec = einmap.loads("\n".join(case[f"{key}_yaml"] for key in ("arch", "workload", "mapping")))
+        execution = einmap.execute(spec)
+        found = {(r.einsum, r.component, r.tensor, r.action): r.count for r in execution.actions if r.count}
+        expected = {tuple(row[:-1]): row[-1] for row in case["expected"]["actions"] if row[-1]}
+        assert found == pytest.approx(expected, rel=1e-9), case["id"]
+        usage = {name: used for name, used in execution.usage.items() if used}
+        assert usage == pytest.approx({k: v for k, v in case["expected"]["memory_usage"].items() if v}), case["id"]
