@@ -68,6 +68,7 @@ def cases(draw: st.DrawFn) -> tuple[Spec, Cost]:
 def draw_case(rng: random.Random) -> Case:
     """One specification: workload, architecture, mapping. The same for the same state of `rng`."""
     einsums, sizes = draw_workload(rng)
+    bounds = cut_space(rng, einsums)
     tensors = tuple(dict.fromkeys(t for e in einsums for t in e.tensors))
     arch = draw_arch(rng, tensors)
     workload: Case = {
@@ -75,6 +76,8 @@ def draw_case(rng: random.Random) -> Case:
         "bits_per_value": draw_bits(rng, tensors),
         "einsums": [e.written(rng) for e in einsums],
     }
+    if bounds:
+        workload["iteration_space_shape"] = bounds
     if chance(rng, 0.08):
         workload["n_instances"] = 3
     return {"workload": workload, "arch": {"nodes": arch}, "mapping": {"nodes": _Trees(rng, einsums, arch).nodes()}}
@@ -99,6 +102,8 @@ class DrawnEinsum:
     extents: dict[str, int]
     is_copy: bool = False
     n_instances: int = 1
+    cut: frozenset[str] = frozenset()
+    """Variables that do not reach all of their rank."""
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -179,6 +184,22 @@ def draw_workload(rng: random.Random) -> tuple[list[DrawnEinsum], dict[str, int]
                 high = index.constant + sum(a * (e.extents[v] - 1) for v, a in index.terms if a > 0)
                 sizes[rank] = max(high + 1, sizes.get(rank, 0))
     return einsums, sizes
+
+
+def cut_space(rng: random.Random, einsums: list[DrawnEinsum]) -> dict[str, str]:
+    """Now and then a bound that leaves out the first or the last value of a variable of the last Einsum."""
+    if not chance(rng, 0.04):
+        return {}
+    last = einsums[-1]
+    others = {v for e in einsums[:-1] for v in e.extents}
+    own = [v for v, n in last.extents.items() if n > 1 and v not in others]
+    if not own:
+        return {}
+    variable = rng.choice(own)
+    n = last.extents[variable]
+    last.extents[variable] = n - 1
+    last.cut = frozenset({variable})
+    return {variable: f"1 <= {variable} < {n}" if chance(rng, 0.6) else f"0 <= {variable} < {n - 1}"}
 
 
 def _parsed(given: _Text, sizes: dict[str, int], rng: random.Random, largest: int) -> DrawnEinsum:
@@ -285,7 +306,9 @@ def chain(rng: random.Random) -> Written:
 
 
 def residual(rng: random.Random) -> Written:
-    function = rng.choice(["relu(X[m, n])", "exp(X[m, n])", "X[m, n] * X[m, n]", "X[m, n] / D[n]", "max(X[m, n], D[n])"])
+    function = rng.choice(
+        ["relu(X[m, n])", "exp(X[m, n])", "X[m, n] * X[m, n]", "X[m, n] / D[n]", "max(X[m, n], D[n])"]
+    )
     function = function.replace("X[m, n] * X[m, n]", "sigmoid(X[m, n])")
     start = _Text("X[m, n] = A[m, k] * B[k, n]")
     kinds = [
@@ -482,7 +505,7 @@ class _State:
         return _State({e: dict(x) for e, x in self.extents.items()}, dict(self.held), dict(self.lanes))
 
     def units(self, bundle: _Bundle) -> int:
-        """Extent of a bundle in its units: the largest of its Einsums."""
+        """Extent of a bundle in its units, the same for all its Einsums."""
         return max(-(-self.extents[e][v] // bundle.scales[e]) for e, v in bundle.variables.items())
 
 
@@ -564,12 +587,16 @@ class _Trees:
         if self.style == "unfused":
             stop = 0
         else:
-            stop = rng.choice([level for level in range(start, self.memories[-1] + 1)])
+            stop = max(rng.randint(start, self.memories[-1]) for _ in range(2))
             if must and not any(start <= m <= stop for m in self.memories):
                 stop = next(m for m in self.memories if m >= start)
         items = self.holders(names, state, range(start, stop + 1), must)
         here = any(level == stop for level, _ in items)
+        # lanes written above the split may also be those of components further in; and those of what is held above
+        # it may be written below, where they must be the same for all who share it
         spread_to = stop + here
+        if chance(rng, 0.3):
+            spread_to = rng.randint(spread_from, len(self.arch))
         if self.style == "unfused":
             return [*self.merged(items, []), self.sequential([self.path(n, state.copy(), 0, 0) for n in names])]
         items = self.with_markers(items, range(spread_from, spread_to))
@@ -608,9 +635,7 @@ class _Trees:
                 continue
             if t not in self.intermediates or self.style != "fused":
                 backing[t] = 0
-            elif t in must:
-                backing[t] = rng.choice(inside)
-            elif set(self.users[t]) <= set(names) and inside and chance(rng, 0.35):
+            elif t in must or (set(self.users[t]) <= set(names) and inside and chance(rng, 0.35)):
                 backing[t] = rng.choice(inside)
         items: list[tuple[int, Case | None]] = []
         for level in levels:
@@ -683,7 +708,8 @@ class _Trees:
         found = []
         for loop in sorted(loops, key=lambda each: each.position):
             units = state.units(loop.bundle)
-            shape = self.shape(loop, units, state)
+            # another loop above may have cut a variable of one Einsum only
+            shape = self.shape(loop, units, state) if self.is_even(loop.bundle, state) else None
             if shape is None:
                 continue
             written = self.written(loop, shape, units, state)
@@ -718,7 +744,12 @@ class _Trees:
             if loop.dimension is not None:
                 key = (e, loop.dimension[0], loop.dimension[1]["name"])
                 state.lanes[key] = state.lanes.get(key, 1) * -(-extents[v] // shapes[e])
-            extents[v] = shapes[e]
+        initial = self.rng.randint(1, units - 1) if units > 1 and self.may_start_otherwise(loop) else None
+        first = dict(shapes)
+        if initial is not None:
+            first = {e: initial * scale for e, scale in bundle.scales.items()}
+        for e, v in bundle.variables.items():
+            state.extents[e][v] = max(first[e], min(shapes[e], state.extents[e][v] - first[e]))
         plainly = self.rng.random() < 0.85
         names, sizes = set(bundle.variables.values()), set(shapes.values())
         node: Case = {
@@ -726,9 +757,15 @@ class _Trees:
             "rank_variable": names.pop() if len(names) == 1 and plainly else dict(bundle.variables),
             "tile_shape": sizes.pop() if len(sizes) == 1 and plainly else dict(shapes),
         }
+        if initial is not None:
+            node["initial_tile_shape"] = first
         if loop.dimension is not None:
             node |= {"component": loop.dimension[0], "name": loop.dimension[1]["name"]}
         return node
+
+    def may_start_otherwise(self, loop: _Loop) -> bool:
+        """Whether the loop gets an initial tile shape of its own."""
+        return loop.dimension is None and not loop.closing and chance(self.rng, 0.03)
 
     def merged(self, items: list[tuple[int, Case | None]], placed: list[tuple[_Loop, Case]]) -> list[Case]:
         """Storage nodes and loops in the order of their positions."""
@@ -742,8 +779,7 @@ class _Trees:
         """All that loops above a split of these Einsums may run over."""
         found: list[_Bundle] = []
         self.extend(names, {}, {}, found)
-        uneven = chance(self.rng, 0.05)
-        return [b for b in found if uneven or self.is_even(b, state)]
+        return [b for b in found if self.is_even(b, state)]
 
     def is_even(self, bundle: _Bundle, state: _State) -> bool:
         """All Einsums have the same number of iterations."""
@@ -759,7 +795,7 @@ class _Trees:
             return
         name = names[len(chosen)]
         einsum = self.by_name[name]
-        for variable in einsum.extents:
+        for variable in (v for v in einsum.extents if v not in einsum.cut):
             scale = Fraction(1)
             fits = True
             for t in einsum.tensors:
@@ -800,7 +836,8 @@ def features(case: Case) -> frozenset[str]:
     found = set()
     einsums = case["workload"]["einsums"]
     found.add(f"{len(einsums)} Einsums")
-    found |= {f"workload n_instances"} if "n_instances" in case["workload"] else set()
+    found |= {"workload n_instances"} if "n_instances" in case["workload"] else set()
+    found |= {"bounded space"} if "iteration_space_shape" in case["workload"] else set()
     for e in einsums:
         found |= {"copy"} if e.get("is_copy_operation") else set()
         found |= {"Einsum n_instances"} if "n_instances" in e else set()
@@ -824,7 +861,9 @@ def features(case: Case) -> frozenset[str]:
             found.add(f"{node['type']} skip {node['skip_initial_output_write']}")
         for dimension in node.get("spatial", ()):
             reuse = dimension.get("may_reuse")
-            found.add("reuse" if "reuse" in dimension else f"may_reuse {reuse if reuse in ('All', 'Nothing') else 'some'}")
+            found.add(
+                "reuse" if "reuse" in dimension else f"may_reuse {reuse if reuse in ('All', 'Nothing') else 'some'}"
+            )
     memories = sum(node["type"] == "Memory" for node in case["arch"]["nodes"])
     found.add(f"{memories} memories")
     _tree_features(case["mapping"]["nodes"], found, 0, {e["name"]: i for i, e in enumerate(einsums)})
@@ -841,6 +880,7 @@ def _tree_features(nodes: list[Case], found: set[str], splits: int, order: dict[
             if isinstance(variables, dict) and len(set(variables.values())) > 1:
                 found.add("loop over different variables")
             shapes = node["tile_shape"]
+            found |= {"initial tile shape"} if "initial_tile_shape" in node else set()
             if isinstance(shapes, dict) and len(set(shapes.values())) > 1:
                 found.add("loop with different tile shapes")
         elif kind == "Storage":

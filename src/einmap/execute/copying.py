@@ -122,6 +122,20 @@ def _flat(index: list[Any], shape: list[int]) -> Any:
     return total
 
 
+def used_by_copy(route: Route) -> list[Hold]:
+    """The holders that values are in or pass on their way; others hold nothing."""
+    (source,) = route.einsum.inputs
+    begin = route.holds[source][0]
+    used = [begin]
+    for target in sorted(route.einsum.outputs):
+        end = route.holds[target][0]
+        low, high = sorted((begin.level, end.level))
+        used.append(end)
+        for tensor in (source, target):
+            used += [h for h in route.holds[tensor] if low < h.level < high]
+    return used
+
+
 def aliases(routes: Mapping[str, Route]) -> dict[tuple[str, str], str]:
     """(memory, tensor) pairs that a copy keeps in the memory of its source, with a common name."""
     found: dict[tuple[str, str], str] = {}

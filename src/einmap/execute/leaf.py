@@ -47,9 +47,9 @@ class Leaf:
 
     @cached_property
     def start(self) -> int:
-        """Position of the last storage node on the path."""
+        """Position of the last storage node or split on the path."""
         memories = [h.position for holds in self.route.holds.values() for h in holds if isinstance(h.component, Memory)]
-        return max(memories)
+        return max([*memories, self.route.last_split])
 
     @cached_property
     def inner(self) -> tuple[Turn, ...]:

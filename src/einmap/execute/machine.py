@@ -7,8 +7,9 @@ Partial results move with their tile: a fill takes them out of the parent, a wri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from einmap.arch.component import Memory
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError
 from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
-from einmap.execute.copying import CopyLeaf, aliases
+from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
 from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
 from einmap.execute.recorder import Occupancy, Recorder, Space
 from einmap.execute.result import Instance
@@ -94,7 +95,7 @@ class Machine:
         for name, route in self.routes.items():
             for holds in route.holds.values():
                 for hold in holds:
-                    if isinstance(hold.component, Memory):
+                    if isinstance(hold.component, Memory) and (not route.einsum.is_copy or hold in used_by_copy(route)):
                         found.setdefault((hold.address, hold.tensor), {})[name] = hold
         places = {}
         for key, holds_by_name in found.items():
@@ -201,14 +202,17 @@ class Machine:
 
     def _leaf(self, route: Route) -> None:
         name = route.einsum.name
-        if route.intervals(self.clock, (), -1, self.leaves[name].start) is None:
+        fullest = route.lanes(route.unit_level)[0]
+        if route.intervals(self.clock, fullest, route.unit_level, self.leaves[name].start) is None:
             return
-        for tensor, holds in route.holds.items():
-            for hold in holds:
-                if isinstance(hold.component, Memory):
-                    self._ensure(route, tensor, hold)
+        if not route.einsum.is_copy:
+            for tensor, holds in route.holds.items():
+                for hold in holds:
+                    if isinstance(hold.component, Memory):
+                        self._ensure(route, tensor, hold)
         self.occupancy.look(self.recorder.step, name, self.aliases)
-        tiles = {tensor: self.visits.of(innermost(route, tensor).address, tensor).tiles for tensor in route.holds}
+        inner = () if route.einsum.is_copy else tuple(route.holds)
+        tiles = {tensor: self.visits.of(innermost(route, tensor).address, tensor).tiles for tensor in inner}
         self.leaves[name].run(self.clock, tiles, self.heap, self.recorder)
 
     # space
@@ -217,12 +221,23 @@ class Machine:
         for key in self.begins.get(address, ()):
             visit = self.visits.open.get(key)
             if visit is not None and not self.places[key].hold.persistent:
-                self.occupancy.begin(key, self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()}))
+                self.occupancy.begin(
+                    self._one(key), self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
+                )
 
     def _leave(self, address: Address) -> None:
         for key in self.ends.get(address, ()):
-            if not self.places[key].hold.persistent:
-                self.occupancy.end(key)
+            if not self.places[key].hold.persistent and self._is_last(key):
+                self.occupancy.end(self._one(key))
+
+    def _one(self, key: VisitKey) -> object:
+        """A tensor that is backed in each of several branches is one buffer."""
+        return key[1] if key[1] in self.several and self.places[key].is_backing() else key
+
+    def _is_last(self, key: VisitKey) -> bool:
+        if self._one(key) == key:
+            return True
+        return [k for k, p in self.places.items() if k[1] == key[1] and p.is_backing()][-1] == key
 
     def _space(self, key: VisitKey, values: dict[Instance, int], factor: int = 1) -> Space:
         place = self.places[key]
@@ -232,10 +247,12 @@ class Machine:
     def _reserve_for_good(self, key: VisitKey, place: Place) -> None:
         """Persistent storage: the largest tile, for every instance of the workload, at all times."""
         route = place.users[0]
-        clock = {t.address: 0 for r in place.users for t in r.turns if t.level is None}
-        boxes = [self._box(r, place, clock, r.lanes(place.hold.level)[0]) for r in place.users]
-        factor = self.workload.n_instances * route.einsum.n_instances
-        size = volume(hull([b for b in boxes if b is not None]))
+        lane = route.lanes(place.hold.level)[0]
+        size = 0
+        for clock in _early(place.users):
+            boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
+            size = max(size, volume(hull(boxes)) if boxes else 0)
+        factor = self.workload.n_instances * max(r.einsum.n_instances for r in place.users)
         self.occupancy.begin(key, self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor))
 
     # visits
@@ -283,7 +300,7 @@ class Machine:
             if place.is_backing():
                 for tile in visit.tiles.values():
                     _reduce_into(self.store[key[1]], tile, producer)
-            else:
+            elif not producer.einsum.is_copy:
                 self._write_back(place, visit, producer)
         for tile in visit.tiles.values():
             tile.free()
@@ -298,7 +315,7 @@ class Machine:
     def _ensure(self, route: Route, tensor: str, hold: Hold) -> None:
         place, visit = self.places[hold.address, tensor], self.visits.of(hold.address, tensor)
         name = route.einsum.name
-        if name in visit.filled or place.is_backing() or route.einsum.is_copy:
+        if name in visit.filled or place.is_backing():
             return
         visit.filled.add(name)
         if tensor in route.einsum.outputs:
@@ -371,6 +388,13 @@ class Machine:
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             _reduce_into(target, tile, producer)
             target.live(tile.box)[...] = 1
+
+
+def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
+    """The first two iterations of every temporal loop: the largest tile is among them."""
+    loops = {t.address: r.iterations[t.address] for r in routes for t in r.turns if t.level is None}
+    for chosen in product(*(range(min(n, 2)) for n in loops.values())):
+        yield dict(zip(loops, chosen, strict=True))
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class Hold:
 class Route:
     """One Einsum: `turns` outermost first, `holds` of each tensor outermost first.
 
+    `last_split`: position of the innermost split on the path, or -1.
     `indices`: the index expression of each rank, in one order of ranks for all Einsums.
     """
 
@@ -64,6 +65,7 @@ class Route:
     holds: Mapping[str, tuple[Hold, ...]]
     unit: Compute
     unit_level: int
+    last_split: int
     indices: Mapping[str, tuple[Affine, ...]]
 
     @cached_property
@@ -156,6 +158,7 @@ def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mappi
     leaves = arch.path(last.component)
     levels = {leaf.name: i for i, leaf in enumerate(leaves)}
     turns: list[Turn] = []
+    last_split = -1
     holds: dict[str, list[Hold]] = {a.tensor: [] for a in einsum.accesses}
     for position, placed in enumerate(path):
         node, address = placed.node, placed.address
@@ -170,13 +173,15 @@ def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mappi
                         lasting = isinstance(node, tree.Storage) and node.persistent
                         level = levels[node.component]
                         holds[tensor].append(Hold(tensor, component, level, position, address, lasting))
+            case tree.Sequential():
+                last_split = position
             case _:
                 pass
     unit = leaves[-1]
     assert isinstance(unit, Compute)
     held = {tensor: tuple(found) for tensor, found in holds.items()}
     indices = {a.tensor: _in_order(a, ranks[a.tensor]) for a in einsum.accesses}
-    return Route(einsum, arch, tuple(turns), held, unit, len(leaves) - 1, indices)
+    return Route(einsum, arch, tuple(turns), held, unit, len(leaves) - 1, last_split, indices)
 
 
 def _in_order(access: TensorAccess, ranks: tuple[str, ...]) -> tuple[Affine, ...]:

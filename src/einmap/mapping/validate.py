@@ -34,6 +34,8 @@ def validate(
     problems: list[EinmapError] = []
     _check_leaves(mapping, workload, where, set(einsums), problems)
     raise_all(problems)
+    _check_shared_loops(mapping, workload, where, problems)
+    raise_all(problems)
     for path in mapping.paths:
         leaf = path[-1].node
         assert isinstance(leaf, Compute)
@@ -69,6 +71,56 @@ def _check_leaves(
             if user != producer and user in seen and producer in seen and order.index(user) < order.index(producer):
                 text = f"branch of Einsum {user!r} reads {tensor!r} before the branch of {producer!r} writes it"
                 problems.append(MappingError(text, at=where(seen[user]), hint="change the order of the branches"))
+
+
+def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, problems: list[EinmapError]) -> None:
+    """A loop above a split iterates equally often for every Einsum below it."""
+    counts: dict[Address, dict[str, int]] = {}
+    for name, path in mapping.path_of.items():
+        extents = dict(workload.by_name[name].bounds)
+        for placed in path:
+            node = placed.node
+            if not isinstance(node, Temporal | Spatial):
+                continue
+            variable, shape = node.rank_variable.of(name), node.tile_shape.of(name)
+            if variable not in extents or shape is None:
+                continue  # said elsewhere, with a hint
+            initial = node.initial_tile_shape.of(name) if isinstance(node, Temporal) else None
+            bound = _Bound(placed, node, variable, shape, initial, extents[variable])
+            counts.setdefault(placed.address, {})[name] = bound.iterations
+            extents[variable] = bound.largest
+    for address, found in counts.items():
+        if len(set(found.values())) > 1:
+            shown = ", ".join(f"{n} for {name!r}" for name, n in found.items())
+            text = f"a loop above a split must have as many iterations for every Einsum below it; it has {shown}"
+            problems.append(MappingError(text, at=where(address), hint="move it into the branch that needs it"))
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A loop as one Einsum meets it."""
+
+    placed: Placed
+    node: Temporal | Spatial
+    variable: str
+    shape: int
+    initial: int | None
+    extent: int
+
+    @property
+    def first(self) -> int:
+        """Extent of the first tile."""
+        return min(self.extent, self.initial or self.shape)
+
+    @property
+    def iterations(self) -> int:
+        """Number of tiles."""
+        return 1 - (-(self.extent - self.first) // self.shape)
+
+    @property
+    def largest(self) -> int:
+        """Extent of the largest tile."""
+        return max(self.first, min(self.shape, self.extent - self.first))
 
 
 @dataclass
@@ -165,8 +217,8 @@ class _PathCheck:
                 hint = did_you_mean(node.name, (d.name for d in leaf.spatial), listing="its dimensions")
                 self.complain(f"{node.component!r} has no fanout dimension {node.name!r}", placed, hint)
 
-    def loops(self) -> list[tuple[Placed, Temporal | Spatial, str, int, int]]:
-        """Each loop with its variable, tile shape and the extent that it meets."""
+    def loops(self) -> list[_Bound]:
+        """Each loop with its variable, tile shapes and the extent that it meets."""
         extents = dict(self.einsum.bounds)
         found = []
         for placed in self.path:
@@ -174,26 +226,31 @@ class _PathCheck:
             if isinstance(node, Temporal | Spatial):
                 variable = node.rank_variable.of(self.einsum.name)
                 shape = node.tile_shape.of(self.einsum.name)
-                assert variable is not None and shape is not None
-                found.append((placed, node, variable, shape, extents[variable]))
-                extents[variable] = min(shape, extents[variable])
+                assert variable is not None
+                assert shape is not None
+                initial = node.initial_tile_shape.of(self.einsum.name) if isinstance(node, Temporal) else None
+                bound = _Bound(placed, node, variable, shape, initial, extents[variable])
+                found.append(bound)
+                extents[variable] = bound.largest
         return found
 
     def tile_shapes(self) -> None:
-        extents = dict(self.einsum.bounds)
+        left = dict(self.einsum.bounds)
         used: dict[tuple[str, str], int] = {}
-        for placed, node, variable, shape, extent in self.loops():
-            if shape > extent:
-                what = "exceeds the extent" if extent == self.einsum.extents[variable] else "grows inward from"
-                self.complain(f"tile shape {shape} of {variable!r} {what} {extent} at this point", placed)
-            extents[variable] = min(shape, extent)
-            if isinstance(node, Spatial):
-                key = (node.component, node.name)
-                used[key] = used.get(key, 1) * -(-extent // shape)
-                self.fanout(placed, node, used[key])
-        for variable, left in extents.items():
-            if left > 1:
-                text = f"rank variable {variable!r} is not iterated down to tile shape 1 (innermost tile {left})"
+        for bound in self.loops():
+            variable, extent = bound.variable, bound.extent
+            for shape in (bound.shape, bound.initial or 1):
+                if shape > extent:
+                    what = "exceeds the extent" if extent == self.einsum.extents[variable] else "grows inward from"
+                    self.complain(f"tile shape {shape} of {variable!r} {what} {extent} at this point", bound.placed)
+            left[variable] = bound.largest
+            if isinstance(bound.node, Spatial):
+                key = (bound.node.component, bound.node.name)
+                used[key] = used.get(key, 1) * bound.iterations
+                self.fanout(bound.placed, bound.node, used[key])
+        for variable, extent in left.items():
+            if extent > 1:
+                text = f"rank variable {variable!r} is not iterated down to tile shape 1 (innermost tile {extent})"
                 self.complain(text, self.path[-1], f"add a loop over {variable} with tile_shape: 1")
 
     def fanout(self, placed: Placed, node: Spatial, used: int) -> None:
@@ -243,7 +300,7 @@ class _PathCheck:
     def crossing_loops(self) -> None:
         """A spatial loop acts where its component stands; it must not cross a loop on the same relevant variable."""
         # loops of one iteration count as absent
-        order = [(placed, node) for placed, node, _, shape, extent in self.loops() if shape < extent]
+        order = [(bound.placed, bound.node) for bound in self.loops() if bound.iterations > 1]
         for access in self.einsum.accesses:
             for placed in self.path:
                 node = placed.node

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 from einmap.arch.component import Compute, Memory, SpatialDimension, Toll
 from einmap.arch.constraint import Names, Placement
-from einmap.arch.tree import outermost_memory
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, Note
@@ -53,20 +52,28 @@ class _Checks:
                 above[leaf.name] = self.held[leaf.name]
 
     def inputs_come_from_outside(self) -> None:
-        outer = outermost_memory(self.path.leaves)
-        if outer is None or outer.placement is None:
-            return
-        must, may = outer.placement.choices({})
+        source = self.outermost_that_may_keep()
         for access in self.path.einsum.accesses:
             backing = self.path.stations[access.tensor][0]
             graph_input = not access.output and access.tensor not in self.workload.producers
-            if graph_input and backing.component.name != outer.name and access.tensor in must | may:
+            outer = source.get(access.tensor)
+            if graph_input and outer is not None and backing.component.name != outer:
                 raise MappingError(
                     f"Einsum {self.path.einsum.name!r}: the input {access.tensor!r} is first held in "
                     f"{backing.component.name!r}, so it would appear from nowhere",
                     at=self.where(backing.address),
-                    hint=f"hold it in {outer.name} first",
+                    hint=f"hold it in {outer} first",
                 )
+
+    def outermost_that_may_keep(self) -> dict[str, str]:
+        """For each tensor the outermost memory of the path that may keep it."""
+        found: dict[str, str] = {}
+        for leaf, placement, above in self.placements():
+            if isinstance(leaf, Memory) and leaf.enabled:
+                must, may = placement.choices(above)
+                for tensor in sorted(must | may):
+                    found.setdefault(tensor, leaf.name)
+        return found
 
     def violations(self) -> Iterator[tuple[str, Address]]:
         yield from self.outputs_leave()
@@ -82,18 +89,24 @@ class _Checks:
                 yield f"{leaf.name} is not enabled for this Einsum", self.path.compute.address
 
     def outputs_leave(self) -> Iterator[tuple[str, Address]]:
-        outer = outermost_memory(self.path.leaves)
+        outermost = self.outermost_that_may_keep()
         for access in self.path.einsum.accesses:
             backing = self.path.stations[access.tensor][0]
             final = access.output and access.tensor not in self.workload.intermediates
-            if final and outer is not None and backing.component.name != outer.name:
+            outer = outermost.get(access.tensor)
+            if final and outer is not None and backing.component.name != outer:
                 yield (
-                    f"the result {access.tensor!r} stays in {backing.component.name}, it never reaches {outer.name}",
+                    f"the result {access.tensor!r} stays in {backing.component.name}, it never reaches {outer}",
                     backing.address,
                 )
 
     def first(self, component: str, tensor: str) -> Station:
         return next(s for s in self.path.stations[tensor] if s.component.name == component)
+
+    def place(self, component: str, tensor: str) -> tuple[int, int]:
+        """Order of a storage node: position, then the written order within the node."""
+        position = self.first(component, tensor).position
+        return position, self.path.listed[position].index(tensor)
 
     def kept_tensors(self) -> Iterator[tuple[str, Address]]:
         tensors = self.path.einsum.tensors
@@ -168,7 +181,7 @@ class _Checks:
             if station.level > highest:
                 highest, seen = station.level, (station.component.name, station.address)
         for leaf, placement, above in self.placements():
-            tensors = sorted(self.held[leaf.name], key=lambda t: self.first(leaf.name, t).position)
+            tensors = sorted(self.held[leaf.name], key=lambda t: self.place(leaf.name, t))
             if tensors and not placement.order_allows(tensors, above):
                 yield (
                     f"the order {', '.join(tensors)} in {leaf.name} fits no tensor_order_options",
@@ -192,7 +205,8 @@ class _Checks:
     ) -> Iterator[tuple[str, Address]]:
         address = loops[0].address if loops else self.path.compute.address
         label = f"{name}.{dimension.name}"
-        if usage < dimension.min_usage and not self.path.einsum.is_copy:
+        best = reachable_usage(self.path, dimension)
+        if usage < min(dimension.min_usage, best) * (1 - 1e-12) and not self.path.einsum.is_copy:
             yield f"{label} is used to {usage:.3g}, min_usage is {dimension.min_usage:g}", address
         if usage > 1:
             yield f"{label}: usage {usage:.3g} (usage_scale {dimension.usage_scale:g}) exceeds 1", address
@@ -213,3 +227,19 @@ class _Checks:
                         f"{label} must reuse {tensor!r}, the loop over {loop.variable} indexes it",
                         loop.address,
                     )
+
+
+def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
+    """The highest usage of one dimension, by itself, with tile shapes that divide the bounds."""
+    allowed = [
+        bound
+        for variable, bound in path.einsum.bounds
+        if all(
+            path.einsum.by_tensor[t].relevance(variable) is Relevance.NONE
+            for t in dimension.reuse & path.einsum.tensors
+        )
+    ]
+    reached = {1}
+    for bound in allowed:
+        reached = {lanes * d for lanes in reached for d in range(1, dimension.fanout // lanes + 1) if bound % d == 0}
+    return max(reached) / dimension.fanout * dimension.usage_scale

@@ -38,7 +38,7 @@ from einmap.model.occupancy import (
 from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
 from einmap.model.semantics import Semantics, semantics_named
-from einmap.model.sharing import charges_of, check_fusion, shared_nodes
+from einmap.model.sharing import charges_of, check_fusion, half_reduced, shared_nodes
 from einmap.model.spatial import lanes_used, spatial_usage
 from einmap.model.traffic import Actions, EinsumTraffic
 from einmap.spec.spec import Spec
@@ -102,7 +102,8 @@ class _Evaluation:
         self.constraints()
         self.shared = shared_nodes(self.order, self.paths)
         charges = charges_of(self.shared, self.paths, self.rules, where)
-        self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n]) for n in self.order}
+        inner = self.workload.intermediates
+        self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n], inner) for n in self.order}
         for name in self.order:
             self.notes += notes_on(self.traffic[name], self.rules, where)
         buffers = self.buffers()
@@ -113,6 +114,8 @@ class _Evaluation:
         found = [
             note for n in self.order for note in constraint_notes(self.paths[n], self.workload, self.spec.place_of_node)
         ]
+        if self.rules.lifetimes == "tree":
+            found += half_reduced(self.workload, self.order, self.paths, self.spec.place_of_node)
         if self.strict:
             raise_all([MappingError(note.text, at=note.at) for note in found])
         self.notes += found
@@ -129,10 +132,14 @@ class _Evaluation:
     def common(self, buffers: dict[str, tuple[Buffer, ...]]) -> dict[str, tuple[Buffer, ...]]:
         """Buffers that several Einsums share have the size of the common tile."""
         largest = {(n.address, n.tensor): n.hull.largest for n in self.shared if n.hull is not None}
+        lasting: dict[object, float] = {}
+        for b in (b for group in buffers.values() for b in group if b.persistent):
+            lasting[b.address, b.tensor] = max(lasting.get((b.address, b.tensor), 0), b.bits)
 
         def widened(b: Buffer) -> Buffer:
             values = largest.get((b.address, b.tensor), 0)
-            return replace(b, bits=max(b.bits, values * b.memory.bits[b.tensor]))
+            bits = lasting.get((b.address, b.tensor), 0)
+            return replace(b, bits=max(b.bits, bits, values * b.memory.bits[b.tensor]))
 
         return {name: tuple(widened(b) for b in group) for name, group in buffers.items()}
 

@@ -8,6 +8,7 @@ loops above the node are enumerated here.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,12 +41,19 @@ class User:
         return {loop.address: loop for loop in self.path.loops if applies(loop, self.station)}
 
     @cached_property
+    def lanes(self) -> tuple[object, ...]:
+        """How the Einsum spreads the node over lanes."""
+        return tuple((lp.level, lp.iterations) for lp in self.loops.values() if lp.level is not None)
+
+    @cached_property
     def signature(self) -> tuple[object, ...]:
         """How the tile moves over the tensor: users with equal signatures use equal tiles in every visit."""
         ranks = []
         for rank, index in sorted(self.access.projection):
             terms = tuple(sorted(self._term(v, a) for v, a in index.terms))
-            ranks.append((rank, index.constant, terms))
+            first = dict(self.path.einsum.first_values)
+            shift = index.constant + sum(a * first.get(v, 0) for v, a in index.terms)
+            ranks.append((rank, shift, terms))
         return tuple(ranks)
 
     def _term(self, variable: str, a: int) -> tuple[object, ...]:
@@ -111,7 +119,7 @@ class Hull:
     def _footprints(self, indices: list[Any], loops: tuple[Address, ...] | None = None) -> Any:
         grid = dict(zip(loops or self.loops, np.meshgrid(*indices, indexing="ij", sparse=True), strict=True))
         shape = tuple(len(i) for i in indices)
-        intervals = [_intervals(user, grid) for user in self.users]
+        intervals = [intervals_of(user.path, user.access, user.loops, grid) for user in self.users]
         total: Any = np.zeros(shape, dtype=np.int64)
         used = np.zeros(shape, dtype=bool)
         for active, _ in intervals:
@@ -140,21 +148,27 @@ def _iterations(user: User, address: Address) -> int:
     raise AssertionError(address)
 
 
-def _intervals(user: User, grid: dict[Address, Any]) -> tuple[Any, dict[str, tuple[Any, Any]]]:
-    """Where the user has points at all, and for each rank the first and last index that it uses."""
-    start: dict[str, Any] = {v: np.int64(0) for v in user.path.einsum.rank_variables}
-    extent: dict[str, Any] = {v: np.int64(n) for v, n in user.path.einsum.bounds}
-    for address, loop in user.loops.items():
+def intervals_of(
+    path: EinsumPath, access: TensorAccess, loops: Mapping[Address, Loop], grid: Mapping[Address, Any]
+) -> tuple[Any, dict[str, tuple[Any, Any]]]:
+    """Where an Einsum has points at all, and for each rank the first and last index that it uses.
+
+    `grid`: iterations of `loops` as arrays that broadcast.
+    """
+    first = dict(path.einsum.first_values)
+    start: dict[str, Any] = {v: np.int64(first.get(v, 0)) for v in path.einsum.rank_variables}
+    extent: dict[str, Any] = {v: np.int64(n) for v, n in path.einsum.bounds}
+    for address, loop in loops.items():
         index = grid[address]
-        first = loop.shape if loop.initial is None else loop.initial
-        begin = np.where(index > 0, first + (index - 1) * loop.shape, 0)
-        size = np.where(index > 0, loop.shape, first)
+        head = loop.shape if loop.initial is None else loop.initial
+        begin = np.where(index > 0, head + (index - 1) * loop.shape, 0)
+        size = np.where(index > 0, loop.shape, head)
         start[loop.variable] = start[loop.variable] + begin
         extent[loop.variable] = np.clip(extent[loop.variable] - begin, 0, size)
     active: Any = np.bool_(True)
     for size in extent.values():
         active = active & (size > 0)
-    return active, {rank: _ends(index, start, extent) for rank, index in user.access.projection}
+    return active, {rank: _ends(index, start, extent) for rank, index in access.projection}
 
 
 def _ends(index: Affine, start: dict[str, Any], extent: dict[str, Any]) -> tuple[Any, Any]:

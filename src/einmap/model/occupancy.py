@@ -148,15 +148,41 @@ def live_by_tree(
     shared = _shared_nodes(buffers)
     live: dict[str, list[Buffer]] = {}
     branches = _Branches({})
+    spread = _backed_in_each_branch(order, buffers)
     for running in order:
         chosen: dict[tuple[Address, str], Buffer] = {}
         for key, group in shared.items():
             buffer = next((b for b in group if b.einsum == running), group[0])
             users = {b.einsum for b in group}
+            if key[1] in spread and buffer.backing:
+                continue
             if buffer.persistent or _lives(mapping.path_of[running], key[0], users, paths[running], branches):
                 chosen[key] = buffer
         live[running] = list(chosen.values())
+        for group, span in spread.values():
+            if order.index(running) in span:
+                own = next((b for b in group if b.einsum == running), group[0])
+                live[running].append(own if own.bits >= group[0].bits else group[0])
     return live
+
+
+def _backed_in_each_branch(
+    order: tuple[str, ...], buffers: Mapping[str, tuple[Buffer, ...]]
+) -> dict[str, tuple[list[Buffer], range]]:
+    """Tensors with a backing node in each of several branches: one buffer from the first user to the last."""
+    found: dict[str, list[Buffer]] = {}
+    for name in order:
+        for buffer in buffers[name]:
+            if buffer.backing:
+                found.setdefault(buffer.tensor, []).append(buffer)
+    return {
+        tensor: (
+            sorted(group, key=lambda b: -b.bits),
+            range(order.index(group[0].einsum), order.index(group[-1].einsum) + 1),
+        )
+        for tensor, group in found.items()
+        if len({b.address for b in group}) > 1
+    }
 
 
 def _shared_nodes(buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[tuple[Address, str], list[Buffer]]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+
+import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, MappingError, NotSupportedError, raise_all
+from einmap.errors import At, EinmapError, MappingError, Note, NotSupportedError, raise_all
 from einmap.mapping.nodes import Address
-from einmap.model.hull import Hull, User
+from einmap.model.hull import MAX_VISITS, Hull, User, intervals_of
 from einmap.model.path import EinsumPath, Loop, Station, applies
 from einmap.model.semantics import Semantics
 from einmap.model.traffic import Charge
@@ -46,7 +49,8 @@ def shared_nodes(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> tup
         path = paths[name]
         for tensor, stations in path.stations.items():
             for station in stations:
-                if isinstance(station.component, Memory):
+                # a copy moves values past the buffers of others
+                if isinstance(station.component, Memory) and (not path.einsum.is_copy or station is stations[0]):
                     user = User(path, path.einsum.by_tensor[tensor], station)
                     found.setdefault((tensor, station.address), []).append(user)
     return tuple(SharedNode(t, a, tuple(users)) for (t, a), users in found.items() if len(users) > 1)
@@ -65,6 +69,12 @@ def charges_of(
         return charges
     for node in nodes:
         try:
+            if len({user.lanes for user in node.users}) > 1 and not node.is_backing:
+                raise NotSupportedError(
+                    f"{node.tensor!r} is held once for several Einsums that spread it over lanes in different ways; "
+                    "that is not supported yet",
+                    hint="hold the tensor in each branch instead",
+                )
             hull = None if node.is_backing else node.hull
             first, second, *_ = node.users
             _set(charges, node, first, Charge(hull=hull, hull_fills=not first.access.output))
@@ -109,10 +119,101 @@ def check_fusion(
                 problems += _no_recomputation(tensor, paths[user], where)
     raise_all(problems)
     if semantics.buffer_above_split == "one":
+        for tensor in sorted(workload.intermediates):
+            problems += _read_too_early(tensor, workload.producers[tensor], order, paths, where)
+        for name in order:
+            if paths[name].einsum.is_copy:
+                problems += _copied_too_late(paths[name], order, paths, where)
         for node in shared_nodes(order, paths):
             if node.is_backing and node.tensor in workload.intermediates:
                 problems += _nothing_missing(node, where)
     raise_all(problems)
+
+
+def _read_too_early(
+    tensor: str, producer: str, order: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
+) -> list[EinmapError]:
+    """What a consumer reads in an iteration of the loops that it shares with the producer exists by then."""
+    problems: list[EinmapError] = []
+    for reader in order:
+        if producer not in paths or reader == producer or tensor not in paths[reader].stations:
+            continue
+        source, target = paths[producer], paths[reader]
+        shared = {lp.address for lp in source.loops if not lp.absent} & {lp.address for lp in target.loops}
+        loops = [lp for lp in source.loops if lp.address in shared]
+        written = source.einsum.by_tensor[tensor]
+        if any(a < 0 for _, index in written.projection for _, a in index.terms):
+            continue  # written backwards: what exists when is not a matter of the last index
+        rank = _first_rank_too_early(source, target, tensor, loops)
+        if rank:
+            text = f"{reader!r} reads elements of {tensor!r} (rank {rank}) before {producer!r} writes them"
+            at = where(target.compute.address)
+            problems.append(MappingError(text, at=at, hint="move the loop that both share into the branches"))
+    return problems
+
+
+def half_reduced(
+    workload: Workload, order: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
+) -> list[Note]:
+    """Consumers inside a loop that reduces the tensor they read: counts are right, values are partial sums."""
+    notes: list[Note] = []
+    for tensor in sorted(workload.intermediates):
+        producer = workload.producers[tensor]
+        for reader in order:
+            if producer not in paths or reader == producer or tensor not in paths[reader].stations:
+                continue
+            source = paths[producer]
+            shared = {lp.address for lp in paths[reader].loops}
+            written = source.einsum.by_tensor[tensor]
+            for lp in source.loops:
+                reduces = not lp.absent and not lp.is_spatial and written.relevance(lp.variable) is Relevance.NONE
+                if lp.address in shared and reduces and not source.einsum.is_copy:
+                    loop = f"the loop over {lp.variable!r} of {producer!r}"
+                    text = f"{reader!r} reads {tensor!r} half-reduced, inside {loop}"
+                    notes.append(Note(text, where(lp.address)))
+    return notes
+
+
+def _first_rank_too_early(source: EinsumPath, target: EinsumPath, tensor: str, loops: list[Loop]) -> str | None:
+    """The first rank in which the reader goes beyond what is written so far in some iteration."""
+    theirs = {lp.address: lp for lp in target.loops}
+    sizes = [lp.iterations for lp in loops]
+    if prod(sizes) > MAX_VISITS:
+        return None
+    grid = dict(
+        zip((lp.address for lp in loops), np.meshgrid(*map(np.arange, sizes), indexing="ij", sparse=True), strict=True)
+    )
+    mine = {lp.address: lp for lp in loops}
+    writes, written = intervals_of(source, source.einsum.by_tensor[tensor], mine, grid)
+    used = {address: theirs[address] for address in mine}
+    reads, read = intervals_of(target, target.einsum.by_tensor[tensor], used, grid)
+    for rank, (low, high) in read.items():
+        begin, end = written[rank]
+        early = reads & writes & ((high > end) | (low < np.min(begin)))
+        if early.any():
+            return rank
+    return None
+
+
+def _copied_too_late(
+    path: EinsumPath, order: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
+) -> list[EinmapError]:
+    """A reader's buffer above a loop is filled before a copy below that loop has written all of it."""
+    problems: list[EinmapError] = []
+    for tensor in sorted(path.einsum.outputs):
+        for reader in order:
+            if reader == path.einsum.name or tensor not in paths[reader].stations:
+                continue
+            for station in paths[reader].stations[tensor][1:]:
+                loops = [lp for lp in path.loops if lp.position > station.position and not lp.absent]
+                shared = {lp.address for lp in paths[reader].loops}
+                if any(s.address == station.address for s in path.stations[tensor]) and any(
+                    lp.address in shared and not lp.is_spatial for lp in loops
+                ):
+                    copier = path.einsum.name
+                    text = f"{reader!r} keeps {tensor!r} above a loop in which {copier!r} copies it piece by piece"
+                    problems.append(MappingError(text, at=where(station.address), hint="keep it below the split"))
+    return problems
 
 
 def _nothing_missing(node: SharedNode, where: Where) -> list[EinmapError]:

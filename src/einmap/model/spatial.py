@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from einmap.model.path import EinsumPath
-from einmap.model.tiles import Count, smaller
+from einmap.model.tiles import Count, larger, smaller
 
 
 def lanes_used(path: EinsumPath) -> dict[tuple[str, str], Count]:
@@ -16,8 +16,11 @@ def lanes_used(path: EinsumPath) -> dict[tuple[str, str], Count]:
     extents: dict[str, Count] = dict(path.einsum.extents)
     for loop in path.loops:
         extent = extents[loop.variable]
-        first = smaller(loop.shape, extent)
-        extents[loop.variable] = first
+        if loop.initial is None:
+            first = extents[loop.variable] = smaller(loop.shape, extent)
+        else:
+            first = loop.shape
+            extents[loop.variable] = larger(loop.initial, smaller(loop.shape, extent - loop.initial))
         if loop.level is not None and loop.dimension is not None:
             key = (path.leaves[loop.level].name, loop.dimension.name)
             found[key] = found[key] * -(-extent // first)

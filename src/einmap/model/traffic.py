@@ -106,6 +106,8 @@ class TensorTraffic:
     semantics: Semantics
     counts: TensorCounts
     charges: Mapping[tuple[str, int], Charge]
+    freed: bool = False
+    """Whether nothing of the tensor outlives a visit of its backing node (intermediates)."""
     stations: tuple[Station, ...] = field(init=False)
     exchanges: tuple[Exchange, ...] = field(init=False)
 
@@ -164,6 +166,9 @@ class TensorTraffic:
         `child` is a station below it. At the outermost holder each element starts so once.
         """
         exchange = self._parent_of.get(id(holder))
+        if exchange is None and self.freed:
+            # an intermediate starts anew at each visit of its backing node
+            return self._touched(holder, child, fixed)
         if exchange is None:
             return self._touched(None, child, fixed)
         merged = [i for i in self.between(holder, exchange.parent) if self.counts.merges(self.path.loops[i])]
@@ -199,9 +204,8 @@ class TensorTraffic:
         return total
 
     def _gone_through(self, group: Group, start: Station | None, child: Station, fixed: Fixed) -> int:
-        below = [s for s in self.stations[1:] if isinstance(s.component, Memory)]
-        if start is not None:
-            below = below[below.index(start) + 1 :]
+        below = [s for s in self.stations if isinstance(s.component, Memory)]
+        below = below[1 if start is None else below.index(start) + 1 :]
         chain = [s for s in below if s is not child and s.position < child.position]
         levels = tuple(self._loops_at(station) for station in (*chain, child))
         if any(isinstance(loop.shape, np.ndarray) for loop in self.path.loops):
@@ -316,13 +320,26 @@ def _same(a: Count, b: Count) -> bool:
 class EinsumTraffic:
     """Traffic of all tensors of one Einsum, as totals and for the busiest instance."""
 
-    def __init__(self, path: EinsumPath, semantics: Semantics, charges: Mapping[tuple[str, int], Charge] | None = None):
+    def __init__(
+        self,
+        path: EinsumPath,
+        semantics: Semantics,
+        charges: Mapping[tuple[str, int], Charge] | None = None,
+        intermediates: frozenset[str] = frozenset(),
+    ) -> None:
         """`charges`: by tensor and position of the child, what differs from paying everything."""
         self.path = path
         self.semantics = semantics
         tiles = VariableTiles(path)
         self.tensors = [
-            TensorTraffic(path, access, semantics, TensorCounts(path, access, tiles), charges or {})
+            TensorTraffic(
+                path,
+                access,
+                semantics,
+                TensorCounts(path, access, tiles),
+                charges or {},
+                access.tensor in intermediates,
+            )
             for access in path.einsum.accesses
         ]
         self.tiles = tiles

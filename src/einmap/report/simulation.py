@@ -22,6 +22,8 @@ from einmap.units import format_bits
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = ".:-=+*#@"
 _BAD = "bold red"
+_NARROW = 64
+"""Below this width numbers are broken into lines, rather than cut off; above it names are."""
 
 
 def simulation_report(comparison: Comparison, execution: Execution, spec: Spec, width: int = 80) -> RenderableType:
@@ -31,7 +33,7 @@ def simulation_report(comparison: Comparison, execution: Execution, spec: Spec, 
     sections = [
         outputs_section(comparison.outputs),
         verdict_section(comparison),
-        counts_section((*comparison.actions, *comparison.steps)),
+        counts_section((*comparison.actions, *comparison.steps), width),
         usage_section(comparison.usage, capacities),
         occupancy_section(series, width),
     ]
@@ -59,13 +61,15 @@ def verdict_section(comparison: Comparison) -> RenderableType:
     return Text(f"model and execution differ in {differ:,} of {compared:,} numbers", style=_BAD)
 
 
-def counts_section(rows: tuple[ComparedCount, ...]) -> RenderableType:
+def counts_section(rows: tuple[ComparedCount, ...], width: int = 80) -> RenderableType:
     """Actions of all instances, steps of the busiest one; what differs comes first."""
     several = len({row.einsum for row in rows}) > 1
     names = ("Einsum", "component", "tensor", "action")[not several :]
     table = _table(*names, "model", "simulated", "difference")
     for column in table.columns[: len(names)]:
-        column.justify, column.no_wrap = "left", column.header == "action"
+        column.justify, column.min_width = "left", 6
+    for column in table.columns[len(names) :]:
+        column.no_wrap = width >= _NARROW
     for row in _mismatches_first(rows):
         told = (row.einsum, row.component, row.tensor or NONE, row.action)[not several :]
         numbers = exact(row.model), exact(row.simulated), _difference(row, row.difference)
@@ -148,8 +152,8 @@ def _mismatches_first(rows: tuple[ComparedCount, ...]) -> list[ComparedCount]:
 
 
 def _table(*headers: str) -> Table:
-    """A table without lines: names to the left, numbers to the right and never broken."""
+    """A table without lines: names to the left, numbers to the right."""
     table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
     for index, header in enumerate(headers):
-        table.add_column(header, justify="right" if index else "left", no_wrap=bool(index), overflow="fold")
+        table.add_column(header, justify="right" if index else "left", overflow="fold")
     return table

@@ -25,7 +25,7 @@ from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.bind_component import ComponentBinder, bind_comparison, record_of
 from einmap.spec.dialect import Dialect
-from einmap.spec.raw import Path, Raw, RawList, RawMap, place
+from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
 from einmap.spec.schema.arch import (
     BRANCHES,
     LATER,
@@ -102,15 +102,15 @@ def _read_nodes(
     found: list[LeafInput | BranchInput] = []
     for index, item in enumerate(raw.items):
         here: Path = (*path, index)
-        tag = (item.tag if isinstance(item, RawMap) else None) or ""
+        tag = tag_of(item) or ""
         if tag in LATER:
             problems.append(NotSupportedError(f"!{tag} is not supported yet", at=place(root, here)))
         elif tag in LEAVES:
-            leaf = check(LEAVES[tag], item, root, here, problems)
+            leaf = check(LEAVES[tag], item, root, here, problems, node=True)
             found += [LeafInput(tag, leaf, here)] if leaf is not None else []
         elif tag in BRANCHES:
             assert isinstance(item, RawMap)
-            branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",))
+            branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",), node=True)
             inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
             found += [BranchInput(tag, branch, inner)] if branch is not None else []
         else:

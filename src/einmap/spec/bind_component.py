@@ -26,6 +26,7 @@ from einmap.spec.schema.arch import (
     TensorsInput,
     TollInput,
 )
+from einmap.spec.symbols import union_text
 
 type Spatial = tuple[SpatialDimension, ...]
 
@@ -148,7 +149,9 @@ class ComponentBinder:
                     skip_initial_output_write=skip,
                 )
             case TollInput():
-                return Toll(**shared, direction=self._direction(given), placement=self._placement(given.tensors))
+                placement = self._placement(given.tensors)
+                self._refuse_back(placement)
+                return Toll(**shared, direction=self._direction(given), placement=placement)
             case ComputeInput():
                 return Compute(**shared, skip_initial_output_write=given.skip_initial_output_write)
             case _:
@@ -345,7 +348,7 @@ class ComponentBinder:
 
     def _placement(self, given: TensorsInput) -> Placement:
         def deferred(field: str, source: object) -> DeferredSet:
-            return DeferredSet(source, self.outer, self.all, self.at("tensors", field))
+            return DeferredSet(union_text(source), self.outer, self.all, self.at("tensors", field))
 
         keep: object = "Nothing" if given.keep is None else given.keep
         default = "All" if given.keep is None else "Nothing"
@@ -366,6 +369,19 @@ class ComponentBinder:
         check_order_options(placement)
         return placement
 
+    def _refuse_back(self, placement: Placement) -> None:
+        """A tensor whose outermost copy is here must be held here, and a Toll holds nothing."""
+        try:
+            is_empty = not placement.back.given({})
+        except ExpressionError:
+            is_empty = False
+        if not is_empty:
+            raise SpecError(
+                f"back of {self.name!r}: a Toll cannot be the outermost holder of a tensor",
+                at=self.at("tensors", "back"),
+                hint="leave out back, and name the tensors in back of a Memory",
+            )
+
     def _comparison(self, given: ComparisonInput, index: int) -> Comparison:
         return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.outer)
 
@@ -377,4 +393,4 @@ def bind_comparison(given: ComparisonInput, root: Raw, path: Path, scope: Scope)
         raise SpecError(f"unknown operator {given.operator!r}", at=at, hint=f"one of {', '.join(OPERATORS)}")
     variables = rank_variable_set(given.expression, scope, at=place(root, (*path, "expression")))
     value = number(given.value, scope, at=place(root, (*path, "value")), what="value", integer=True)
-    return Comparison(variables.members, given.operator, int(value), f"{given.expression} {given.operator} {value}")
+    return Comparison(variables.members, given.operator, int(value), f"{union_text(given.expression)} {given.operator} {value}")

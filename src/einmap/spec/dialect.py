@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from einmap.errors import SpecError, did_you_mean
-from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, tag_of
 
 type Dialect = Literal["older", "newer"]
 
@@ -43,10 +43,11 @@ def dialect_of(arch: Raw | None, wanted: str = "auto") -> Dialect:
 def _marks(raw: Raw, key: str = "", tag: str = "") -> Iterator[Dialect]:
     match raw:
         case RawMap():
-            tag = raw.tag or tag
-            if raw.tag == "Fanout":
+            own = tag_of(raw)
+            tag = own or tag
+            if own == "Fanout":
                 yield "older"
-            if raw.tag in _NEWER_TAGS:
+            if own in _NEWER_TAGS:
                 yield "newer"
             for name, value in raw.items:
                 if name in _NEWER_KEYS or (name == "direction" and isinstance(value, RawMap)):

@@ -75,6 +75,14 @@ class RawMap:
         return self.at
 
 
+def tag_of(raw: Raw) -> str | None:
+    """The tag of a node: `!Memory {...}`, or its synonym `{type: Memory, ...}`; None when it has none."""
+    if not isinstance(raw, RawMap) or raw.tag:
+        return raw.tag
+    kind = raw.get("type")
+    return kind.value if isinstance(kind, RawScalar) and isinstance(kind.value, str) else None
+
+
 def from_python(value: Any, at: At | None = None) -> Raw:
     """Plain dicts, lists and scalars as a raw tree; a dict key `type` becomes the node tag.
 
@@ -113,6 +121,8 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 def parse_path(path: str) -> Path:
     """`arch.nodes[2].size` -> ("arch", "nodes", 2, "size")."""
+    if not isinstance(path, str):
+        raise SpecError(f"a path is a text such as arch.nodes[2].size, found {path!r}")
     steps: list[Step] = []
     position = 0
     while position < len(path):
@@ -148,6 +158,13 @@ def _index(items: tuple[Raw, ...], step: Step, path: Path) -> int:
         known = [name for name in names if isinstance(name, str)]
         raise SpecError(f"{format_path(path)}: no element named {step!r}", hint=did_you_mean(step, known))
     return names.index(step)
+
+
+def _found_index(items: tuple[Raw, ...], step: Step) -> Step:
+    """The position of the element that `step` names, or `step` itself when there is none."""
+    if isinstance(step, int) or step.isdigit():
+        return int(step)
+    return next((index for index, item in enumerate(items) if _name_of(item) == step), step)
 
 
 def get_value(raw: Raw, path: Path) -> Raw:
@@ -194,8 +211,10 @@ def place(raw: Raw, path: Path) -> At:
     at = raw.at or At()
     for step in path:
         child: Raw | None = None
+        if isinstance(raw, RawList):
+            step = _found_index(raw.items, step)
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
-        if isinstance(raw, RawList) and isinstance(step, int) and step < len(raw.items):
+        if isinstance(raw, RawList) and isinstance(step, int) and 0 <= step < len(raw.items):
             child = raw.items[step]
             if isinstance(name := _name_of(child), str):
                 text += f' "{name}"'

@@ -93,6 +93,16 @@ class Rename:
     at: At
 
 
+def union_text(source: object) -> object:
+    """A list of set expressions as the one expression of their union; anything else as it is.
+
+    ["A", "B & C"] --> "(A) | (B & C)"
+    """
+    if not isinstance(source, list | tuple):
+        return source
+    return " | ".join(f"({part})" for part in source) or "Nothing"
+
+
 def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str, NameSet]:
     """Evaluate renames in order; each may use the ones before it. Raises SpecError."""
     from einmap.expressions.arithmetic import evaluate, number
@@ -102,9 +112,7 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
         if rename.name in RESERVED:
             raise SpecError(f"{rename.name!r} is a reserved name and cannot be a rename", at=rename.at)
         current = scope.layer(found)
-        source = rename.source
-        text = " | ".join(f"({part})" for part in source) if isinstance(source, list) else source
-        value = evaluate(text, current, at=rename.at)
+        value = evaluate(union_text(rename.source), current, at=rename.at)
         if not isinstance(value, NameSet):
             raise ExpressionError(
                 f"rename {rename.name!r} of Einsum {einsum!r} must be a set, got {value!r}", at=rename.at
