@@ -13,4 +13,6 @@ for size in (64, 256):
         times.append(time.perf_counter() - start)
     first, best = times[0], min(times)
     rate = size**3 / best / 1e6
-    print(f"{size}^3 matmul, two memories: {best * 1e3:.0f} ms (first run {first:.2f} s), {rate:.0f} million MAC/s (at least 20)")
+    print(
+        f"{size}^3 matmul, two memories: {best * 1e3:.0f} ms (first run {first:.2f} s), {rate:.0f} million MAC/s (at least 20)"
+    )

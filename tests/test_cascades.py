@@ -6,17 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.cascades import (
-    MAX_OPERATIONS,
-    REFUSALS,
-    cases,
-    draw_case,
-    drawn_cases,
-    evaluated,
-    features,
-    shown,
-    valid_case,
-)
+from tests.cascades import REFUSALS, cases, draw_case, drawn_cases, evaluated, valid_case
+from tests.random_specs.features import features, shown
+from tests.random_specs.workloads import MAX_OPERATIONS
 
 from einmap import EinmapError, Spec, evaluate
 from einmap.einsum.numeric import random_inputs, run, shapes

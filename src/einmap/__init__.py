@@ -8,11 +8,16 @@ from einmap.errors import NoMappingError as NoMappingError
 from einmap.errors import SpecError as SpecError
 from einmap.execute.execute import execute as execute
 from einmap.execute.result import Execution as Execution
+from einmap.frontends.yaml.spec import dump as dump
 from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
 from einmap.frontends.yaml.spec import load as load
 from einmap.frontends.yaml.spec import loads as loads
 from einmap.mapper.mapper import map_workload as map_workload
+from einmap.mapper.mapspace import Mapspace as Mapspace
 from einmap.mapper.result import MapResult as MapResult
+from einmap.mapping.mapping import Mapping as Mapping
+from einmap.mapping.template import PartialMapping as PartialMapping
+from einmap.mapping.template import Template as Template
 from einmap.model.cost import Cost as Cost
 from einmap.model.evaluate import evaluate as evaluate
 from einmap.progress import Progress as Progress
@@ -25,11 +30,16 @@ __all__ = [
     "Execution",
     "FanoutError",
     "MapResult",
+    "Mapping",
     "MappingError",
+    "Mapspace",
     "NoMappingError",
+    "PartialMapping",
     "Progress",
     "Spec",
     "SpecError",
+    "Template",
+    "dump",
     "dump_mapping",
     "evaluate",
     "execute",

@@ -130,3 +130,27 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(run, tmp_path
     message = refused(run("evaluate", path))
     assert "\x1b" not in message
     assert "\\x1b" in message
+
+
+@pytest.mark.parametrize("command", ["evaluate", "map"])
+def test_a_name_that_no_file_can_have_is_an_unknown_name(run, command):
+    assert "there is no file 'aaa" in refused(run(command, "a" * 300))
+    assert "File name too long" in refused(run(command, f"./{'a' * 300}"))
+
+
+def test_an_output_name_that_no_file_can_have_is_refused(run):
+    assert "File name too long" in refused(run("map", ARCH, WORKLOAD, "-o", "a" * 300))
+
+
+def test_the_output_must_not_replace_an_input(run, tmp_path, monkeypatch):
+    path = written(tmp_path, "spec.yaml", "mapper: {}\n")
+    monkeypatch.chdir(tmp_path)
+    for given, output in (("spec.yaml", path), (path, "./spec.yaml"), (f"{tmp_path}/*.yaml", path)):
+        assert "would replace a file of the specification" in refused(run("map", ARCH, WORKLOAD, given, "-o", output))
+    assert path.read_text() == "mapper: {}\n"
+
+
+def test_a_negative_seed_is_a_usage_error(run):
+    done = run("map", ARCH, WORKLOAD, "--seed", "-1")
+    assert (done.status, done.out) == (2, "")
+    assert "--seed" in done.err

@@ -71,7 +71,13 @@ def test_options_reach_the_mapper(run, mapper):
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"), [("edp", "energy_delay_product"), ("Energy", "energy"), ("latency, energy", "latency,energy")]
+    ("given", "meant"),
+    [
+        ("edp", "energy_delay_product"),
+        ("Energy", "energy"),
+        ("latency, energy", "latency,energy"),
+        ("energy|latency", "energy,latency"),
+    ],
 )
 def test_metrics_have_short_names(run, mapper, given, meant):
     run("map", "simple", "matmul", "--metrics", given)

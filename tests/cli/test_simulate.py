@@ -95,7 +95,6 @@ def test_the_trace_holds_the_events_of_the_chosen_components(run, tmp_path):
     assert sum(int(row["count"]) for row in rows if (row["tensor"], row["action"]) == ("Z", "write")) == 256
 
 
-@pytest.mark.xfail(reason="execute passes no box to Recorder.count yet, so that events have no tile")
 def test_the_trace_names_the_tile_of_each_event(run, tmp_path):
     run("simulate", *SMALL, "--trace", tmp_path / "out.csv", "--component", "MainMemory")
     rows = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())

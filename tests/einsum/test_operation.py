@@ -65,3 +65,9 @@ leaves = st.one_of(
 @given(st.recursive(leaves, applied, max_leaves=12))
 def test_an_operation_is_read_back_as_it_is_written(expression):
     assert parse_operation(format_map(expression), "ABC").map == expression
+
+
+@pytest.mark.parametrize("number", ["1e400", "1" + "0" * 400])
+def test_a_number_that_no_float_holds_is_refused(number):
+    with pytest.raises(SpecError, match="too large"):
+        parse_operation(f"A * {number}", ["A"])

@@ -132,3 +132,37 @@ def test_the_points_are_those_that_satisfy_every_bound(texts):
     assert dict(found.high) == {"p": max(p for p, _ in points), "q": max(q for _, q in points)}
     width = [dict(found.high)[v] - dict(found.low)[v] + 1 for v in "pq"]
     assert found.is_box == (len(points) == width[0] * width[1])
+
+
+def test_bounds_are_exact_where_floats_are_not():
+    found = space("m", f"{10**30 + 1} <= m < {10**30 + 4}")
+    assert (dict(found.low), dict(found.high), found.points) == ({"m": 10**30 + 1}, {"m": 10**30 + 3}, 3)
+    found = space("mn", f"0 <= m < {2**60 + 1}", "n <= 3*m + 1", f"3*m + 1 < {3 * 2**60 + 2}", "0 <= n", "n < 2")
+    assert dict(found.high) == {"m": 2**60, "n": 1}
+
+
+def test_points_are_counted_exactly_at_large_values():
+    start = 10**30
+    found = space("mn", f"{start} <= m < {start + 4}", "0 <= n < 4", f"m + n >= {start + 3}")
+    assert (found.is_box, found.points) == (False, 10)
+    assert found.low == (("m", start), ("n", 0))
+
+
+def test_a_bound_on_one_side_is_no_bound():
+    with pytest.raises(SpecError, match="'m' of Einsum 'E' has no bound"):
+        space("m", f"m < {10**400}")
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(-9, 9)), max_size=3))
+def test_every_point_of_a_space_lies_in_its_bounds(parts):
+    texts = ["-4 <= m < 5", "-4 <= n < 5", *(f"{a}*m + {b}*n + {c} >= 0" for a, b, c in parts)]
+    inside = [(m, n) for m, n in product(range(-4, 5), repeat=2) if all(a * m + b * n + c >= 0 for a, b, c in parts)]
+    if not inside:
+        with pytest.raises(SpecError, match="empty"):
+            space("mn", *texts)
+        return
+    found = space("mn", *texts)
+    low, high = dict(found.low), dict(found.high)
+    assert found.points == len(inside)
+    assert (low["m"], high["m"]) == (min(m for m, _ in inside), max(m for m, _ in inside))
+    assert (low["n"], high["n"]) == (min(n for _, n in inside), max(n for _, n in inside))

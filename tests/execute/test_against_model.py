@@ -3,10 +3,10 @@
 import random
 
 import pytest
-
-import einmap
 from tests.cascades import valid_case
 from tests.execute.agreement import differences
+
+import einmap
 
 
 def disagreements(seeds):

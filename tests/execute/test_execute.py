@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.execute.agreement import differences
 
 import einmap
-from tests.execute.agreement import differences
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "exact.jsonl"
 
@@ -156,7 +156,9 @@ def test_bad_data_is_explained(data, words):
 
 
 def test_a_problem_that_is_too_large_is_refused_with_an_estimate():
-    spec = einmap.loads((ARCH + MATMUL).replace("{M: 4, K: 6, N: 5}", "{M: 4000, K: 6000, N: 5000}").replace("size: 4096", "size: inf"))
+    spec = einmap.loads(
+        (ARCH + MATMUL).replace("{M: 4, K: 6, N: 5}", "{M: 4000, K: 6000, N: 5000}").replace("size: 4096", "size: inf")
+    )
     with pytest.raises(einmap.SpecError, match=r"too large to execute: .* s and .* GB"):
         einmap.execute(spec)
 
@@ -170,6 +172,57 @@ def test_text_that_is_no_arithmetic_is_refused_by_name():
     spec = einmap.loads((ARCH + MATMUL).replace("A[m, k] * B[k, n]", "softmax(A[m, k], B[k, n])"))
     einmap.evaluate(spec)
     with pytest.raises(einmap.SpecError, match="Einsum 'Z' is no arithmetic"):
+        einmap.execute(spec)
+
+
+HALF = """
+workload:
+  rank_sizes: {M: 3, K: 4, N: 2}
+  bits_per_value: {All: 8}
+  einsums: ["X[m] = A[m, k]", "Z[m, k] = X[m] * D[k]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, X, D, Z], component: DRAM}
+  - !Temporal {rank_variable: k, tile_shape: 2}
+  - !Sequential
+    nodes:
+    - !Nested {nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
+"""
+
+
+def test_half_reduced_reads_are_noted_and_show_in_the_outputs():
+    spec = einmap.loads(ARCH + HALF)
+    assert any("half-reduced" in note.text for note in einmap.evaluate(spec).notes)
+    with pytest.raises(einmap.MappingError, match="half-reduced"):
+        einmap.evaluate(spec, strict=True)
+    assert [found[:2] for found in differences(spec)] == [("tensor", "Z")]
+
+
+def test_a_space_that_is_no_box_is_counted_but_not_executed():
+    text = (ARCH + MATMUL).replace("rank_sizes:", "iteration_space_shape: {m: 0 <= m + n < 6}\n  rank_sizes:")
+    spec = einmap.loads(text)
+    assert any("no box" in note.text for note in einmap.evaluate(spec).notes)
+    with pytest.raises(einmap.SpecError, match="no box"):
+        einmap.execute(spec)
+
+
+def test_an_index_below_zero_is_counted_but_not_executed():
+    text = """
+workload:
+  iteration_space_shape: {p: 0 <= p < 3, r: 0 <= r < 2}
+  bits_per_value: {All: 8}
+  einsums: ["Z[p] = A[H: p - r] * B[r]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, Z], component: DRAM}
+  - !Temporal {rank_variable: p, tile_shape: 1}
+  - !Temporal {rank_variable: r, tile_shape: 1}
+  - !Compute {einsum: Z, component: MAC}
+"""
+    spec = einmap.loads(ARCH + text)
+    assert einmap.evaluate(spec).energy > 0
+    with pytest.raises(einmap.SpecError, match="indexes rank H of tensor 'A' at -1"):
         einmap.execute(spec)
 
 
@@ -223,6 +276,19 @@ def check_against_golden(cases):
 @pytest.mark.parametrize("part", range(4))
 def test_counts_equal_those_of_an_unrelated_simulator(part):
     check_against_golden(CASES[part * 3 :: 12])
+
+
+FULL_SIZE = [
+    (["eyeriss", "resnet50_layer", "eyeriss_conv"], {"LAYER": "conv2_2", "BITS": 16}),
+    (["tpu_v4i", "matmul", "tpu_v4i_matmul"], {"M": 512, "K": 512, "N": 512}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+@pytest.mark.parametrize(("files", "define"), FULL_SIZE, ids=lambda x: x[-1] if isinstance(x, list) else "")
+def test_shipped_mappings_of_full_size_run_as_the_model_says(files, define):
+    assert differences(einmap.load(*files, define=define)) == []
 
 
 @pytest.mark.slow

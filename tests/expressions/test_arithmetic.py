@@ -346,3 +346,14 @@ def test_what_arrays_cannot_do_is_an_error(text, message):
 def test_a_field_is_a_single_number():
     with pytest.raises(ExpressionError, match="size must be a number, found an array of values"):
         number("n", ARRAYS, at=None, what="size")
+
+
+@pytest.mark.parametrize("value", ["2**5000", 10**400, -(10**400)])
+@pytest.mark.parametrize("integer", [True, False])
+def test_an_integer_that_no_float_holds_is_too_large(value, integer):
+    with pytest.raises(ExpressionError, match="size is too large: an integer of"):
+        number(value, Scope(), at=None, what="size", integer=integer)
+
+
+def test_integers_beyond_the_precision_of_floats_stay_exact():
+    assert number(2**200 + 1, Scope(), at=None, what="size", minimum=0, allow_inf=False) == 2**200 + 1

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from einmap import Spec, dump, load, loads
 from einmap.frontends.yaml.dump import WIDTH, to_yaml
 from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.spec import example_paths
 from einmap.spec.raw import RawList, RawMap, RawScalar, from_python
 
 MARKS = "~ << O[p] -1 max(1,2) !x &x *x --- ... a: ' \" \\ - ? : , # @ % > | null yes true 010 1e9 .inf 0x"
@@ -128,3 +130,17 @@ def test_nan_is_written():
 def test_endless_digits_are_written_as_hexadecimal():
     tree = RawScalar(10**20_000)
     assert parse_yaml(to_yaml(tree), "") == tree
+
+
+@pytest.mark.parametrize("name", sorted(example_paths()))
+def test_every_example_reads_back_after_dump(name):
+    spec = load(name)
+    again = loads(dump(spec))
+    assert (again, again.content_hash) == (spec, spec.content_hash)
+
+
+def test_a_spec_made_in_python_reads_back_even_where_it_looks_like_a_template():
+    odd = {"a": "{{ x }}", "b": "{% if %}", "c": "{# z", "{{q}}": 1, "<<": "x", "d": "a\nb", "e": math.inf, "f": None}
+    spec = Spec.from_dict({"variables": odd, "workload": {"einsums": ["Z[m] = A[m]"]}})
+    assert loads(dump(spec)) == spec
+    assert loads(dump(Spec.from_dict({}))) == Spec.from_dict({})

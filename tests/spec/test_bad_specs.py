@@ -32,7 +32,7 @@ def placements(spec):
             placement = getattr(leaf, "placement", None)
             if placement is not None:
                 placement.choices({})
-                placement.order_allows((), {})
+                placement.order_allows({}, {})
 
 
 def message(text):

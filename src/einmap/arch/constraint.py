@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -87,9 +87,12 @@ class Placement:
         must = self.keep.given(held) | self.back.given(held)
         return must, self.may_keep.given(held) - must
 
-    def order_allows(self, order: Iterable[str], held: Mapping[str, Names]) -> bool:
-        """Whether at least one option admits this order (outermost first) of the tensors kept here."""
-        position = {tensor: i for i, tensor in enumerate(order)}
+    def order_allows(self, position: Mapping[str, int], held: Mapping[str, Names]) -> bool:
+        """Whether at least one option admits this order of the tensors kept here.
+
+        `position`: place of each tensor's storage node from the outside in; tensors of one node have the same place
+        and satisfy either order.
+        """
         return not self.order_options or any(
             _in_order(_disjoint(option, held), position) for option in self.order_options
         )
@@ -118,7 +121,7 @@ def check_order_options(placement: Placement) -> None:
 def _in_order(groups: list[Names], position: Mapping[str, int]) -> bool:
     present = [[position[t] for t in group if t in position] for group in groups]
     filled = [places for places in present if places]
-    return all(max(outer) < min(inner) for outer, inner in pairwise(filled))
+    return all(max(outer) <= min(inner) for outer, inner in pairwise(filled))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from einmap.errors import EinmapError, Note, SpecError, closest, raise_all
-from einmap.frontends.files import read_text_file
+from einmap.frontends.files import exists, read_text_file
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.spec.spec import Spec
@@ -81,8 +81,14 @@ def unused_definitions(files: Iterable[str], define: Iterable[str] | None) -> li
     return [Note(f"-D {name}: no file has a template variable {name}") for name in names if name not in words]
 
 
+def is_input(path: Path, files: Iterable[str]) -> bool:
+    """Whether `path` is one of the files that the words of the command line stand for."""
+    target = path.resolve()
+    return any(target == given.resolve() for file in files for given in _paths(file))
+
+
 def _paths(file: str) -> list[Path]:
-    if Path(file).exists():
+    if exists(file):
         return [Path(file)]
     shipped = example_paths()
     if file in shipped:
@@ -100,7 +106,7 @@ def _scalar(text: str) -> object:
 def _is_unknown_name(name: str) -> bool:
     """Whether `name` is neither a file nor a pattern nor a shipped example, and has no directory."""
     is_name = bool(name) and name == os.path.basename(name) and not any(c in name for c in "*?[\0")  # noqa: PTH119
-    return is_name and name not in example_paths() and not Path(name).exists()
+    return is_name and name not in example_paths() and not exists(name)
 
 
 def _unknown(name: str) -> SpecError:

@@ -13,12 +13,13 @@ from einmap.cli.inputs import (
     Define,
     Files,
     SemanticsName,
+    is_input,
     load_spec,
     unused_definitions,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
-from einmap.errors import EinmapError, did_you_mean
+from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.frontends.files import check_target, write_atomically
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.result import Found, MapResult
@@ -59,7 +60,7 @@ MaxEvaluations = Annotated[
 Workers = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Processes; the default is one for each processor.")
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of random choices.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of random choices.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the best mapping there, as YAML.")
 ]
@@ -90,6 +91,9 @@ def map_command(
     if output is not None:
         check_target(output)
     spec = load_spec(files, define)
+    if output is not None and is_input(output, files):
+        text = "the output would replace a file of the specification"
+        raise SpecError(text, at=At(str(output)), hint="choose another name")
     limits = {"time_limit_s": time_limit, "max_evaluations": max_evaluations}
     result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits)
     failure = _written(output, mapping_file(result, files, define or [])) if output is not None else None
@@ -106,7 +110,7 @@ def map_command(
 
 def metrics_named(text: str) -> str:
     """`edp` or `energy,latency` in the mapper's words. A usage error for other names."""
-    names = [name.strip().lower() for name in text.split(",")]
+    names = [name.strip().lower() for name in text.replace("|", ",").split(",")]
     for name in names:
         if name not in METRICS:
             hint = did_you_mean(name, METRICS, listing="metrics")

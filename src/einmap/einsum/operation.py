@@ -7,6 +7,7 @@ nothing there). Operations give meaning to execution; they change no count of th
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -75,7 +76,7 @@ def parse_operation(text: str, tensors: Iterable[str], reduction: str = "sum") -
     """Read a map expression over tensor names, e.g. `exp(QK - GM)`.
 
     Text that is not arithmetic over known functions gives an Operation with `map=None`.
-    Raises SpecError for an unknown reduction.
+    Raises SpecError for an unknown reduction and for numbers that a float cannot hold.
     """
     if reduction not in REDUCTIONS:
         raise SpecError(f"unknown reduction {reduction!r}", hint=f"one of {', '.join(REDUCTIONS)}")
@@ -94,7 +95,7 @@ def _convert(node: ast.expr, tensors: frozenset[str], depth: int) -> MapExpressi
         case ast.Name(id=name) if name in tensors:
             return Operand(name)
         case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
-            return Number(float(value))
+            return Number(_finite(value))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return Apply("negative", (_convert(operand, tensors, depth + 1),))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _AST_INFIX:
@@ -103,6 +104,16 @@ def _convert(node: ast.expr, tensors: frozenset[str], depth: int) -> MapExpressi
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if FUNCTIONS.get(name) == len(args):
             return Apply(name, tuple(_convert(arg, tensors, depth + 1) for arg in args))
     raise ValueError("not arithmetic")
+
+
+def _finite(value: float) -> float:
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise SpecError("a number of the operation is too large", hint="the largest is about 1.8e308")
+    return found
 
 
 def format_map(expression: MapExpression) -> str:

@@ -45,6 +45,9 @@ class Space:
     is_box: bool
 
 
+type _Ends = dict[RankVar, int | None]
+
+
 def parse_constraint(text: str) -> Constraint:
     """Read e.g. `0 <= m < 4`, `p + r < 10 and p mod 2 = 0`. Raises SpecError for anything else."""
     try:
@@ -162,73 +165,98 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
         parts, whole = _linear_parts(constraint.tree)
         linear += parts
         rest = rest or not whole
-    low, high = _propagate(variables, linear, what)
+    least, most = _propagate(variables, linear, what)
+    low = {v: end for v, end in least.items() if end is not None}
+    high = {v: end for v, end in most.items() if end is not None}
     for v in variables:
-        if not (math.isfinite(low[v]) and math.isfinite(high[v])):
+        if v not in low or v not in high:
             raise SpecError(
                 f"rank variable {v!r} of {what} has no bound",
                 hint=f"add rank_sizes.{v.upper()} or iteration_space_shape.{v}",
             )
     is_box = not rest and all(_implied(part, low, high) for part in linear)
-    points: int | None = math.prod(int(high[v] - low[v]) + 1 for v in variables)
+    points: int | None = math.prod(high[v] - low[v] + 1 for v in variables)
     if not is_box:
         low, high, points = _enumerate(variables, constraints, low, high, what)
     return Space(
-        tuple((v, int(low[v])) for v in variables),
-        tuple((v, int(high[v])) for v in variables),
+        tuple((v, low[v]) for v in variables),
+        tuple((v, high[v]) for v in variables),
         points,
         is_box,
     )
 
 
-def _propagate(variables: list[str], linear: list[_Linear], what: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Tighten intervals until nothing changes (at most a few rounds for bounds that people write)."""
-    low = dict.fromkeys(variables, -math.inf)
-    high = dict.fromkeys(variables, math.inf)
+def _propagate(variables: list[str], linear: list[_Linear], what: str) -> tuple[_Ends, _Ends]:
+    """Tighten intervals until nothing changes (at most a few rounds for bounds that people write).
+
+    In integers, since bounds may be larger than floats are exact; None is no bound.
+    """
+    low: _Ends = dict.fromkeys(variables)
+    high: _Ends = dict.fromkeys(variables)
     for _ in range(4 * len(variables) + 4):
         changed = False
         for part in linear:
-            best = {v: a * (high[v] if a > 0 else low[v]) for v, a in part.coefficients.items() if a}
-            for v, a in part.coefficients.items():
-                if not a:
-                    continue
-                others = part.constant + sum(value for w, value in best.items() if w != v)
-                if not math.isfinite(others):
-                    continue
-                limit = math.ceil(-others / a) if a > 0 else math.floor(others / -a)
-                if a > 0 and limit > low[v]:
-                    low[v], changed = limit, True
-                elif a < 0 and limit < high[v]:
-                    high[v], changed = limit, True
             if not part.coefficients and part.constant < 0:
                 raise SpecError(f"the iteration space of {what} is empty: an index lies outside its rank")
-        if any(low[v] > high[v] for v in variables):
-            v = next(v for v in variables if low[v] > high[v])
-            raise SpecError(f"the iteration space of {what} is empty: no value of {v!r} satisfies all bounds")
+            best = {v: _times(a, high[v] if a > 0 else low[v]) for v, a in part.coefficients.items() if a}
+            for v, a in part.coefficients.items():
+                others = _sum(part.constant, (value for w, value in best.items() if w != v))
+                if not a or others is None:
+                    continue
+                # The part says that a times v, plus the others, is at least 0.
+                if a > 0:
+                    least, limit = low[v], -(others // a)
+                    if least is None or limit > least:
+                        low[v], changed = limit, True
+                else:
+                    most, limit = high[v], others // -a
+                    if most is None or limit < most:
+                        high[v], changed = limit, True
+        for v in variables:
+            least, most = low[v], high[v]
+            if least is not None and most is not None and least > most:
+                raise SpecError(f"the iteration space of {what} is empty: no value of {v!r} satisfies all bounds")
         if not changed:
             break
     return low, high
 
 
-def _implied(part: _Linear, low: Mapping[str, float], high: Mapping[str, float]) -> bool:
+def _times(factor: int, end: int | None) -> int | None:
+    return None if end is None else factor * end
+
+
+def _sum(start: int, values: Iterable[int | None]) -> int | None:
+    total = start
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _implied(part: _Linear, low: Mapping[str, int], high: Mapping[str, int]) -> bool:
     return part.constant + sum(a * (low[v] if a > 0 else high[v]) for v, a in part.coefficients.items()) >= 0
 
 
 def _enumerate(
     variables: list[str],
     constraints: list[Constraint],
-    low: dict[str, float],
-    high: dict[str, float],
+    low: dict[str, int],
+    high: dict[str, int],
     what: str,
-) -> tuple[dict[str, float], dict[str, float], int | None]:
-    shape = [int(high[v] - low[v]) + 1 for v in variables]
+) -> tuple[dict[str, int], dict[str, int], int | None]:
+    shape = [high[v] - low[v] + 1 for v in variables]
     if math.prod(shape) > MAX_POINTS:
         return low, high, None
-    axes = np.meshgrid(*(np.arange(int(low[v]), int(high[v]) + 1) for v in variables), indexing="ij", sparse=True)
+    reach = {v: max(abs(low[v]), abs(high[v])) for v in variables}
+    is_small = all(_reach(constraint.tree, reach) < 2**62 for constraint in constraints)
+    number = np.int64 if is_small else object
+    steps = (np.arange(n).astype(number) + low[v] for v, n in zip(variables, shape, strict=True))
+    axes = np.meshgrid(*steps, indexing="ij", sparse=True)
     grid = dict(zip(variables, axes, strict=True))
     inside = np.ones(shape, dtype=bool)
     for constraint in constraints:
-        inside &= _holds(constraint.tree, grid)
+        inside &= np.asarray(_holds(constraint.tree, grid), dtype=bool)
     if not inside.any():
         raise SpecError(f"the iteration space of {what} is empty: no point satisfies all bounds")
     tight_low, tight_high = dict(low), dict(high)
@@ -236,6 +264,22 @@ def _enumerate(
         kept = np.flatnonzero(inside.any(axis=tuple(a for a in range(len(shape)) if a != axis)))
         tight_low[v], tight_high[v] = low[v] + int(kept[0]), low[v] + int(kept[-1])
     return tight_low, tight_high, int(inside.sum())
+
+
+def _reach(node: ast.expr, reach: Mapping[str, int]) -> int:
+    """A bound on the magnitude of every number inside a checked constraint."""
+    match node:
+        case ast.Name(id=name):
+            return reach[name]
+        case ast.Constant(value=int(value)):
+            return abs(value)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return max(1, _reach(left, reach)) * max(1, _reach(right, reach))
+        case ast.BinOp(left=left, right=right):
+            return _reach(left, reach) + _reach(right, reach)
+        case _:
+            parts = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+            return max((_reach(part, reach) for part in parts), default=0)
 
 
 def _holds(node: ast.expr, grid: Mapping[str, Any]) -> Any:

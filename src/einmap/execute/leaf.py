@@ -12,7 +12,7 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.errors import MappingError, NotSupportedError, SpecError
-from einmap.execute.buffers import Heap, Tile
+from einmap.execute.buffers import Box, Heap, Tile
 from einmap.execute.kernel import REDUCTION, leaf_kernel, program
 from einmap.execute.recorder import Recorder
 from einmap.execute.result import Instance
@@ -90,14 +90,14 @@ class Leaf:
 
     def _make_table(self, variable: str, turns: list[Turn], clock: Clock) -> Any:
         timed = [t for t in turns if t.level is None and t.position > self.start]
-        lanes = [t for t in turns if t.level is not None]
+        lanes = [t for t in turns if t in self.route.lane_turns]
         axes = [*timed, *lanes]
         shape = [self.route.iterations[t.address] for t in axes]
         index = dict(zip((t.address for t in axes), np.indices(shape), strict=True)) if axes else {}
         start: Any = np.zeros(shape, dtype=np.int64)
         size: Any = np.full(shape, self.route.einsum.extents[variable], dtype=np.int64)
         for turn in turns:
-            i = index.get(turn.address, clock.get(turn.address))
+            i = index.get(turn.address, clock.get(turn.address, 0))
             begin = np.where(np.asarray(i) == 0, 0, turn.first + (np.asarray(i) - 1) * turn.shape)
             most = np.where(np.asarray(i) == 0, turn.first, turn.shape)
             size = np.where(size > 0, np.clip(size - begin, 0, most), 0)
@@ -134,7 +134,7 @@ class Leaf:
                 f"{self.route.holds[self.inputs[failed].tensor][-1].component.name!r} when it is needed"
             )
         for access in accesses:
-            self._count(access, chains[access.tensor], executed, live, fresh, recorder)
+            self._count(access, chains[access.tensor], tiles[access.tensor], executed, live, fresh, recorder)
         for lane, n in zip(self.lanes, executed, strict=True):
             recorder.count((self.route.einsum.name, self.route.unit.name, None, "compute"), lane, int(n))
         recorder.step += int(executed.sum())
@@ -162,6 +162,7 @@ class Leaf:
         self,
         access: TensorAccess,
         chain: tuple[list[Hold], list[tuple[int, ...]]],
+        tiles: Mapping[Instance, Tile],
         executed: Any,
         live: Any,
         fresh: Any,
@@ -181,7 +182,10 @@ class Leaf:
                 if access.output:
                     o = self.outputs.index(access)
                     down = int(live[o, n]) + (0 if skips else int(fresh[o, n]))
-                charge(recorder, self.route, hold, instance, down, up, outer=True)
+                tile = tiles.get(self.route.outward(lane, self.route.unit_level, chain[0][-1].level))
+                charge(
+                    recorder, self.route, hold, instance, down, up, outer=True, box=None if tile is None else tile.box
+                )
 
 
 def _only_products(code: Any) -> bool:
@@ -208,18 +212,26 @@ def chain_to_memory(route: Route, tensor: str, inner: Hold | None) -> list[Hold]
 
 
 def charge(
-    recorder: Recorder, route: Route, hold: Hold, instance: Instance, down: int, up: int, *, outer: bool
+    recorder: Recorder,
+    route: Route,
+    hold: Hold,
+    instance: Instance,
+    down: int,
+    up: int,
+    *,
+    outer: bool,
+    box: Box | None,
 ) -> None:
     """Values that pass a station: a memory is read for what goes to the other side and written for what comes.
 
-    `outer`: the station is on the outer side of the exchange (or a toll between).
+    `outer`: the station is on the outer side of the exchange (or a toll between). `box`: the tile they belong to.
     """
     name = (route.einsum.name, hold.component.name, hold.tensor)
     if not isinstance(hold.component, Memory):
         way = hold.component.directions[hold.tensor]
         passing = (down if way != "up" else 0) + (up if way != "down" else 0)
-        recorder.count((*name, "read"), instance, passing)
+        recorder.count((*name, "read"), instance, passing, box)
         return
     read, write = (down, up) if outer else (up, down)
-    recorder.count((*name, "read"), instance, read)
-    recorder.count((*name, "write"), instance, write)
+    recorder.count((*name, "read"), instance, read, box)
+    recorder.count((*name, "write"), instance, write, box)

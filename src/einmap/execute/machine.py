@@ -341,11 +341,11 @@ class Machine:
             mask = wanted.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
-            charge(self.recorder, route, hold, lane, amount, 0, outer=False)
+            charge(self.recorder, route, hold, lane, amount, 0, outer=False, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
-                    charge(self.recorder, route, station, at, amount, 0, outer=True)
+                    charge(self.recorder, route, station, at, amount, 0, outer=True, box=tile.box)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
         """Results come in live; elements without one are skipped where both sides skip them."""
@@ -370,21 +370,21 @@ class Machine:
             source.present(box)[...] = 0
             tile.live(box)[...] = live
             before[...] = 1
-            charge(self.recorder, route, hold, lane, amount, 0, outer=False)
+            charge(self.recorder, route, hold, lane, amount, 0, outer=False, box=box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
-                charge(self.recorder, route, station, at, amount, 0, outer=True)
+                charge(self.recorder, route, station, at, amount, 0, outer=True, box=box)
 
     def _write_back(self, place: Place, visit: Visit, producer: Route) -> None:
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
         for lane, tile in visit.tiles.items():
             amount = volume(tile.box)
-            charge(self.recorder, producer, hold, lane, 0, amount, outer=False)
+            charge(self.recorder, producer, hold, lane, 0, amount, outer=False, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
-                    charge(self.recorder, producer, station, at, 0, amount, outer=True)
+                    charge(self.recorder, producer, station, at, 0, amount, outer=True, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             _reduce_into(target, tile, producer)
             target.live(tile.box)[...] = 1

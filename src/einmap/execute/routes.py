@@ -70,8 +70,8 @@ class Route:
 
     @cached_property
     def lane_turns(self) -> tuple[Turn, ...]:
-        """The spatial loops."""
-        return tuple(t for t in self.turns if t.level is not None)
+        """The spatial loops that make lanes; those of one iteration make none."""
+        return tuple(t for t in self.turns if t.level is not None and self.iterations[t.address] > 1)
 
     @cached_property
     def iterations(self) -> Mapping[Address, int]:
@@ -114,6 +114,8 @@ class Route:
         found = {v: (0, n) for v, n in self.einsum.bounds}
         lanes = iter(lane)
         for turn in self.turns:
+            if self.iterations[turn.address] == 1:
+                continue  # a loop of one iteration is as good as absent
             if turn.level is None:
                 if turn.position >= position:
                     continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from einmap.expressions.syntax import check_text_length, one_line, parse, quoted
 
 _NUMBER = re.compile(r"[+-]?(\d[\d_]*+(\.\d*+)?|\.\d++)([eE][+-]?\d+)?")
 _WORDS = {"true": True, "false": False}
+_LARGEST = int(sys.float_info.max)
 _EXACT = 2.0**53
 """Up to here every integer is a float, so that a float without fraction means that integer."""
 
@@ -88,8 +90,10 @@ def number(
     def refuse(expected: str) -> ExpressionError:
         return ExpressionError(f"{what} must be {expected}, found {_found(value, text)}", at=at)
 
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - nan
         raise refuse("a number")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise ExpressionError(f"{what} is too large: an integer of {value.bit_length()} bits", at=at)
     if integer and not (isinstance(value, int) or value.is_integer()):
         raise refuse("an integer")
     if not allow_inf and math.isinf(value):

@@ -12,6 +12,14 @@ from einmap.errors import At, SpecError
 MAX_TEXT = 20_000_000
 
 
+def exists(path: str | Path) -> bool:
+    """Whether there is something at `path`; False as well for names that no file can have."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def read_text_file(path: Path) -> str:
     """The text of a regular UTF-8 file of at most MAX_TEXT bytes; SpecError says why others are refused."""
     at = At(str(path))
@@ -59,8 +67,13 @@ def write_bytes_atomically(path: str | Path, content: bytes) -> None:
 
 def check_target(path: Path) -> None:
     """Raise SpecError when no file can be written at `path`."""
-    at = At(str(path))
-    target = path.resolve()
+    try:
+        _check_target(path.resolve(), At(str(path)))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise SpecError(f"no file can be written there: {_reason(error)}", at=At(str(path))) from error
+
+
+def _check_target(target: Path, at: At) -> None:
     if not target.parent.is_dir():
         raise SpecError(f"the directory {target.parent} does not exist", at=at, hint="create it first")
     if target.is_dir():

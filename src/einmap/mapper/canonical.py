@@ -14,12 +14,13 @@ from einmap.mapping.template import OpenSpatial, OpenTemporal
 
 
 def canonical_key(space: Mapspace) -> Any:
-    """Equal for two mapspaces iff they are the same up to names of tensors and rank variables.
+    """Equal for two whole mapspaces iff they are the same up to names of tensors and rank variables.
 
     Subspaces are made in an order that depends on positions only, so a point of one is a point of the other.
     """
     einsum = space.einsum
-    if any(
+    # two truncated ones hold different parts, and to compare them would cost time that is short
+    if space.truncated or any(
         c.total_latency is not None and _speaks_of(c.total_latency.text, einsum) for c in space.arch.components.values()
     ):
         return ("own", einsum.name)

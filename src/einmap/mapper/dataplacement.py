@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
+from einmap.mapper.listing import InOrder, Walk
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,20 @@ class Dataplacement:
 
 
 def dataplacements(
-    einsum: Einsum, leaves: tuple[Leaf, ...], *, backed_outside: Names, force_hierarchy_order: bool = True
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    *,
+    backed_outside: Names,
+    force_hierarchy_order: bool = True,
+    walk: Walk | None = None,
 ) -> Iterator[Dataplacement]:
-    """All dataplacements on one architecture path, in a fixed order.
+    """All dataplacements on one architecture path, in a fixed order unless `walk` has another.
 
     `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them.
     """
-    for held in _choices(einsum, leaves, backed_outside):
-        for order in _orders(einsum, leaves, held, force_hierarchy_order):
+    walk = walk or InOrder()
+    for held in _choices(einsum, leaves, backed_outside, walk):
+        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk):
             outer = next((m for m, _ in order), None)
             n_outer = sum(m == outer for m, _ in order)
             tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
@@ -43,13 +49,7 @@ def _in_order(einsum: Einsum, names: Names) -> list[str]:
     return [access.tensor for access in einsum.accesses if access.tensor in names]
 
 
-def _subsets(ordered: list[str]) -> Iterator[Names]:
-    for size in range(len(ordered) + 1):
-        for chosen in combinations(ordered, size):
-            yield frozenset(chosen)
-
-
-def _choices(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, Names]]:
+def _choices(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk) -> Iterator[dict[str, Names]]:
     """What each holder keeps, decided from the outside in, so that constraints may speak of what is above."""
     holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll)]
 
@@ -74,7 +74,7 @@ def _choices(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) ->
         else:
             must = must | (may & backed_outside - above)
             may = may - must
-        for optional in _subsets(_in_order(einsum, may)):
+        for optional in walk.subsets(_in_order(einsum, may)):
             yield from extend(index + 1, {**held, holder.name: must | optional})
 
     yield from extend(0, {})
@@ -85,19 +85,30 @@ def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
 
 
 def _orders(
-    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool
+    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk
 ) -> Iterator[tuple[tuple[str, str], ...]]:
     """All orders of the storage nodes: outermost memory first, hierarchy order, order options."""
     memories = [leaf for leaf in leaves if isinstance(leaf, Memory) and held[leaf.name]]
     if not memories:
         return
     outer, inner = memories[0], memories[1:]
-    head = tuple((outer.name, tensor) for tensor in _in_order(einsum, held[outer.name]))
+    above = _held_above(leaves, held)
+    # no loop stands among the nodes of the outermost memory, so one order is as good as another
+    heads = _arrangements(einsum, [outer], held, InOrder())
+    head = next((order for order in heads if _options_allow([outer], order, above)), None)
+    if head is None:
+        return
     blocks = _blocks(leaves, inner, force)
-    for arranged in product(*(list(_arrangements(einsum, block, held)) for block in blocks)):
-        order = (*head, *(node for block in arranged for node in block))
-        if _options_allow(memories, order, held):
+
+    def extend(index: int, order: tuple[tuple[str, str], ...]) -> Iterator[tuple[tuple[str, str], ...]]:
+        if index == len(blocks):
             yield order
+            return
+        for arranged in _arrangements(einsum, blocks[index], held, walk):
+            if _options_allow(blocks[index], arranged, above):
+                yield from extend(index + 1, (*order, *arranged))
+
+    yield from extend(0, head)
 
 
 def _blocks(leaves: tuple[Leaf, ...], memories: list[Memory], force: bool) -> list[list[Memory]]:
@@ -120,7 +131,7 @@ def _blocks(leaves: tuple[Leaf, ...], memories: list[Memory], force: bool) -> li
 
 
 def _arrangements(
-    einsum: Einsum, block: list[Memory], held: Mapping[str, Names]
+    einsum: Einsum, block: list[Memory], held: Mapping[str, Names], walk: Walk
 ) -> Iterator[tuple[tuple[str, str], ...]]:
     """Orders of the nodes of one block; the same tensor stays in hierarchy order."""
     nodes = [(memory.name, tensor) for memory in block for tensor in _in_order(einsum, held[memory.name])]
@@ -130,19 +141,32 @@ def _arrangements(
     ) -> Iterator[tuple[tuple[str, str], ...]]:
         if not rest:
             yield chosen
-        for i, (memory, tensor) in enumerate(rest):
+        for i in walk.items(range(len(rest))):
+            memory, tensor = rest[i]
             if not any(other == tensor for _, other in rest[:i]):
                 yield from extend((*chosen, (memory, tensor)), rest[:i] + rest[i + 1 :])
 
     yield from extend((), nodes)
 
 
-def _options_allow(memories: list[Memory], order: tuple[tuple[str, str], ...], held: Mapping[str, Names]) -> bool:
+def _held_above(leaves: tuple[Leaf, ...], held: Mapping[str, Names]) -> dict[str, dict[str, Names]]:
+    """For each holder what the holders above it hold."""
     above: dict[str, Names] = {}
+    found = {}
+    for leaf in leaves:
+        if isinstance(leaf, Memory | Toll):
+            found[leaf.name] = dict(above)
+            above[leaf.name] = held[leaf.name]
+    return found
+
+
+def _options_allow(
+    memories: list[Memory], order: tuple[tuple[str, str], ...], above: Mapping[str, Mapping[str, Names]]
+) -> bool:
+    """Whether each memory's `tensor_order_options` admit its storage nodes in this order."""
     for memory in memories:
         assert memory.placement is not None
-        tensors = [tensor for name, tensor in order if name == memory.name]
-        if not memory.placement.order_allows(tensors, above):
+        places = {tensor: i for i, (name, tensor) in enumerate(order) if name == memory.name}
+        if not memory.placement.order_allows(places, above[memory.name]):
             return False
-        above[memory.name] = held[memory.name]
     return True

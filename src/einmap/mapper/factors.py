@@ -8,28 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb
+from math import comb, gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
+_WHEEL = np.array([1, 7, 11, 13, 17, 19, 23, 29], dtype=np.int64)
+"""All numbers below 30 that 2, 3 and 5 do not divide."""
+_TURNS = 1 << 12
+"""Turns of the wheel that are tried together."""
+
 
 @lru_cache(maxsize=4096)
 def prime_factors(n: int) -> tuple[tuple[int, int], ...]:
-    """(prime, exponent) of n, smallest prime first."""
+    """(prime, exponent) of n, smallest prime first. n < 2**62."""
     found: list[tuple[int, int]] = []
-    p = 2
-    while p * p <= n:
-        e = 0
-        while n % p == 0:
-            n //= p
-            e += 1
-        if e:
-            found.append((p, e))
-        p += 1 if p == 2 else 2
+    for p in (2, 3, 5):
+        e, n = _multiplicity(n, p)
+        found += [(p, e)] if e else []
+    turn = 0
+    while (30 * turn) ** 2 <= n:
+        candidates = (30 * np.arange(turn, turn + _TURNS, dtype=np.int64)[:, None] + _WHEEL).ravel()
+        candidates = candidates[1:] if turn == 0 else candidates
+        # smallest first: a composite divisor comes after its primes, which have been divided out by then
+        for p in candidates[n % candidates == 0]:
+            e, n = _multiplicity(n, int(p))
+            found += [(int(p), e)] if e else []
+        turn += _TURNS
     if n > 1:
         found.append((n, 1))
     return tuple(found)
+
+
+def _multiplicity(n: int, p: int) -> tuple[int, int]:
+    """How often p divides n, and what is left."""
+    e = 0
+    while n % p == 0:
+        n //= p
+        e += 1
+    return e, n
+
+
+def coprime_near(size: int, fraction: float) -> int:
+    """The first number from `fraction` of `size` on that has no divisor in common with it."""
+    stride = max(1, int(size * fraction))
+    while gcd(stride, size) != 1:
+        stride += 1
+    return stride
 
 
 def divisors(n: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Memory, Toll
 from einmap.arch.constraint import Comparison
 from einmap.mapper.mapspace import Subspace
 from einmap.model.path import EinsumPath, Station
@@ -24,9 +24,9 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def tile_limits(path: EinsumPath, subspace: Subspace, points: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which points keep the limits of every memory, at the memory's first storage node."""
+    """Which points keep the limits of every memory and toll, at its first node."""
     allowed = np.ones(len(points), dtype=bool)
-    limited = _limited_memories(path)
+    limited = _limited_holders(path)
     if not limited:
         return allowed
     shapes = subspace.shapes(points)
@@ -41,16 +41,16 @@ def tile_limits(path: EinsumPath, subspace: Subspace, points: NDArray[np.int64])
     return allowed
 
 
-def _limited_memories(path: EinsumPath) -> list[tuple[Station, tuple[Comparison, ...]]]:
+def _limited_holders(path: EinsumPath) -> list[tuple[Station, tuple[Comparison, ...]]]:
     first: dict[str, Station] = {}
     for stations in path.stations.values():
         for station in stations:
             name = station.component.name
-            if isinstance(station.component, Memory) and (name not in first or station.position < first[name].position):
+            if name not in first or station.position < first[name].position:
                 first[name] = station
     found = []
     for station in first.values():
-        placement = station.component.placement if isinstance(station.component, Memory) else None
+        placement = station.component.placement if isinstance(station.component, Memory | Toll) else None
         if placement is not None and placement.tile_shape:
             found.append((station, placement.tile_shape))
     return found

@@ -7,7 +7,7 @@ the parts into one tree and evaluate it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,30 +15,32 @@ import numpy as np
 
 from einmap.arch.tree import outermost_memory
 from einmap.einsum.einsum import Einsum
-from einmap.errors import NoMappingError, NotSupportedError, SpecError, did_you_mean
+from einmap.errors import NoMappingError
 from einmap.mapper.bounds import lower_bounds
 from einmap.mapper.canonical import canonical_key
-from einmap.mapper.mapspace import Mapspace, mapspace_of
+from einmap.mapper.listing import share_of
+from einmap.mapper.mapspace import MOST_SUBSPACES, Mapspace, mapspace_of
+from einmap.mapper.options import Options, read_options
 from einmap.mapper.pareto import Front, sums
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.search import Budget, Search, Searched
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
-from einmap.model.semantics import Semantics, semantics_named
+from einmap.model.semantics import Semantics
 from einmap.progress import Progress
-from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
 
-METRICS = ("energy", "latency", "energy_delay_product")
-_SYNONYMS = {"edp": "energy_delay_product", "delay": "latency"}
-_FLAGS = {1: "latency", 2: "energy", 128: "energy_delay_product"}
+BUILDING = 1 / 3
+"""Part of the time that building the mapspaces may take."""
+LEAST_SUBSPACES = 1_000
+"""So many are built however few evaluations are asked for."""
 
 
 def map_workload(
     spec: Spec,
     *,
-    metrics: str | None = None,
+    metrics: str | Sequence[str] | None = None,
     semantics: str | Semantics | None = None,
     time_limit_s: float | None = None,
     max_evaluations: int | None = None,
@@ -58,50 +60,22 @@ def map_workload(
     Raises SpecError for bad options, NoMappingError when no mapping fits.
     """
     start = time.perf_counter()
-    given = _options(spec, options)
-    goals = _metrics(metrics if metrics is not None else given.metrics)
-    rules = semantics_named(semantics or spec.model_options.semantics)
-    limit = time_limit_s if time_limit_s is not None else given.time_limit
+    asked = read_options(
+        spec,
+        metrics=metrics,
+        semantics=semantics,
+        time_limit_s=time_limit_s,
+        max_evaluations=max_evaluations,
+        seed=seed,
+        more=options,
+    )
+    limit = asked.time_limit
     token = (progress or Progress()).within(limit if np.isfinite(limit) else None)
-    problem = _Problem(spec, rules, goals, given, seed)
-    searched = problem.search(token, max_evaluations)
+    problem = _Problem(spec, asked)
+    searched = problem.search(token)
     front = problem.assemble(searched)
     seconds = time.perf_counter() - start
     return _result(problem, searched, front, seconds)
-
-
-def _options(spec: Spec, options: Mapping[str, Any]) -> MapperInput:
-    """The options of the specification, overridden by those of the call."""
-    for name in options:
-        if name not in MapperInput.model_fields:
-            raise SpecError(f"unknown mapper option {name!r}", hint=did_you_mean(name, MapperInput.model_fields))
-    given = spec.mapper_options.model_copy(update=dict(options))
-    for name in ("explore_imperfect_temporal_loops", "explore_imperfect_spatial_loops"):
-        if getattr(given, name):
-            raise NotSupportedError(f"mapper option {name} is not supported yet: factors are perfect")
-    if given.tiling_coarseness != 1:
-        raise NotSupportedError("mapper option tiling_coarseness is not supported yet")
-    return given
-
-
-def _metrics(given: object) -> tuple[str, ...]:
-    """Names of the objectives. Raises SpecError."""
-    if given is None:
-        return ("energy_delay_product",)
-    if isinstance(given, int) and not isinstance(given, bool):
-        names = [name for flag, name in _FLAGS.items() if given & flag]
-        if not names or given & ~sum(_FLAGS):
-            raise SpecError(f"metrics {given} holds flags that are no objectives here", hint=f"flags: {_FLAGS}")
-        return tuple(names)
-    parts = given if isinstance(given, list | tuple) else str(given).replace("|", ",").split(",")
-    found = []
-    for part in parts:
-        name = str(part).strip().lower()
-        name = _SYNONYMS.get(name, name)
-        if name not in METRICS:
-            raise SpecError(f"unknown metric {part!r}", hint=did_you_mean(name, (*METRICS, "edp"), listing="metrics"))
-        found.append(name)
-    return tuple(dict.fromkeys(found))
 
 
 @dataclass
@@ -109,26 +83,36 @@ class _Problem:
     """What is to be mapped, and how the parts fit together."""
 
     spec: Spec
-    rules: Semantics
-    goals: tuple[str, ...]
-    options: MapperInput
-    seed: int
+    options: Options
 
     def __post_init__(self) -> None:
+        self.rules = self.options.rules
+        self.goals = self.options.goals
         self.workload = self.spec.workload
         self.spaces: dict[str, Mapspace] = {}
         self.alike: dict[str, str] = {}
 
-    def space(self, einsum: Einsum) -> Mapspace:
+    def space(self, einsum: Einsum, token: Progress) -> Mapspace:
         """The mapspace of one Einsum. Raises NoMappingError when constraints leave nothing."""
         arch = self.spec.bound[einsum.name].arch
+        evaluations = self.options.max_evaluations
         space = mapspace_of(
             einsum,
             arch,
             backed_outside=einsum.tensors,
             first_partial_matters=self.rules.lowering,
             force_hierarchy_order=self.options.force_memory_hierarchy_order,
+            progress=token,
+            # more subspaces than points to be tried are of no use
+            most=MOST_SUBSPACES if evaluations is None else min(MOST_SUBSPACES, max(evaluations, LEAST_SUBSPACES)),
+            seed=self.options.seed,
         )
+        if not space.size and space.truncated:
+            raise NoMappingError(
+                f"the search was stopped before the mapspace of Einsum {einsum.name!r} was built: "
+                f"none of the first {len(space.subspaces):,} templates has a valid choice of loops",
+                hint="give it more time",
+            )
         if not space.size:
             raise NoMappingError(
                 f"no mapping of Einsum {einsum.name!r} keeps the architecture's constraints: "
@@ -137,30 +121,31 @@ class _Problem:
             )
         return space
 
-    def search(self, token: Progress, max_evaluations: int | None) -> dict[str, Searched]:
+    def search(self, token: Progress) -> dict[str, Searched]:
         """Search each distinct Einsum once; time and evaluations are shared out evenly."""
-        first: dict[Any, str] = {}
-        for einsum in self.workload.einsums:
-            self.spaces[einsum.name] = self.space(einsum)
-            key = canonical_key(self.spaces[einsum.name])
-            self.alike[einsum.name] = first.setdefault(key, einsum.name)
+        self.build(token)
         searched: dict[str, Searched] = {}
-        names = list(first.values())
+        names = list(dict.fromkeys(self.alike.values()))
+        evaluations = self.options.max_evaluations
         for position, name in enumerate(names):
-            budget = None if max_evaluations is None else max_evaluations // len(names)
-            share = self.share(token, len(names) - position)
-            rng = np.random.default_rng([self.seed, position])
-            goals = self.einsum_goals()
-            search = Search(self.spaces[name], self.rules, goals, rng, token.within(share), Budget(budget))
+            budget = None if evaluations is None else max(evaluations // len(names), 1)
+            rng = np.random.default_rng([self.options.seed, position])
+            own = share_of(token, 1 / (len(names) - position))
+            search = Search(self.spaces[name], self.rules, self.einsum_goals(), rng, own, Budget(budget))
             searched[name] = search.run()
             if not searched[name].front.what:
                 raise self.nothing_fits(name, searched[name])
         return searched
 
-    def share(self, token: Progress, parts: int) -> float | None:
-        if token.deadline is None:
-            return None
-        return max(token.deadline - time.monotonic(), 0.0) / parts
+    def build(self, token: Progress) -> None:
+        """The mapspaces, and which are alike; all together take a part of the time, each its share of that."""
+        first: dict[Any, str] = {}
+        building = share_of(token, BUILDING)
+        einsums = self.workload.einsums
+        for position, einsum in enumerate(einsums):
+            space = self.space(einsum, share_of(building, 1 / (len(einsums) - position)))
+            self.spaces[einsum.name] = space
+            self.alike[einsum.name] = first.setdefault(canonical_key(space), einsum.name)
 
     def einsum_goals(self) -> tuple[str, ...]:
         """Objectives of one Einsum's search: the product of sums needs the front of each part."""
@@ -273,6 +258,7 @@ def _result(problem: _Problem, searched: Mapping[str, Searched], front: list[Fou
             name: {
                 "mapspace_size": float(space.size),
                 "templates": len(space.subspaces),
+                "truncated": space.truncated,
                 "same_as": problem.alike[name] if problem.alike[name] != name else None,
                 "evaluated": searched[problem.alike[name]].evaluated,
                 "complete": searched[problem.alike[name]].complete,
@@ -281,9 +267,11 @@ def _result(problem: _Problem, searched: Mapping[str, Searched], front: list[Fou
         },
     )
     scope = "each Einsum by itself (unfused)" if len(problem.spaces) > 1 else "the Einsum"
-    reason = (
-        f"every mapping of {scope} was evaluated"
-        if complete
-        else f"stopped after {evaluated:,} of about {stats.mapspace_size:.1e} mappings of {scope}"
-    )
+    reason = f"every mapping of {scope} was evaluated"
+    if not complete:
+        truncated = [name for name, space in problem.spaces.items() if space.truncated]
+        about = "more than" if truncated else "about"
+        reason = f"stopped after {evaluated:,} of {about} {stats.mapspace_size:.1e} mappings of {scope}"
+        if truncated:
+            reason += f"; not all templates of {', '.join(truncated)} were built"
     return MapResult(tuple(front), goals, complete, bound, reason, stats)

@@ -8,25 +8,33 @@ so its size is a product of numbers of compositions and its points are digits of
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Compute, Leaf, Memory
+from einmap.arch.component import Compute, Leaf
 from einmap.arch.constraint import Names
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.factors import n_compositions, prime_factors, rank, unrank
-from einmap.mapper.spatial_choices import SpatialChoice, spatial_choices
+from einmap.mapper.listing import Walk, listed, scattered, share_of
+from einmap.mapper.spatial_choices import SpatialChoice, n_lanes, some_spatial_choices
+from einmap.mapper.template import TemplateBuilder
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.mapping.template import OpenSpatial, OpenTemporal, Template, TemplateNode
+from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
+from einmap.progress import Progress
+
+MOST_SUBSPACES = 250_000
+"""Subspaces of one Einsum that are built at most, for the sake of memory."""
+PATIENCE = 0.5
+"""Seconds for which building goes on after its time while no subspace has a point."""
 
 
 @dataclass(frozen=True)
@@ -163,15 +171,19 @@ type Point = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Mapspace:
-    """All mappings of one Einsum (perfect factors) that keep the architecture's constraints, capacity not looked at."""
+    """All mappings of one Einsum (perfect factors) that keep the architecture's constraints, capacity not looked at.
+
+    `truncated`: building was stopped, there are more.
+    """
 
     einsum: Einsum
     arch: Architecture
     subspaces: tuple[Subspace, ...]
+    truncated: bool = False
 
     @cached_property
     def size(self) -> int:
-        """Exact number of points; different points may be the same mapping when loops have one iteration."""
+        """Exact number of points here; different points may be the same mapping when loops have one iteration."""
         return sum(s.size for s in self.subspaces)
 
     def sample(self, rng: np.random.Generator) -> Point:
@@ -268,157 +280,94 @@ def mapspace_of(
     backed_outside: Names,
     first_partial_matters: bool,
     force_hierarchy_order: bool = True,
+    progress: Progress | None = None,
+    most: int = MOST_SUBSPACES,
+    seed: int = 0,
 ) -> Mapspace:
     """The mapspace over all enabled computes.
 
     `backed_outside`: see `dataplacements`. `first_partial_matters`: which partially relevant loop comes first in a
-    gap is a choice (it decides what lowering passes).
+    gap is a choice (it decides what lowering passes). `progress`, `most`: building ends early when the token says so,
+    or with that many subspaces; the mapspace is then `truncated` and holds a fair part of them, drawn by `seed`.
+    The subspaces of one that is not truncated, and their order, depend on nothing but the arguments before.
     """
+    token = progress or Progress()
+    units = [unit for unit in arch.computes if unit.enabled]
     subspaces: list[Subspace] = []
-    for unit in arch.computes:
-        if not unit.enabled:
-            continue
-        leaves = arch.path(unit.name)
-        lanes = spatial_choices(einsum, leaves)
-        placed = dataplacements(
-            einsum, leaves, backed_outside=backed_outside, force_hierarchy_order=force_hierarchy_order
-        )
-        for placement in placed:
-            builder = _TemplateBuilder(einsum, leaves, unit, placement, first_partial_matters)
-            for template, spatial in builder.templates(lanes):
-                subspaces.append(Subspace(template, einsum.bounds, spatial))
-    return Mapspace(einsum, arch, tuple(subspaces))
+    truncated = False
+    for position, unit in enumerate(units):
+        left = len(units) - position
+        builder = _Builder(einsum, arch.path(unit.name), unit, backed_outside, first_partial_matters)
+        built = builder.build(force_hierarchy_order, share_of(token, 1 / left), max(most // len(units), 1), seed)
+        subspaces += built.subspaces
+        truncated |= not built.complete
+    return Mapspace(einsum, arch, tuple(subspaces), truncated)
+
+
+@dataclass(frozen=True)
+class _Built:
+    subspaces: list[Subspace]
+    complete: bool
 
 
 @dataclass
-class _TemplateBuilder:
-    """Templates of one dataplacement: loops in every gap, spatial loops at their one place."""
+class _Builder:
+    """The subspaces over one compute: every dataplacement with every use of the fanouts."""
 
     einsum: Einsum
     leaves: tuple[Leaf, ...]
     unit: Compute
-    placement: Dataplacement
+    backed_outside: Names
     first_partial_matters: bool
 
-    def __post_init__(self) -> None:
-        self.levels = {leaf.name: i for i, leaf in enumerate(self.leaves)}
-
-    def templates(self, lanes: list[SpatialChoice]) -> Iterator[tuple[Template, SpatialChoice]]:
-        gaps = [self.loops_of_gap(i) for i in range(self.placement.n_outer, len(self.placement.nodes) + 1)]
-        for choice in lanes:
-            if not self.spatial_allowed(choice):
+    def build(self, force_hierarchy_order: bool, token: Progress, most: int, seed: int) -> _Built:
+        """Pairs are visited in a scattered order, so that a stop at any time leaves a fair part of them."""
+        rng = np.random.default_rng(seed)
+        lanes, all_lanes = some_spatial_choices(self.einsum, self.leaves, rng, share_of(token, 0.25))
+        placed, all_placed = listed(partial(self.placements, force_hierarchy_order), rng, share_of(token, 0.33))
+        makers: dict[int, TemplateBuilder] = {}
+        made: dict[int, list[Subspace]] = {}
+        count = filled = 0
+        complete = all_lanes and all_placed
+        for pair in _pairs(len(placed), lanes, rng):
+            if pair in made:
                 continue
-            for orders in _product(gaps):
-                yield Template(tuple(self.nodes(orders, choice))), choice
-
-    def held_above(self, index: int) -> Names:
-        return frozenset(tensor for _, tensor in self.placement.nodes[:index])
-
-    def loops_of_gap(self, index: int) -> list[tuple[str, ...]]:
-        """Orders of the temporal loops between node `index` - 1 and node `index`."""
-        waiting = self.einsum.tensors - self.held_above(index)
-        allowed = [
-            v
-            for v, bound in self.einsum.bounds
-            if bound > 1
-            and all(self.einsum.by_tensor[t].relevance(v) is Relevance.FULL for t in waiting)
-            and not self.refetches(v, index)
-        ]
-        _, tensor = self.placement.nodes[index - 1]
-        relevance = {v: self.einsum.by_tensor[tensor].relevance(v) for v in allowed}
-        full = tuple(v for v in allowed if relevance[v] is Relevance.FULL)
-        partial = [v for v in allowed if relevance[v] is Relevance.PARTIAL]
-        none = tuple(v for v in allowed if relevance[v] is Relevance.NONE)
-        if not self.first_partial_matters or len(partial) < 2:
-            return [(*full, *partial, *none)]
-        return [(*full, first, *(v for v in partial if v != first), *none) for first in partial]
-
-    def refetches(self, variable: str, index: int) -> bool:
-        """Whether a loop here breaks no_refetch_from_above or no_resend_to_below of some holder."""
-        held: dict[str, Names] = {}
-        for leaf in self.leaves:
-            if not isinstance(leaf, Memory) or leaf.placement is None:
-                continue
-            tensors = {t: i for i, (m, t) in enumerate(self.placement.nodes) if m == leaf.name}
-            for tensor in leaf.placement.no_refetch_from_above.given(held) & frozenset(tensors):
-                first = next(i for i, (_, t) in enumerate(self.placement.nodes) if t == tensor)
-                if first < index <= tensors[tensor] and not self.is_full(tensor, variable):
-                    return True
-            for tensor in leaf.placement.no_resend_to_below.given(held) & frozenset(tensors):
-                after = [i for i, (_, t) in enumerate(self.placement.nodes) if t == tensor and i > tensors[tensor]]
-                end = min(after, default=len(self.placement.nodes))
-                if tensors[tensor] < index <= end and not self.is_full(tensor, variable):
-                    return True
-            held[leaf.name] = frozenset(tensors)
-        return False
-
-    def is_full(self, tensor: str, variable: str) -> bool:
-        return self.einsum.by_tensor[tensor].relevance(variable) is Relevance.FULL
-
-    def spatial_allowed(self, choice: SpatialChoice) -> bool:
-        """No lane may stand above the backing storage of a tensor that it does not index."""
-        for lanes in choice:
-            place = self.place_of(lanes.component)
-            for tensor in self.einsum.tensors - self.held_above(place):
-                if self.einsum.by_tensor[tensor].relevance(lanes.variable) is Relevance.NONE:
-                    return False
-        return True
-
-    def place_of(self, component: str) -> int:
-        """Node before which the spatial loops of a component stand: after all holders above it."""
-        level = self.levels[component]
-        above = [i + 1 for i, (memory, _) in enumerate(self.placement.nodes) if self.levels[memory] < level]
-        return max(above, default=0)
-
-    def nodes(self, orders: tuple[tuple[str, ...], ...], choice: SpatialChoice) -> Iterator[TemplateNode]:
-        spatial: dict[int, list[OpenSpatial]] = {}
-        for leaf in self.leaves:
-            for dimension in leaf.spatial:
-                for lanes in choice:
-                    if (lanes.component, lanes.dimension) == (leaf.name, dimension.name):
-                        loop = OpenSpatial(lanes.variable, lanes.component, lanes.dimension)
-                        spatial.setdefault(self.place_of(leaf.name), []).append(loop)
-        tolls = self.tolls()
-        n_outer = self.placement.n_outer
-        for index in range(len(self.placement.nodes) + 1):
-            if index >= n_outer:
-                yield from tolls.get((index, "above loops"), ())
-                yield from (OpenTemporal(v) for v in orders[index - n_outer])
-            yield from spatial.get(index, ())
-            yield from tolls.get((index, "below lanes"), ())
-            if index < len(self.placement.nodes):
-                memory, tensor = self.placement.nodes[index]
-                backing = tensor not in self.held_above(index)
-                lasting = backing and self.einsum.by_tensor[tensor].persistent and index < n_outer
-                yield tree.Storage((tensor,), memory, lasting)
-        yield tree.Compute(self.einsum.name, self.unit.name)
-
-    def tolls(self) -> dict[tuple[int, str], list[tree.Toll]]:
-        """Where tolls stand: below the fanouts that enclose them, otherwise directly below the holder above."""
-        found: dict[tuple[int, str], list[tree.Toll]] = {}
-        for name, tensors in self.placement.tolls:
-            level = self.levels[name]
-            for access in self.einsum.accesses:
-                if access.tensor not in tensors:
-                    continue
-                above = max(
-                    i
-                    for i, (memory, tensor) in enumerate(self.placement.nodes)
-                    if tensor == access.tensor and self.levels[memory] < level
+            if count >= most or (token.stopped and (filled or _long_over(token))):
+                complete = False
+                break
+            at, lane = divmod(pair, len(lanes))
+            if at not in makers:
+                makers[at] = TemplateBuilder(
+                    self.einsum, self.leaves, self.unit, placed[at], self.first_partial_matters
                 )
-                between = self.leaves[self.levels[self.placement.nodes[above][0]] + 1 : level + 1]
-                if any(leaf.spatial for leaf in between):
-                    where = (self.place_of(name), "below lanes")
-                else:
-                    where = (max(above + 1, self.placement.n_outer), "above loops")
-                found.setdefault(where, []).append(tree.Toll((access.tensor,), name))
-        return found
+            made[pair] = [Subspace(t, self.einsum.bounds, lanes[lane]) for t in makers[at].templates(lanes[lane])]
+            count += len(made[pair])
+            filled += sum(s.size > 0 for s in made[pair])
+            if len(made) % 1_024 == 0:
+                token.report(f"{self.einsum.name}: building the mapspace, {count:,} templates", 0)
+        return _Built([subspace for pair in sorted(made) for subspace in made[pair]], complete)
+
+    def placements(self, force_hierarchy_order: bool, walk: Walk) -> Iterator[Dataplacement]:
+        return dataplacements(
+            self.einsum,
+            self.leaves,
+            backed_outside=self.backed_outside,
+            force_hierarchy_order=force_hierarchy_order,
+            walk=walk,
+        )
 
 
-def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...], ...]]:
-    if not gaps:
-        yield ()
-        return
-    for first in gaps[0]:
-        for rest in _product(gaps[1:]):
-            yield (first, *rest)
+def _pairs(n_placed: int, lanes: list[SpatialChoice], rng: np.random.Generator) -> Iterator[int]:
+    """Numbers of (dataplacement, use of the fanouts), scattered; every other one is of the fullest use."""
+    fullest = sum(n_lanes(choice) == n_lanes(lanes[0]) for choice in lanes)
+    first = scattered(n_placed * fullest, rng)
+    for pair in scattered(n_placed * len(lanes), rng):
+        full = next(first, None)
+        if full is not None:
+            yield full // fullest * len(lanes) + full % fullest
+        yield pair
+
+
+def _long_over(token: Progress) -> bool:
+    """Whether the time was up so long ago that building ends even when it has nothing to show."""
+    return token.deadline is None or time.monotonic() > token.deadline + PATIENCE

@@ -19,7 +19,8 @@ class Found:
 
 @dataclass(frozen=True)
 class MapStats:
-    """How the search went. `mapspace_size`: mappings of the whole space (a float, it can be huge).
+    """How the search went. `mapspace_size`: mappings of the space (a float, it can be huge), of its
+    built part where an Einsum's mapspace is `truncated` in `by_einsum`.
 
     `templates`, `evaluated`, `seconds`: templates searched, tile-shape choices evaluated, wall time.
     `by_einsum`: the same for each Einsum.

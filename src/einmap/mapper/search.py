@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.factors import rank
+from einmap.mapper.factors import coprime_near, rank
 from einmap.mapper.limits import tile_limits
 from einmap.mapper.mapspace import Mapspace, Subspace
 from einmap.mapper.pareto import Front
+from einmap.mapper.spatial_choices import n_lanes
 from einmap.model.batch import Batch, BatchCost
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
@@ -81,6 +82,7 @@ class Search:
         self.batches: dict[int, Batch] = {}
         complete = self._cover() if self.space.size <= COMPLETE_LIMIT else self._sample()
         seconds = time.perf_counter() - start
+        complete = complete and not self.space.truncated
         return Searched(self.front, complete, self.budget.used, seconds, len(self.seen), self.fitting)
 
     def _keep(self) -> str:
@@ -130,7 +132,7 @@ class Search:
     def _walk(self, index: int, subspace: Subspace) -> Iterator[bool]:
         """Visit all points in an order that jumps about: multiples of a stride coprime to the size."""
         size = subspace.size
-        stride = _coprime_near(size, 0.618)
+        stride = coprime_near(size, 0.618)
         offset = int(self.rng.integers(size))
         for begin in range(0, size, CHUNK):
             steps = np.arange(begin, min(begin + CHUNK, size), dtype=np.int64)
@@ -162,8 +164,7 @@ class Search:
         """Fullest fanouts first; among equals a seeded order, so that dataplacements mix."""
         keyed = []
         for index, subspace in enumerate(self.space.subspaces):
-            lanes = math.prod(loop.bound for loop in subspace.spatial)
-            keyed.append((-lanes, float(self.rng.random()), index))
+            keyed.append((-n_lanes(subspace.spatial), float(self.rng.random()), index))
         return [index for _, _, index in sorted(keyed) if self.space.subspaces[index].size]
 
     def _explore(self, index: int) -> float:
@@ -208,13 +209,6 @@ def _add(seen: set[bytes], key: bytes) -> bool:
         return False
     seen.add(key)
     return True
-
-
-def _coprime_near(size: int, fraction: float) -> int:
-    stride = max(1, int(size * fraction))
-    while math.gcd(stride, size) != 1:
-        stride += 1
-    return stride
 
 
 def _large_tiles(subspace: Subspace) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 type LoopNode = Temporal | Spatial
@@ -91,9 +92,10 @@ def format_address(address: Address) -> str:
 
 def parse_address(text: str) -> Address:
     """The inverse of `format_address`. Raises ValueError."""
-    steps = []
-    for part in text.split("."):
-        if not (part.startswith("nodes[") and part.endswith("]")):
-            raise ValueError(f"{text!r} is no node address; write for example nodes[3].nodes[0]")
-        steps.append(int(part[6:-1]))
-    return tuple(steps)
+    steps = [_STEP.fullmatch(part) for part in text.split(".")] if text else []
+    if not all(steps):
+        raise ValueError(f"{text!r} is no node address; write for example nodes[3].nodes[0]")
+    return tuple(int(step[1]) for step in steps if step)
+
+
+_STEP = re.compile(r"nodes\[([0-9]{1,9})\]")

@@ -103,11 +103,6 @@ class _Checks:
     def first(self, component: str, tensor: str) -> Station:
         return next(s for s in self.path.stations[tensor] if s.component.name == component)
 
-    def place(self, component: str, tensor: str) -> tuple[int, int]:
-        """Order of a storage node: position, then the written order within the node."""
-        position = self.first(component, tensor).position
-        return position, self.path.listed[position].index(tensor)
-
     def kept_tensors(self) -> Iterator[tuple[str, Address]]:
         tensors = self.path.einsum.tensors
         for leaf, placement, above in self.placements():
@@ -181,8 +176,9 @@ class _Checks:
             if station.level > highest:
                 highest, seen = station.level, (station.component.name, station.address)
         for leaf, placement, above in self.placements():
-            tensors = sorted(self.held[leaf.name], key=lambda t: self.place(leaf.name, t))
-            if tensors and not placement.order_allows(tensors, above):
+            places = {t: self.first(leaf.name, t).position for t in sorted(self.held[leaf.name])}
+            tensors = sorted(places, key=lambda t: (places[t], t))
+            if tensors and not placement.order_allows(places, above):
                 yield (
                     f"the order {', '.join(tensors)} in {leaf.name} fits no tensor_order_options",
                     self.first(leaf.name, tensors[0]).address,

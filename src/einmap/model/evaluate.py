@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from einmap.arch.component import Component, Compute, Memory
 from einmap.arch.tree import Architecture
-from einmap.errors import CapacityError, MappingError, Note, raise_all
+from einmap.errors import CapacityError, MappingError, Note, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
@@ -132,14 +132,16 @@ class _Evaluation:
     def common(self, buffers: dict[str, tuple[Buffer, ...]]) -> dict[str, tuple[Buffer, ...]]:
         """Buffers that several Einsums share have the size of the common tile."""
         largest = {(n.address, n.tensor): n.hull.largest for n in self.shared if n.hull is not None}
-        lasting: dict[object, float] = {}
-        for b in (b for group in buffers.values() for b in group if b.persistent):
-            lasting[b.address, b.tensor] = max(lasting.get((b.address, b.tensor), 0), b.bits)
+        groups: dict[object, list[Buffer]] = {}
+        for b in (b for group in buffers.values() for b in group):
+            groups.setdefault((b.address, b.tensor), []).append(b)
 
         def widened(b: Buffer) -> Buffer:
-            values = largest.get((b.address, b.tensor), 0)
-            bits = lasting.get((b.address, b.tensor), 0)
-            return replace(b, bits=max(b.bits, bits, values * b.memory.bits[b.tensor]))
+            users = groups[b.address, b.tensor] if b.persistent else [b]
+            factor = max(u.factor for u in users)
+            one = max(u.bits / u.factor for u in users) if factor > 1 else b.bits
+            common = largest.get((b.address, b.tensor), 0) * b.memory.bits[b.tensor]
+            return replace(b, bits=max(one, common) * factor)
 
         return {name: tuple(widened(b) for b in group) for name, group in buffers.items()}
 
@@ -196,6 +198,11 @@ class _Evaluation:
         by_einsum: dict[str, float] = {}
         for row in latencies:
             by_einsum[row.einsum] = max(by_einsum.get(row.einsum, 0.0), row.latency)
+        found = [(row.component, "energy", row.energy) for row in actions]
+        found += [(row.component, "latency", row.latency) for row in latencies]
+        for component, what, value in found:
+            if not math.isfinite(value):
+                self.refuse(component, what, value)
         arch = self.archs[self.workload.einsums[0].name]
         return Cost(
             energy=math.fsum(row.energy for row in actions),
@@ -213,6 +220,14 @@ class _Evaluation:
             components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
             semantics=self.rules.name,
             notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def refuse(self, component: str, what: str, value: float) -> None:
+        """No infinite or undefined number is handed out."""
+        raise SpecError(
+            f"the {what} of {component!r} is {value}: its numbers are too large, too small or infinite",
+            at=self.spec.provenance(f"arch.nodes.{component}"),
+            hint="look at its energy, throughput, leak_power, scales and total_latency",
         )
 
     def numbers(self, name: str) -> _EinsumCost:

@@ -39,6 +39,8 @@ class Buffer:
     depth: int
     persistent: bool
     backing: bool
+    factor: int = 1
+    """Instances that a persistent buffer is kept for."""
 
 
 def tile_takes(path: EinsumPath, station: Station) -> Takes:
@@ -110,6 +112,7 @@ def buffers_of(
                     depth,
                     station.persistent,
                     backing,
+                    instances if station.persistent else 1,
                 )
             )
     return tuple(found)

@@ -7,6 +7,7 @@ overlap nor leave holes this is a product of sums (`reuse`); here is the general
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ type Elements = NDArray[np.bool_]
 type Place = Mapping[int, int]
 """Iteration of each loop (by index) that is fixed."""
 
+MAX_ELEMENTS = 20_000_000
+"""Elements of an output that are marked one by one."""
 MAX_VISITS = 200_000
 """Visits that are gone through for one number."""
 
@@ -109,7 +112,10 @@ class TouchCounter:
         return sum(a * (self.path.einsum.extents[v] - 1) for v, a in index.terms if a < 0)
 
     def _shape(self) -> tuple[int, ...]:
-        return tuple(index.extent(self.path.einsum.extents) for index in self.indices)
+        shape = tuple(index.extent(self.path.einsum.extents) for index in self.indices)
+        if math.prod(shape) > MAX_ELEMENTS:
+            raise NotSupportedError("too many elements to count the first touches of an output whose tiles overlap")
+        return shape
 
 
 def _range(index: Affine, tiles: Mapping[str, tuple[int, int]], origin: int) -> slice:

@@ -393,4 +393,6 @@ def bind_comparison(given: ComparisonInput, root: Raw, path: Path, scope: Scope)
         raise SpecError(f"unknown operator {given.operator!r}", at=at, hint=f"one of {', '.join(OPERATORS)}")
     variables = rank_variable_set(given.expression, scope, at=place(root, (*path, "expression")))
     value = number(given.value, scope, at=place(root, (*path, "value")), what="value", integer=True)
-    return Comparison(variables.members, given.operator, int(value), f"{union_text(given.expression)} {given.operator} {value}")
+    return Comparison(
+        variables.members, given.operator, int(value), f"{union_text(given.expression)} {given.operator} {value}"
+    )

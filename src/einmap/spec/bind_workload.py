@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from einmap.einsum.einsum import Einsum, TensorAccess
@@ -18,7 +19,10 @@ from einmap.spec.raw import Path, RawMap, place
 from einmap.spec.read_workload import WorkloadReader, WrittenEinsum
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
-from einmap.spec.symbols import CascadeFacts, EinsumFacts, Rename, apply_renames, symbols
+from einmap.spec.symbols import RESERVED, CascadeFacts, EinsumFacts, Rename, apply_renames, symbols
+
+MAX_EXTENT = 2**40
+"""Values of one rank variable; counts of several variables still are exact or close in floats."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +79,16 @@ class _Binder:
         raise_all(self.problems)
         self.check_across(bound)
         raise_all(self.problems)
-        n_instances = self.count(given.n_instances, "workload", "n_instances")
+        n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
+        self.note_unused(given, einsums)
+        self.note_hidden(facts)
         return BoundWorkload(Workload(tuple(bound), n_instances), names, tuple(self.notes))
 
     def at(self, *path: str | int) -> At:
         return place(self.root, path)
 
-    def count(self, value: object, *path: str | int) -> int:
-        return int(number(value, self.scope, at=self.at(*path), what=str(path[-1]), minimum=1, integer=True))
+    def count(self, value: object, scope: Scope, *path: str | int) -> int:
+        return int(number(value, scope, at=self.at(*path), what=str(path[-1]), minimum=1, integer=True))
 
     def bind_einsum(
         self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]
@@ -111,6 +117,13 @@ class _Binder:
             at = self.at("workload", "persistent_tensors")
             persistent |= tensor_set(self.given.persistent_tensors, self.scope.layer(table), at=at).members
         extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
+        for variable, extent in extents:
+            if extent > MAX_EXTENT:
+                raise SpecError(
+                    f"rank variable {variable!r} of Einsum {einsum.name!r} is too large: it has {_rounded(extent)} "
+                    f"values, at most 2**40 are allowed",
+                    at=here,
+                )
         if not space.is_box:
             self.notes.append(
                 Note(
@@ -123,7 +136,8 @@ class _Binder:
         accesses = tuple(
             TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
         )
-        instances = self.count(einsum.given.n_instances, *einsum.path, "n_instances")
+        sizes = lazy_layer(einsum.given.rank_sizes, self.sizes, lambda name: self.at(*einsum.path, "rank_sizes", name))
+        instances = self.count(einsum.given.n_instances, sizes, *einsum.path, "n_instances")
         done = Einsum(
             einsum.name,
             accesses,
@@ -181,6 +195,37 @@ class _Binder:
             return None
         what = f"the size of rank {rank}"
         return int(number(value, self.sizes, at=at, what=what, minimum=1, integer=True, allow_inf=False))
+
+    def note_unused(self, given: WorkloadInput, einsums: list[WrittenEinsum]) -> None:
+        """Sizes and bounds that no Einsum has a use for are most likely misspelt."""
+        variables = {v for e in einsums for v in e.variables}
+        for variable in given.iteration_space_shape:
+            if variable not in variables:
+                text = f"iteration_space_shape of {variable!r} is not used: no Einsum has this rank variable"
+                self.notes.append(Note(text, self.at("workload", "iteration_space_shape", variable)))
+        everywhere = {rank for e in einsums for rank in _ranks(e)}
+        expressions = [*given.rank_sizes.values(), given.n_instances]
+        for einsum in einsums:
+            own = [*einsum.given.rank_sizes.values(), einsum.given.n_instances]
+            expressions += own
+            for rank in einsum.given.rank_sizes:
+                if rank not in _ranks(einsum) | _words(own):
+                    text = f"the size of rank {rank!r} is not used: Einsum {einsum.name!r} has no such rank"
+                    self.notes.append(Note(text, self.at(*einsum.path, "rank_sizes", rank)))
+        for rank in given.rank_sizes:
+            if rank not in everywhere | _words(expressions):
+                text = f"the size of rank {rank!r} is not used: no tensor has this rank"
+                self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
+
+    def note_hidden(self, facts: CascadeFacts) -> None:
+        """Variables that expressions of the architecture cannot see."""
+        raw = self.root.get("variables")
+        kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
+        kinds |= dict.fromkeys(facts.tensors, "tensor")
+        for name in raw.keys() if isinstance(raw, RawMap) else ():
+            if name in kinds:
+                text = f"the variable {name!r} has the name of a {kinds[name]}, which wins in expressions"
+                self.notes.append(Note(text, self.at("variables", name)))
 
     def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
         universe = frozenset(a.name for a in einsum.accesses)
@@ -241,6 +286,19 @@ def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
         frozenset(written & read),
         frozenset(name for name, times in used.items() if times > 1),
     )
+
+
+def _ranks(einsum: WrittenEinsum) -> set[str]:
+    return {rank for access in einsum.accesses for rank, _ in access.projection}
+
+
+def _words(expressions: Iterable[object]) -> set[str]:
+    return {word for text in expressions if isinstance(text, str) for word in re.findall(r"\w+", text)}
+
+
+def _rounded(value: int) -> str:
+    """Digits while they are few."""
+    return str(value) if value < 10**15 else f"about {value:.1e}"
 
 
 def _product(extents: tuple[tuple[str, int], ...]) -> int:

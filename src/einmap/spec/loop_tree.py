@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, assert_never
 
 from einmap.errors import (
@@ -16,9 +17,9 @@ from einmap.errors import (
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Compute, Node, PerEinsum, Sequential, Spatial, Storage, Temporal, Toll
-from einmap.spec.raw import Path, Raw, RawList, RawMap, from_python, place
-from einmap.spec.schema.base import Input, check
+from einmap.mapping.nodes import Address, Compute, Node, PerEinsum, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.spec.raw import Path, Raw, RawList, RawMap, from_python, get_value, place, tag_of
+from einmap.spec.schema.base import Expression, Input, check
 from einmap.spec.schema.mapping import (
     IGNORED,
     LATER,
@@ -28,16 +29,20 @@ from einmap.spec.schema.mapping import (
     MappingInput,
     SpatialLoopInput,
     StorageInput,
+    TemporalInput,
     TollNodeInput,
 )
 
 
-def read_mapping(root: Raw, path: Path = ("mapping",)) -> Mapping | None:
-    """The LoopTree at `path` of the raw tree; None when there is none. Raises all problems together."""
+def read_mapping(root: Raw, path: Path = ("mapping",), *, einsums: Collection[str] | None = None) -> Mapping | None:
+    """The LoopTree at `path` of the raw tree; None when there is none. Raises all problems together.
+
+    `einsums`: names that loops may give values for; None when there is no workload to compare with.
+    """
     raw = root.get("mapping") if isinstance(root, RawMap) else None
     if raw is None:
         return None
-    reader = _Reader(root)
+    reader = _Reader(root, einsums)
     check(MappingInput, raw, root, path, reader.problems, drop=("nodes",))
     nodes = raw.get("nodes") if isinstance(raw, RawMap) else None
     found = reader.chain(nodes, (*path, "nodes"))
@@ -45,11 +50,52 @@ def read_mapping(root: Raw, path: Path = ("mapping",)) -> Mapping | None:
     return Mapping(found)
 
 
+def path_of_node(root: Raw, address: Address) -> Path:
+    """Where the node with this address stands in the raw tree, or the nearest node above it that exists.
+
+    Addresses count the nodes of a Mapping: those that say nothing are left out, and a Nested at the end
+    of a list stands for its nodes.
+    """
+    found: Path = ("mapping",)
+    here: Path = (*found, "nodes")
+    for depth, step in enumerate(address):
+        is_branch = depth % 2 == 1
+        places = _branch_places(root, here) if is_branch else _node_places(root, here)
+        if not 0 <= step < len(places):
+            break
+        found = places[step]
+        here = (*found, "nodes")
+    return found
+
+
+def _listed(root: Raw, path: Path) -> tuple[Raw, ...]:
+    try:
+        raw = get_value(root, path)
+    except EinmapError:
+        return ()
+    return raw.items if isinstance(raw, RawList) else ()
+
+
+def _branch_places(root: Raw, path: Path) -> list[Path]:
+    return [(*path, index) for index, _ in enumerate(_listed(root, path))]
+
+
+def _node_places(root: Raw, path: Path) -> list[Path]:
+    found: list[Path] = []
+    for index, item in enumerate(_listed(root, path)):
+        if tag_of(item) == "Nested":
+            found += _node_places(root, (*path, index, "nodes"))
+        elif tag_of(item) not in IGNORED:
+            found.append((*path, index))
+    return found
+
+
 class _Reader:
     """Collects problems while the tree is read."""
 
-    def __init__(self, root: Raw) -> None:
+    def __init__(self, root: Raw, einsums: Collection[str] | None) -> None:
         self.root = root
+        self.einsums = einsums
         self.problems: list[EinmapError] = []
 
     def complain(self, text: str, path: Path, hint: str | None = None) -> None:
@@ -67,7 +113,7 @@ class _Reader:
         ended_at: int | None = None
         for index, item in enumerate(raw.items):
             here = (*path, index)
-            if isinstance(item, RawMap) and item.tag in IGNORED:
+            if _tag(item) in IGNORED:
                 continue
             if ended_at is not None:
                 self.complain(
@@ -96,7 +142,7 @@ class _Reader:
             found = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
             self.complain(found, path, did_you_mean(tag or "", known, listing="tags"))
             return ()
-        model = check(NODES[tag], raw, self.root, path, self.problems, drop=("nodes",))
+        model = check(NODES[tag], raw, self.root, path, self.problems, drop=("nodes",), node=True)
         if model is None:
             return ()
         if tag in ("Sequential", "Split"):
@@ -121,7 +167,7 @@ class _Reader:
                     "wrap it in !Nested",
                 )
                 continue
-            check(NODES["Nested"], branch, self.root, here, self.problems, drop=("nodes",))
+            check(NODES["Nested"], branch, self.root, here, self.problems, drop=("nodes",), node=True)
             found.append(self.chain(branch.get("nodes"), (*here, "nodes")))
         return (Sequential(tuple(found)),)
 
@@ -130,15 +176,15 @@ class _Reader:
             case SpatialLoopInput():
                 return (
                     Spatial(
-                        _per_einsum(model.rank_variable),
+                        self.rank_variable(model, path),
                         self.tile_shape(model, path),
                         model.component,
                         model.name,
                     ),
                 )
-            case LoopInput():
+            case TemporalInput():
                 initial = self.shapes(model.initial_tile_shape, (*path, "initial_tile_shape"))
-                return (Temporal(_per_einsum(model.rank_variable), self.tile_shape(model, path), initial),)
+                return (Temporal(self.rank_variable(model, path), self.tile_shape(model, path), initial),)
             case StorageInput() if model.sliding_window:
                 at = place(self.root, (*path, "sliding_window"))
                 self.problems.append(NotSupportedError("sliding_window is not supported yet", at=at))
@@ -146,11 +192,26 @@ class _Reader:
             case StorageInput():
                 return (Storage(_names(model.tensors), model.component, model.persistent),)
             case TollNodeInput():
+                if model.persistent:
+                    self.complain("a Toll holds nothing, so nothing is persistent in it", (*path, "persistent"))
                 return (Toll(_names(model.tensors), model.component),)
             case ComputeNodeInput():
                 return (Compute(model.einsum, model.component),)
             case _:
                 raise AssertionError(type(model))
+
+    def rank_variable(self, model: LoopInput, path: Path) -> PerEinsum[str]:
+        given = model.rank_variable
+        if isinstance(given, str):
+            return PerEinsum(given)
+        self.known_einsums(given, (*path, "rank_variable"))
+        return PerEinsum(None, tuple(given.items()))
+
+    def known_einsums(self, given: Collection[str], path: Path) -> None:
+        for name in given:
+            if self.einsums is not None and name not in self.einsums:
+                hint = did_you_mean(name, self.einsums, listing="Einsums")
+                self.complain(f"the workload has no Einsum {name!r}", (*path, name), hint)
 
     def tile_shape(self, model: LoopInput, path: Path) -> PerEinsum[int]:
         if model.n_iterations is not None:
@@ -165,15 +226,16 @@ class _Reader:
             return PerEinsum(1)
         return self.shapes(model.tile_shape, (*path, "tile_shape"))
 
-    def shapes(self, value: int | str | dict[str, int | str] | None, path: Path) -> PerEinsum[int]:
+    def shapes(self, value: Expression | dict[str, Expression] | None, path: Path) -> PerEinsum[int]:
         if value is None:
             return PerEinsum()
         at = place(self.root, path)
         if isinstance(value, dict):
+            self.known_einsums(value, path)
             return PerEinsum(None, tuple((name, self.shape(v, at)) for name, v in value.items()))
         return PerEinsum(self.shape(value, at))
 
-    def shape(self, value: int | str, at: At) -> int:
+    def shape(self, value: Expression, at: At) -> int:
         try:
             return int(number(value, Scope(), at=at, what="a tile shape", minimum=1, integer=True, allow_inf=False))
         except ExpressionError as error:
@@ -182,15 +244,11 @@ class _Reader:
 
 
 def _tag(raw: Raw) -> str:
-    return (raw.tag if isinstance(raw, RawMap) else None) or ""
+    return tag_of(raw) or ""
 
 
 def _names(value: list[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _per_einsum(value: str | dict[str, str]) -> PerEinsum[str]:
-    return PerEinsum(value) if isinstance(value, str) else PerEinsum(None, tuple(value.items()))
 
 
 def write_mapping(mapping: Mapping) -> Raw:

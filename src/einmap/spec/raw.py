@@ -209,10 +209,9 @@ def place(raw: Raw, path: Path) -> At:
     """
     text = ""
     at = raw.at or At()
-    for step in path:
+    for wanted in path:
         child: Raw | None = None
-        if isinstance(raw, RawList):
-            step = _found_index(raw.items, step)
+        step = _found_index(raw.items, wanted) if isinstance(raw, RawList) else wanted
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
         if isinstance(raw, RawList) and isinstance(step, int) and 0 <= step < len(raw.items):
             child = raw.items[step]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +102,11 @@ class WorkloadReader:
         if given.operation is not None:
             raise SpecError("the Einsum string already gives the operation; leave out `operation`")
         name = given.name or parsed.output[0]
+        twice = _first_repeated(access.name for access in given.tensor_accesses)
+        if twice is not None:
+            index, tensor = twice
+            at = place(self.root, (*path, "tensor_accesses", index))
+            raise SpecError(f"tensor {tensor!r} is listed twice in tensor_accesses", at=at, hint="join the two entries")
         extra = {access.name: access for access in given.tensor_accesses}
         known = [parsed.output[0], *(t for t, _ in parsed.inputs)]
         for tensor, access in extra.items():
@@ -145,6 +150,10 @@ class WorkloadReader:
         raise_all(self.problems)
         assert given is not None
         found: dict[str, list[Rename]] = {}
+        twice = _first_repeated(entry.name for entry in given.einsums)
+        if twice is not None:
+            at = place(self.root, ("renames", "einsums", twice[0]))
+            raise SpecError(f"renames of {twice[1]!r} are given twice", at=at, hint="join the two entries")
         for index, entry in enumerate(given.einsums):
             path: Path = ("renames", "einsums", index)
             if entry.name not in ("default", *einsums):
@@ -219,6 +228,16 @@ class WorkloadReader:
                         einsum,
                         hint=f"move Einsum {source.name!r} up",
                     )
+
+
+def _first_repeated(names: Iterable[str]) -> tuple[int, str] | None:
+    """Position and name of the first name that occurred before, or None."""
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            return index, name
+        seen.add(name)
+    return None
 
 
 def _flat(raw: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:

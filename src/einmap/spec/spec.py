@@ -17,9 +17,9 @@ from einmap.mapping.nodes import Address
 from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialect import Dialect, dialect_of
-from einmap.spec.loop_tree import read_mapping, write_mapping
+from einmap.spec.loop_tree import path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
-    Path,
+    Raw,
     RawMap,
     content_hash,
     from_python,
@@ -59,12 +59,13 @@ class Spec:
     @staticmethod
     def from_dict(value: MappingOf[str, Any]) -> Spec:
         """A specification from plain dictionaries; `{"type": "Memory", ...}` stands for a tagged node."""
-        raw = from_python(dict(value))
-        assert isinstance(raw, RawMap)
-        for key, _ in raw.items:
-            if key not in TOP_LEVEL:
-                raise SpecError(f"unknown top-level key {key!r}", hint=did_you_mean(key, TOP_LEVEL))
-        return Spec(raw)
+        if not isinstance(value, MappingOf):
+            raise SpecError(f"a specification is a dictionary, found {value!r}", hint=f"keys: {', '.join(TOP_LEVEL)}")
+        return Spec(_checked(from_python(dict(value))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
+        return Spec, (self.raw, self.load_notes)
 
     def __eq__(self, other: object) -> bool:
         return self.raw == other.raw if isinstance(other, Spec) else NotImplemented
@@ -86,9 +87,7 @@ class Spec:
 
         spec.set("arch.nodes.GlobalBuffer.size", "64*1024*8")
         """
-        changed = set_value(self.raw, parse_path(path), value)
-        assert isinstance(changed, RawMap)
-        return Spec(changed, self.load_notes)
+        return Spec(_checked(set_value(self.raw, parse_path(path), value)), self.load_notes)
 
     def with_mapping(self, mapping: Mapping) -> Spec:
         """A new specification with this LoopTree under `mapping`."""
@@ -102,10 +101,7 @@ class Spec:
 
     def place_of_node(self, address: Address) -> At:
         """Where a node of the mapping was written."""
-        path: Path = ("mapping",)
-        for step in address:
-            path = (*path, "nodes", step)
-        return place(self.raw, path)
+        return place(self.raw, path_of_node(self.raw, address))
 
     @cached_property
     def variables(self) -> Scope:
@@ -153,13 +149,18 @@ class Spec:
         return found
 
     def arch(self, einsum: str | None = None) -> Architecture:
-        """The architecture bound for `einsum` (default: the first one)."""
-        return self.bound[einsum or self.workload.einsums[0].name].arch
+        """The architecture bound for `einsum` (default: the first one). Raises SpecError for unknown Einsums."""
+        name = self.workload.einsums[0].name if einsum is None else einsum
+        if name not in self.workload.by_name:
+            hint = did_you_mean(str(name), self.workload.by_name, listing="Einsums")
+            raise SpecError(f"the workload has no Einsum {name!r}", hint=hint)
+        return self.bound[name].arch
 
     @cached_property
     def mapping(self) -> Mapping | None:
         """The LoopTree under `mapping`, None when there is none. Raises MappingError."""
-        return read_mapping(self.raw)
+        einsums = self.workload.by_name if self.raw.get("workload") is not None else None
+        return read_mapping(self.raw, einsums=einsums)
 
     def _options[M: Input](self, model: type[M], key: str) -> M:
         raw = self.raw.get(key)
@@ -201,3 +202,13 @@ class Spec:
         """Warnings of loading and binding, each once."""
         bound = [note for b in self.bound.values() for note in b.notes]
         return tuple(dict.fromkeys((*self.load_notes, *self.bound_workload.notes, *bound)))
+
+
+def _checked(raw: Raw) -> RawMap:
+    """The top level of a specification. Raises SpecError for anything else and for unknown keys."""
+    if not isinstance(raw, RawMap) or raw.tag:
+        raise SpecError("a specification is a dictionary", hint=f"keys: {', '.join(TOP_LEVEL)}")
+    for key in raw.keys():  # noqa: SIM118 - not a dict
+        if key not in TOP_LEVEL:
+            raise SpecError(f"unknown top-level key {key!r}", hint=did_you_mean(key, TOP_LEVEL, listing="valid keys"))
+    return raw

@@ -14,6 +14,7 @@ WIDTH = 110
 _BLOCK_LEVELS = 2
 _INDICATORS = frozenset("?:,[]{}#&*!|>'\"%@`")
 _FLOW_MARKS = re.compile(r"[,\[\]{}?:]")
+_TEMPLATE_MARK = re.compile(r"\{[{%#]")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -152,7 +153,7 @@ def _reads_as(text: str, value: Scalar) -> bool:
 
 def _is_plain(text: str) -> bool:
     """Whether `text` without quotes reads as the same text in block style."""
-    if not text or not text.isprintable() or text != text.strip():
+    if not text or not text.isprintable() or text != text.strip() or _TEMPLATE_MARK.search(text):
         return False
     if text[0] in _INDICATORS or text == "-" or text.startswith(("- ", "---", "...")):
         return False
@@ -160,7 +161,9 @@ def _is_plain(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
+    escaped = "".join(_ESCAPES.get(char) or _escaped(char) for char in text)
+    # what looks like a template would be rendered when the text is loaded
+    return '"' + re.sub(r"\{(?=[{%#])", r"\\x7b", escaped) + '"'
 
 
 def _escaped(char: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import cast
 
+from einmap.errors import SpecError
+from einmap.frontends.files import exists
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.yaml.load import read_files, read_text
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -31,6 +34,8 @@ def load(
 
 def loads(text: str, define: Mapping[str, object] | None = None) -> Spec:
     """The same from a text."""
+    if not isinstance(text, str):
+        raise SpecError(f"expected YAML text, found {text!r}", hint="use Spec.from_dict for data")
     raw, notes = read_text(text, define=define)
     return Spec(raw, notes)
 
@@ -40,15 +45,26 @@ def dump_mapping(mapping: LoopTree) -> str:
     return to_yaml(RawMap((("mapping", write_mapping(mapping)),)))
 
 
+def dump(spec: Spec) -> str:
+    """A specification as YAML text with tags: `loads(dump(spec)) == spec`.
+
+    Templates and merges are written as what they gave, names of examples as their content.
+    """
+    return to_yaml(spec.raw)
+
+
 def _flat(paths: Sequence[str | Path | Sequence[str | Path]]) -> list[str | Path]:
     found: list[str | Path] = []
     for path in paths:
-        found += [path] if isinstance(path, str | Path) else list(path)
+        found += path if isinstance(path, list | tuple) else [cast(str | Path, path)]
+    for one in found:
+        if not isinstance(one, str | Path):
+            raise SpecError(f"a path is a text or a pathlib.Path, found {one!r}", hint="use Spec.from_dict for data")
     return found
 
 
 def _resolve(path: str | Path) -> str | Path:
-    if isinstance(path, str) and not Path(path).exists():
+    if isinstance(path, str) and not exists(path):
         return example_paths().get(path, path)
     return path
 

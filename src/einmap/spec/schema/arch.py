@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from einmap.spec.schema.base import Expression, Input, SetExpression
 
@@ -27,7 +27,7 @@ class SpatialInput(Input):
     loop_bounds: list[ComparisonInput] = []
     min_usage: Expression = 0
     usage_scale: Expression = 1
-    power_gateable: bool = False
+    power_gateable: StrictBool = False
 
 
 class TensorsInput(Input):
@@ -40,7 +40,7 @@ class TensorsInput(Input):
     no_refetch_from_above: SetExpression = "~All"
     no_resend_to_below: SetExpression = "~All"
     tensor_order_options: list[list[SetExpression]] = []
-    force_memory_hierarchy_order: bool = True
+    force_memory_hierarchy_order: StrictBool = True
 
 
 class ActionInput(Input):
@@ -102,7 +102,7 @@ class MemoryInput(HolderInput):
     """`!Memory`."""
 
     size: Expression
-    skip_initial_output_write: bool = True
+    skip_initial_output_write: StrictBool = True
 
 
 class TollInput(HolderInput):
@@ -114,15 +114,15 @@ class TollInput(HolderInput):
 class ComputeInput(ComponentInput):
     """`!Compute`."""
 
-    skip_initial_output_write: bool = True
+    skip_initial_output_write: StrictBool = True
 
 
 class ForkInput(Input):
     """`!Fork`; `name` is a label only."""
 
     name: str | None = None
-    forked_power_gateable: bool = False
-    non_forked_power_gateable: bool = False
+    forked_power_gateable: StrictBool = False
+    non_forked_power_gateable: StrictBool = False
 
 
 class HierarchicalInput(Input):

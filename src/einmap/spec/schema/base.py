@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
-from einmap.spec.raw import Path, Raw, RawMap, place, to_python
+from einmap.spec.raw import Path, Raw, RawMap, RawScalar, place, to_python
 
 type Expression = bool | int | float | str
 type SetExpression = str | list[str]
@@ -28,25 +28,38 @@ def check[M: Input](
     problems: list[EinmapError],
     *,
     drop: tuple[str, ...] = (),
+    node: bool = False,
 ) -> M | None:
     """`raw`, which stands at `path` of `root`, as a `model`; None after adding to `problems`.
 
-    Fields in `drop` are read by somebody else (a node's `nodes`).
+    Fields in `drop` are read by somebody else (a node's `nodes`). A `node` may have the field `type`, a
+    synonym of its tag.
     """
     at = place(root, path)
     if not isinstance(raw, RawMap):
         problems.append(SpecError(f"expected a dictionary with the fields of {_title(model)}", at=at))
         return None
     values: dict[str, Any] = to_python(raw)
-    if raw.tag:
+    if node:
+        _check_type(raw, root, path, problems)
+    if raw.tag or node:
         values.pop("type", None)
     for name in drop:
         values.pop(name, None)
     try:
         return model.model_validate(values)
     except ValidationError as failure:
-        problems += [_located(model, dict(error), root, path) for error in failure.errors()]
+        problems += [_located(model, error, root, path) for error in _merged(failure.errors())]
         return None
+
+
+def _check_type(raw: RawMap, root: Raw, path: Path, problems: list[EinmapError]) -> None:
+    written = raw.get("type")
+    kind = written.value if isinstance(written, RawScalar) else written
+    if raw.tag and written is not None and kind != raw.tag:
+        at = place(root, (*path, "type"))
+        shown = repr(kind) if isinstance(kind, str) else "something else"
+        problems.append(SpecError(f"the tag says !{raw.tag}, type says {shown}", at=at, hint="leave out one of them"))
 
 
 def _title(model: type[BaseModel]) -> str:
@@ -76,10 +89,73 @@ def _located(model: type[Input], error: Mapping[str, Any], root: Raw, path: Path
             )
         case "missing":
             return SpecError(f"{_title(owner)} needs the field {error['loc'][-1]!r}", at=place(root, path))
+        case "expected" | "bool_type" | "string_type" | "list_type" | "dict_type":
+            expected = error.get("expected") or _KINDS[error["type"].removesuffix("_type")]
+            hint = "write true or false without quotes" if error["type"] == "bool_type" else None
+            return SpecError(f"expected {expected}, found {_shown(error['input'])}", at=at, hint=hint)
         case _:
-            found = error.get("input")
-            shown = f", found {found!r}" if isinstance(found, bool | int | float | str) else ""
-            return SpecError(f"{error['msg'].removeprefix('Value error, ')}{shown}", at=at)
+            return SpecError(f"{error['msg'].removeprefix('Value error, ')}, found {_shown(error['input'])}", at=at)
+
+
+_KINDS = {
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "str": "text",
+    "string": "text",
+    "list": "a list",
+    "dict": "a dictionary",
+}
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case int() | float() | str():
+            return repr(value)[:80]
+        case Mapping():
+            return "a dictionary"
+        case _:
+            return "a list"
+
+
+def _merged(errors: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Pydantic's errors; those about the alternatives of one field (a union) as one.
+
+    What is wrong inside the alternative that fits (an element of a list) says more than that the others
+    do not fit.
+    """
+    found: list[Mapping[str, Any]] = []
+    unions: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
+    for error in errors:
+        loc = error["loc"]
+        union = next((i for i, step in enumerate(loc) if isinstance(step, str) and _is_type(step)), None)
+        if union is None:
+            found.append(error)
+            continue
+        if loc[:union] not in unions:
+            unions[loc[:union]] = []
+            found.append({"type": "union", "loc": loc[:union]})
+        unions[loc[:union]].append({**error, "within": loc[union], "loc": loc[union + 1 :]})
+    return [one for error in found for one in _of_union(error, unions)]
+
+
+def _of_union(
+    error: Mapping[str, Any], unions: Mapping[tuple[str | int, ...], list[Mapping[str, Any]]]
+) -> list[Mapping[str, Any]]:
+    if error["type"] != "union":
+        return [error]
+    parts = unions[error["loc"]]
+    deeper = [part for part in parts if part["loc"]]
+    if deeper:
+        return [{**part, "loc": (*error["loc"], *part["loc"])} for part in _merged(deeper)]
+    kinds = dict.fromkeys(_KINDS[part["within"].partition("[")[0]] for part in parts)
+    *others, last = kinds
+    expected = f"{', '.join(others)} or {last}" if others else last
+    return [{"type": "expected", "loc": error["loc"], "expected": expected, "input": parts[0]["input"]}]
 
 
 def _is_type(step: str) -> bool:

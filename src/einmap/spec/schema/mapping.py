@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from einmap.spec.schema.base import Input
+from pydantic import StrictBool
+
+from einmap.spec.schema.base import Expression, Input
 
 
 class LoopInput(Input):
-    """`!Temporal`. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
+    """What loops share. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
 
     rank_variable: str | dict[str, str]
-    tile_shape: int | str | dict[str, int | str] | None = None
-    initial_tile_shape: int | str | dict[str, int | str] | None = None
-    n_iterations: int | None = None
+    tile_shape: Expression | dict[str, Expression] | None = None
+    n_iterations: Expression | None = None
+
+
+class TemporalInput(LoopInput):
+    """`!Temporal`."""
+
+    initial_tile_shape: Expression | dict[str, Expression] | None = None
 
 
 class SpatialLoopInput(LoopInput):
@@ -26,13 +33,13 @@ class TollNodeInput(Input):
 
     tensors: list[str] | str
     component: str
-    persistent: bool = False
+    persistent: StrictBool = False
 
 
 class StorageInput(TollNodeInput):
     """`!Storage`."""
 
-    sliding_window: bool = False
+    sliding_window: StrictBool = False
 
 
 class ComputeNodeInput(Input):
@@ -53,7 +60,7 @@ class MappingInput(Input):
 
 
 NODES: dict[str, type[Input]] = {
-    "Temporal": LoopInput,
+    "Temporal": TemporalInput,
     "Spatial": SpatialLoopInput,
     "Storage": StorageInput,
     "Toll": TollNodeInput,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import StrictBool
+
 from einmap.spec.schema.base import Expression, Input, SetExpression
 
 
@@ -12,8 +14,8 @@ class AccessInput(Input):
 
     name: str
     projection: list[str] | dict[str, str | int] | None = None
-    output: bool | None = None
-    persistent: bool = False
+    output: StrictBool | None = None
+    persistent: StrictBool = False
     bits_per_value: Expression | None = None
     backing_storage_size_scale: Expression = 1
 
@@ -34,7 +36,7 @@ class EinsumInput(Input):
     tensor_accesses: list[AccessInput] = []
     iteration_space_shape: list[str] = []
     rank_sizes: dict[str, Expression] = {}
-    is_copy_operation: bool = False
+    is_copy_operation: StrictBool = False
     renames: dict[str, SetExpression] | list[RenameInput] = []
     n_instances: Expression = 1
     operation: str | None = None
@@ -69,7 +71,7 @@ class ModelInput(Input):
     """The top-level key `model`."""
 
     semantics: str = "exact"
-    sliding_window: bool = False
+    sliding_window: StrictBool = False
     metrics: Any = None
 
 
@@ -79,7 +81,7 @@ class ConfigInput(Input):
     dialect: str = "auto"
     expression_custom_functions: list[str] = []
     component_models: list[str] = []
-    use_installed_component_models: bool = True
+    use_installed_component_models: StrictBool = True
 
 
 class MapperInput(Input):
@@ -87,14 +89,14 @@ class MapperInput(Input):
 
     metrics: Any = None
     info_metrics: Any = None
-    force_memory_hierarchy_order: bool = True
+    force_memory_hierarchy_order: StrictBool = True
     max_fused_loops_per_rank_variable: float = 1
     max_fused_loops: float = float("inf")
-    explore_loop_orders: bool = True
-    explore_imperfect_temporal_loops: bool = False
-    explore_imperfect_spatial_loops: bool = False
+    explore_loop_orders: StrictBool = True
+    explore_imperfect_temporal_loops: StrictBool = False
+    explore_imperfect_spatial_loops: StrictBool = False
     tiling_coarseness: float = 1
-    prioritize_reuse_of_unfused_tensors: bool = False
+    prioritize_reuse_of_unfused_tensors: StrictBool = False
     max_pmapping_templates_per_einsum: float = float("inf")
     objective_tolerance: float = 0
     resource_usage_tolerance: float = 0

@@ -1,0 +1,174 @@
+"""The options of a search, checked: those of the specification, overridden by those of the call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from pydantic import ValidationError
+
+from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
+from einmap.model.semantics import Semantics, semantics_named
+from einmap.spec.schema.workload import MapperInput
+from einmap.spec.spec import Spec
+
+METRICS = ("energy", "latency", "energy_delay_product")
+_SYNONYMS = {"edp": "energy_delay_product", "delay": "latency"}
+_FLAGS = {1: "latency", 2: "energy", 128: "energy_delay_product"}
+
+_LATER = {
+    "explore_loop_orders": "loop orders that matter are always explored",
+    "explore_imperfect_temporal_loops": "factors are perfect",
+    "explore_imperfect_spatial_loops": "factors are perfect",
+    "tiling_coarseness": "every perfect factor is a candidate",
+    "max_pmapping_templates_per_einsum": "limit the search with time_limit_s or max_evaluations",
+    "objective_tolerance": "limit the search with time_limit_s or max_evaluations",
+    "resource_usage_tolerance": "limit the search with time_limit_s or max_evaluations",
+}
+"""Options of which only the default is implemented, and what to know about that.
+
+`prioritize_reuse_of_unfused_tensors` and the limits on fused loops need nothing: no mapping here is fused.
+"""
+_AT_LEAST_ZERO = ("max_fused_loops", "max_fused_loops_per_rank_variable", "time_limit")
+_KINDS = {bool: "true or false", float: "a number"}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a search is asked for. `time_limit` in seconds, may be inf; `max_evaluations` None: no limit."""
+
+    goals: tuple[str, ...]
+    rules: Semantics
+    time_limit: float
+    max_evaluations: int | None
+    seed: int
+    force_memory_hierarchy_order: bool
+
+
+def read_options(
+    spec: Spec,
+    *,
+    metrics: object,
+    semantics: object,
+    time_limit_s: object,
+    max_evaluations: object,
+    seed: object,
+    more: Mapping[str, Any],
+) -> Options:
+    """Raises SpecError for values that make no sense, NotSupportedError for options that are not implemented."""
+    given = _mapper_input(spec, more)
+    limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else given.time_limit
+    written = given.metrics is not None and metrics is None
+    return Options(
+        goals=metrics_named(
+            given.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
+        ),
+        rules=_semantics(spec, semantics),
+        time_limit=limit,
+        max_evaluations=None if max_evaluations is None else _integer("max_evaluations", max_evaluations, 1),
+        seed=_integer("seed", seed, 0),
+        force_memory_hierarchy_order=given.force_memory_hierarchy_order,
+    )
+
+
+def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:
+    """The key `mapper` with the options of the call; only what is implemented passes."""
+    for name in more:
+        if name not in MapperInput.model_fields:
+            raise SpecError(f"unknown mapper option {name!r}", hint=did_you_mean(name, MapperInput.model_fields))
+    asked = _checked(more)
+    base = spec.mapper_options
+    given = base.model_copy(update={name: getattr(asked, name) for name in more})
+
+    def at(name: str) -> At | None:
+        return spec.provenance(f"mapper.{name}") if name in base.model_fields_set and name not in more else None
+
+    for name, hint in _LATER.items():
+        value, default = getattr(given, name), MapperInput.model_fields[name].default
+        if value != default:
+            raise NotSupportedError(
+                f"mapper option {name} = {value!r} is not supported yet, only {default!r}", at=at(name), hint=hint
+            )
+    for name in _AT_LEAST_ZERO:
+        _number(name, getattr(given, name), at=at(name))
+    if given.info_metrics is not None:
+        metrics_named(given.info_metrics, option="info_metrics", at=at("info_metrics"))
+    return given
+
+
+def _checked(more: Mapping[str, Any]) -> MapperInput:
+    """The options of a call by themselves. Strict: the text "3" is no number in Python."""
+    try:
+        return MapperInput.model_validate(dict(more), strict=True)
+    except ValidationError as failure:
+        name = str(failure.errors()[0]["loc"][0])
+        kind = MapperInput.model_fields[name].annotation
+        expected = _KINDS.get(kind, str(kind)) if isinstance(kind, type) else str(kind)
+        raise _wrong(name, more[name], expected) from None
+
+
+def metrics_named(given: object, option: str = "metrics", at: At | None = None) -> tuple[str, ...]:
+    """Names of the objectives: one, several joined by `|` or `,`, a list, or flags; the default for None.
+
+    Raises SpecError.
+    """
+    if given is None:
+        return ("energy_delay_product",)
+    if isinstance(given, int) and not isinstance(given, bool):
+        names = [name for flag, name in _FLAGS.items() if given > 0 and given & flag]
+        if not names or given & ~sum(_FLAGS):
+            text = f"{option} {given} holds flags that are no objectives here"
+            raise SpecError(text, at=at, hint=f"flags: {_FLAGS}")
+        return tuple(names)
+    parts: list[Any] = []
+    if isinstance(given, str):
+        parts = given.replace("|", ",").split(",") if given.strip() else []
+    elif isinstance(given, list | tuple):
+        parts = list(given)
+    else:
+        raise _wrong(option, given, "names of metrics", at)
+    if not parts:
+        raise SpecError(f"{option} names no metric", at=at, hint=f"metrics: {', '.join((*METRICS, 'edp'))}")
+    return tuple(dict.fromkeys(_metric(part, option, at) for part in parts))
+
+
+def _metric(part: object, option: str, at: At | None) -> str:
+    if not isinstance(part, str):
+        raise _wrong(option, part, "the name of a metric", at)
+    name = part.strip().lower()
+    name = _SYNONYMS.get(name, name)
+    if name not in METRICS:
+        hint = did_you_mean(name, (*METRICS, "edp"), listing="metrics")
+        raise SpecError(f"unknown metric {part!r} in {option}", at=at, hint=hint)
+    return name
+
+
+def _semantics(spec: Spec, given: object) -> Semantics:
+    if given is None:
+        return semantics_named(spec.model_options.semantics)
+    if not isinstance(given, str | Semantics):
+        raise _wrong("semantics", given, "the name of a preset")
+    return semantics_named(given)
+
+
+def _number(name: str, value: object, at: At | None = None) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise _wrong(name, value, "a number", at)
+    number = float(value)
+    if math.isnan(number) or number < 0:
+        raise _wrong(name, value, "a number that is not negative", at)
+    return number
+
+
+def _integer(name: str, value: object, least: int) -> int:
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if number is None or number < least:
+        raise _wrong(name, value, f"an integer of at least {least}")
+    return number
+
+
+def _wrong(name: str, found: object, expected: str, at: At | None = None) -> SpecError:
+    return SpecError(f"mapper option {name}: expected {expected}, found {found!r}", at=at)

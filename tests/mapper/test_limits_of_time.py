@@ -1,0 +1,130 @@
+"""Searches end in time, and with evaluations alone they do not depend on it."""
+
+import time
+
+import numpy as np
+import pytest
+from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
+
+import einmap
+from einmap.mapper.factors import prime_factors
+from einmap.mapper.listing import InOrder, Shuffled, listed, scattered
+from einmap.mapper.mapspace import mapspace_of
+
+WIDE = "Z[m] = A[m, k] * B[m, k] * C[m, k] * D[m, k]"
+
+
+def wide(*more):
+    """600,000 templates for each Einsum like WIDE."""
+    nodes = [
+        MAIN,
+        memory("Glb", 40_000, 2),
+        container({"name": "X", "fanout": 4}),
+        memory("Reg", 64, 0.5),
+        compute(),
+    ]
+    return spec(nodes, [WIDE, *more], {"M": 64, "K": 64, "N": 8})
+
+
+def space_of(given, **limits):
+    einsum = given.workload.einsums[0]
+    return mapspace_of(einsum, given.arch(), backed_outside=einsum.tensors, first_partial_matters=False, **limits)
+
+
+def test_the_time_limit_holds_for_a_mapspace_that_takes_minutes_to_build():
+    # far from the minutes that building takes, and far enough from the limit for a busy machine
+    given, seconds = wide(), 2
+    start = time.monotonic()
+    result = einmap.map_workload(given, time_limit_s=seconds)
+    assert time.monotonic() - start < seconds + 20
+    assert not result.optimal
+    assert "not all templates of Z were built" in result.reason
+    assert result.stats.by_einsum["Z"]["truncated"]
+    einmap.evaluate(given, result.mapping, strict=True)
+
+
+def test_one_mapspace_does_not_eat_the_time_of_the_others():
+    given = wide("Y[m, n] = Z[m] * E[m, n]", "X[m, n] = Y[m, n] * F[m, n] * G[m, n] * H[m, n]")
+    start = time.monotonic()
+    result = einmap.map_workload(given, time_limit_s=2)
+    assert time.monotonic() - start < 22
+    assert all(part["evaluated"] > 100 for part in result.stats.by_einsum.values())
+
+
+def test_with_evaluations_alone_a_truncated_search_gives_the_same_result_again():
+    first, second = (einmap.map_workload(wide(), max_evaluations=1_000, seed=3) for _ in range(2))
+    assert first.mapping == second.mapping
+    assert first.stats.by_einsum == second.stats.by_einsum
+    assert first.stats.by_einsum["Z"]["truncated"]
+
+
+def test_a_stop_while_building_leaves_a_part_that_is_not_biased():
+    space = space_of(wide(), most=1_000)
+    assert space.truncated
+    assert 1_000 <= len(space.subspaces) < 1_100
+    held = [[n for n in s.template.nodes if getattr(n, "tensors", None)] for s in space.subspaces]
+    for name in ("Glb", "Reg"):
+        sizes = np.bincount([sum(n.component == name for n in nodes) for nodes in held], minlength=6)
+        # most orders are those of many tensors
+        assert sizes[4] > 100
+        assert sizes[5] > 100
+        assert (sizes[2:] > 0).all()
+    assert {n.tensors[0] for nodes in held for n in nodes} == set("ABCDZ")
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_time_that_suffices_changes_nothing(name):
+    given = SPECS[name]()
+    plain = space_of(given)
+    assert space_of(given, progress=einmap.Progress().within(60), seed=5) == plain
+    assert not plain.truncated
+
+
+def test_a_part_of_a_mapspace_holds_subspaces_of_the_whole():
+    given = SPECS["lanes with reuse"]()
+    some = space_of(given, most=20)
+    assert some.truncated
+    assert set(some.subspaces) < set(space_of(given).subspaces)
+
+
+def test_drawn_lists_hold_members_of_the_whole():
+    def pairs(walk):
+        for kept in walk.subsets("abc"):
+            for item in walk.items(range(50)):
+                yield kept, item
+
+    every, complete = listed(pairs, np.random.default_rng(0), einmap.Progress())
+    assert complete
+    assert every == list(pairs(InOrder()))
+    stopped = einmap.Progress().within(0)
+    some, complete = listed(pairs, np.random.default_rng(0), stopped)
+    assert not complete
+    assert set(some) < set(every)
+    draws = {next(pairs(Shuffled(np.random.default_rng(seed)))) for seed in range(300)}
+    assert len({kept for kept, _ in draws}) == 8
+    assert len({item for _, item in draws}) > 40
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 10, 97, 360])
+def test_scattered_numbers_are_all_numbers_once(size):
+    assert sorted(scattered(size, np.random.default_rng(1))) == list(range(size))
+
+
+@pytest.mark.parametrize(
+    ("n", "factors"),
+    [
+        (2**40 - 87, ((2**40 - 87, 1),)),
+        (1_048_573 * 1_048_571, ((1_048_571, 1), (1_048_573, 1))),
+        (999_983**2, ((999_983, 2),)),
+        (2**40, ((2, 40),)),
+    ],
+)
+def test_large_numbers_are_factored_at_once(n, factors):
+    start = time.monotonic()
+    assert prime_factors.__wrapped__(n) == factors
+    assert time.monotonic() - start < 0.2
+
+
+def test_a_rank_of_a_large_prime_is_mapped():
+    given = spec([MAIN, memory("Buf", 100, 1), compute()], MATMUL, {"M": 2**40 - 87, "K": 1, "N": 1})
+    assert einmap.map_workload(given).optimal
