@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import isqrt
 
 from einmap.arch.component import Compute, Memory, SpatialDimension, Toll
 from einmap.arch.constraint import Names, Placement
@@ -237,5 +239,11 @@ def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
     ]
     reached = {1}
     for bound in allowed:
-        reached = {lanes * d for lanes in reached for d in range(1, dimension.fanout // lanes + 1) if bound % d == 0}
+        reached = {lanes * d for lanes in reached for d in _divisors(bound) if lanes * d <= dimension.fanout}
     return max(reached) / dimension.fanout * dimension.usage_scale
+
+
+@lru_cache(maxsize=256)
+def _divisors(n: int) -> tuple[int, ...]:
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return (*small, *(n // d for d in small))
