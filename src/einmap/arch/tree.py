@@ -50,6 +50,11 @@ class Architecture:
         """All compute units in written order, disabled ones included."""
         return tuple(leaf for leaf in self.leaves.values() if isinstance(leaf, Compute))
 
+    @property
+    def forks(self) -> tuple[Fork, ...]:
+        """All forks, nested ones included."""
+        return tuple(_forks(self.nodes))
+
     def find(self, name: str) -> Leaf:
         """The leaf of that name. Raises SpecError with the closest name."""
         if name not in self.leaves:
@@ -94,6 +99,14 @@ def _leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
             yield from _leaves(node.nodes)
         else:
             yield node
+
+
+def _forks(nodes: tuple[Node, ...]) -> Iterator[Fork]:
+    for node in nodes:
+        if isinstance(node, Fork):
+            yield node
+        if isinstance(node, Hierarchical | Fork):
+            yield from _forks(node.nodes)
 
 
 def _holds(node: Node, name: str) -> bool:

@@ -321,9 +321,7 @@ class Machine:
         if tensor in route.einsum.outputs:
             visit.produced = True
             self._fill_output(route, tensor, hold, visit)
-        elif not any(
-            u.einsum.name in visit.filled for u in place.users if u is not route and tensor in u.einsum.inputs
-        ):
+        elif not any(u.einsum.name in visit.filled for u in place.consumers if u is not route):
             self._fill_input(route, tensor, hold, visit)
 
     def _fill_input(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:

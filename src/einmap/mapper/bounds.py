@@ -55,17 +55,16 @@ def _of_path(einsum: Einsum, arch: Architecture, unit: Compute) -> LowerBound:
             busy += actions / copies / moved.throughput if moved.throughput > 0 else 0.0
     if outer.total_latency is None:
         latency = max(latency, busy)
-    gated = any(d.power_gateable for leaf in arch.leaves.values() for d in leaf.spatial)
-    if not gated:
-        power = sum(c.leak_power * arch.instances[n] for n, c in arch.components.items())
-        energy += _ungated(arch, power) * latency
+    if not _may_be_gated(arch):
+        energy += sum(c.leak_power * arch.instances[n] for n, c in arch.components.items()) * latency
     return LowerBound(energy, latency)
 
 
-def _ungated(arch: Architecture, power: float) -> float:
-    """Forks may switch whole branches off; then no leakage is certain."""
-    text = repr(arch.nodes)
-    return 0.0 if "power_gateable=True" in text else power
+def _may_be_gated(arch: Architecture) -> bool:
+    """Whether unused lanes or branches may stop leaking: then no leakage is certain."""
+    if any(d.power_gateable for leaf in arch.leaves.values() for d in leaf.spatial):
+        return True
+    return any(fork.forked_power_gateable or fork.non_forked_power_gateable for fork in arch.forks)
 
 
 def _values_touched(einsum: Einsum, tensor: str) -> int:
