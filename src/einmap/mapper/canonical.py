@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping as Map
 from typing import Any
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, Toll
 from einmap.arch.constraint import Comparison, Names
+from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.mapspace import Mapspace, Subspace
+from einmap.mapper.einsum_search import Path
 from einmap.mapping import nodes as tree
-from einmap.mapping.template import OpenSpatial, OpenTemporal
+from einmap.mapping.mapping import Mapping
 
 
-def canonical_key(space: Mapspace) -> Any:
-    """Equal for two whole mapspaces iff they are the same up to names of tensors and rank variables.
-
-    Subspaces are made in an order that depends on positions only, so a point of one is a point of the other.
-    """
-    einsum = space.einsum
-    # two truncated ones hold different parts, and to compare them would cost time that is short
-    if space.truncated or any(
-        c.total_latency is not None and _speaks_of(c.total_latency.text, einsum) for c in space.arch.components.values()
-    ):
+def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
+    """Equal for two Einsums only if their searches are the same up to names of tensors and rank variables."""
+    if any(
+        c.total_latency is not None and _speaks_of(c.total_latency.text, einsum) for c in arch.components.values()
+    ) or not all(path.all_plans for path in paths):
         return ("own", einsum.name)
     names = _Names(einsum)
     return (
         names.einsum(),
-        tuple(names.leaf(leaf) for leaf in space.arch.leaves.values()),
-        repr(_shape(space.arch.nodes)),
-        tuple(names.subspace(s) for s in space.subspaces),
+        tuple(names.leaf(leaf) for leaf in arch.leaves.values()),
+        repr(_shape(arch.nodes)),
+        tuple(names.path(path) for path in paths),
     )
+
+
+def renamed(mapping: Mapping, old: Einsum, new: Einsum) -> Mapping:
+    """The mapping of an Einsum that is alike: names are exchanged by position."""
+    tensors = {a.tensor: b.tensor for a, b in zip(old.accesses, new.accesses, strict=True)}
+    variables = dict(zip(old.rank_variables, new.rank_variables, strict=True))
+    return Mapping(tuple(_renamed(node, tensors, variables, new.name) for node in mapping.nodes))
+
+
+def _renamed(node: tree.Node, tensors: Map[str, str], variables: Map[str, str], einsum: str) -> tree.Node:
+    match node:
+        case tree.Temporal(rank_variable=v, tile_shape=shape):
+            return tree.Temporal(tree.PerEinsum(variables[str(v.default)]), shape)
+        case tree.Spatial(rank_variable=v, tile_shape=shape, component=component, name=name):
+            return tree.Spatial(tree.PerEinsum(variables[str(v.default)]), shape, component, name)
+        case tree.Storage(tensors=held, component=component, persistent=persistent):
+            return tree.Storage(tuple(tensors[t] for t in held), component, persistent)
+        case tree.Toll(tensors=held, component=component):
+            return tree.Toll(tuple(tensors[t] for t in held), component)
+        case tree.Compute(component=component):
+            return tree.Compute(einsum, component)
+    raise TypeError(f"no node of one Einsum: {node!r}")
 
 
 def _speaks_of(text: str, einsum: Einsum) -> bool:
@@ -60,7 +78,7 @@ class _Names:
             )
             for access in e.accesses
         )
-        return accesses, tuple(b for _, b in e.bounds), e.is_copy
+        return accesses, tuple(b for _, b in e.bounds), e.is_copy, e.n_instances
 
     def tensors(self, names: Names) -> Any:
         return tuple(sorted(self.tensor[n] for n in names if n in self.tensor))
@@ -96,19 +114,17 @@ class _Names:
                 own = leaf.skip_initial_output_write
         return (*common, latency, own)
 
-    def subspace(self, subspace: Subspace) -> Any:
-        lanes = tuple(replace(c, variable=str(self.variable[c.variable])) for c in subspace.spatial)
-        return hash((lanes, tuple(self.node(n) for n in subspace.template.nodes)))
-
-    def node(self, node: Any) -> Any:
-        match node:
-            case OpenTemporal(rank_variable=v):
-                return self.variable[v]
-            case OpenSpatial(rank_variable=v, component=component, name=name):
-                return self.variable[v], component, name
-            case tree.Storage(tensors=tensors, component=component, persistent=persistent):
-                return tuple(self.tensor[t] for t in tensors), component, persistent
-            case tree.Toll(tensors=tensors, component=component):
-                return tuple(self.tensor[t] for t in tensors), component
-            case _:
-                return type(node).__name__
+    def path(self, path: Path) -> Any:
+        plans = tuple(
+            (
+                tuple((memory, self.tensor[t]) for memory, t in plan.placement.nodes),
+                plan.placement.n_outer,
+                tuple((toll, self.tensors(held)) for toll, held in plan.placement.tolls),
+                tuple(step.axes for step in plan.steps),
+            )
+            for plan in path.plans
+        )
+        axes = tuple(
+            (tuple((self.variable[v], bound) for v, bound in axis.members), axis.sizes) for axis in path.lattice.axes
+        )
+        return hash(plans), axes, path.lanes.bounds.shape, path.lanes.bounds.tobytes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def tile_limits(path: EinsumPath, subspace: Subspace, points: NDArray[np.int64])
             if above:
                 extents[loop.variable] = shape
         for limit in limits:
-            allowed &= _holds(limit, extents)
+            allowed &= limit_holds(limit, extents)
     return allowed
 
 
@@ -56,7 +56,8 @@ def _limited_holders(path: EinsumPath) -> list[tuple[Station, tuple[Comparison, 
     return found
 
 
-def _holds(limit: Comparison, extents: dict[str, Any]) -> Any:
+def limit_holds(limit: Comparison, extents: Mapping[str, Any]) -> Any:
+    """Whether a limit holds, for arrays of extents; absent variables count as 1."""
     compare = _COMPARE[limit.operator.removeprefix("product")]
     values = [extents.get(v, 1) for v in sorted(limit.variables)]
     if limit.operator.startswith("product"):

@@ -15,9 +15,16 @@ from einmap.model.semantics import Semantics, semantics_named
 from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
 
-METRICS = ("energy", "latency", "energy_delay_product")
+METRICS = ("energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy", "resource_usage")
 _SYNONYMS = {"edp": "energy_delay_product", "delay": "latency"}
-_FLAGS = {1: "latency", 2: "energy", 128: "energy_delay_product"}
+_FLAGS = {
+    1: "latency",
+    2: "energy",
+    4: "dynamic_energy",
+    8: "leak_energy",
+    16: "resource_usage",
+    128: "energy_delay_product",
+}
 
 _LATER = {
     "explore_loop_orders": "loop orders that matter are always explored",
@@ -25,14 +32,13 @@ _LATER = {
     "explore_imperfect_spatial_loops": "factors are perfect",
     "tiling_coarseness": "every perfect factor is a candidate",
     "max_pmapping_templates_per_einsum": "limit the search with time_limit_s or max_evaluations",
-    "objective_tolerance": "limit the search with time_limit_s or max_evaluations",
     "resource_usage_tolerance": "limit the search with time_limit_s or max_evaluations",
 }
 """Options of which only the default is implemented, and what to know about that.
 
 `prioritize_reuse_of_unfused_tensors` and the limits on fused loops need nothing: no mapping here is fused.
 """
-_AT_LEAST_ZERO = ("max_fused_loops", "max_fused_loops_per_rank_variable", "time_limit")
+_AT_LEAST_ZERO = ("max_fused_loops", "max_fused_loops_per_rank_variable", "time_limit", "objective_tolerance")
 _KINDS = {bool: "true or false", float: "a number"}
 
 
@@ -46,6 +52,8 @@ class Options:
     max_evaluations: int | None
     seed: int
     force_memory_hierarchy_order: bool
+    objective_tolerance: float
+    brute_force: bool
 
 
 def read_options(
@@ -56,6 +64,7 @@ def read_options(
     time_limit_s: object,
     max_evaluations: object,
     seed: object,
+    brute_force: bool,
     more: Mapping[str, Any],
 ) -> Options:
     """Raises SpecError for values that make no sense, NotSupportedError for options that are not implemented."""
@@ -71,6 +80,8 @@ def read_options(
         max_evaluations=None if max_evaluations is None else _integer("max_evaluations", max_evaluations, 1),
         seed=_integer("seed", seed, 0),
         force_memory_hierarchy_order=given.force_memory_hierarchy_order,
+        objective_tolerance=given.objective_tolerance,
+        brute_force=brute_force,
     )
 
 

@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper.cascade import nondominated
 from einmap.units import format_si
 
 type Floats = NDArray[np.float64]
-
-
-def nondominated(energy: Floats, latency: Floats) -> NDArray[np.int64]:
-    """Rows that no other row beats or equals in both; of equal rows the first. Sorted by energy."""
-    order = np.lexsort((np.arange(len(energy)), latency, energy))
-    best = np.minimum.accumulate(latency[order])
-    earlier = np.concatenate([[np.inf], best[:-1]])
-    return order[latency[order] < earlier]
 
 
 @dataclass
@@ -40,7 +33,7 @@ class Front:
         rows = np.flatnonzero(fits)
         if not rows.size:
             return
-        candidates = rows[nondominated(energy[rows], latency[rows])]
+        candidates = rows[nondominated(np.stack([energy[rows], latency[rows]], axis=1))]
         all_energy = np.concatenate([self.energy, energy[candidates]])
         all_latency = np.concatenate([self.latency, latency[candidates]])
         kept = self._best(all_energy, all_latency)
@@ -50,7 +43,7 @@ class Front:
         self.latency = [float(all_latency[i]) for i in kept]
 
     def _best(self, energy: Floats, latency: Floats) -> Sequence[int]:
-        front = nondominated(energy, latency)
+        front = nondominated(np.stack([energy, latency], axis=1))
         if self.keep == "energy":
             return [int(front[0])]
         if self.keep == "latency":
@@ -66,20 +59,3 @@ class Front:
         if objective == "latency":
             return format_si(min(self.latency), "s")
         return format_si(min(e * t for e, t in zip(self.energy, self.latency, strict=True)), "J*s")
-
-
-def sums(fronts: Sequence[Front], weights: Sequence[int]) -> Front:
-    """The front of the sum: one point of each front, energies and latencies times `weights` added up."""
-    total = Front(keep="front", energy=[0.0], latency=[0.0], what=[()])
-    for front, weight in zip(fronts, weights, strict=True):
-        energy = np.add.outer(total.energy, np.array(front.energy) * weight)
-        latency = np.add.outer(total.latency, np.array(front.latency) * weight)
-        kept = nondominated(energy.ravel(), latency.ravel())
-        n = len(front.energy)
-        total = Front(
-            keep="front",
-            energy=[float(x) for x in energy.ravel()[kept]],
-            latency=[float(x) for x in latency.ravel()[kept]],
-            what=[(*total.what[i // n], front.what[i % n]) for i in kept],
-        )
-    return total

@@ -22,7 +22,7 @@ class MapStats:
     """How the search went. `mapspace_size`: mappings of the space (a float, it can be huge), of its
     built part where an Einsum's mapspace is `truncated` in `by_einsum`.
 
-    `templates`, `evaluated`, `seconds`: templates searched, tile-shape choices evaluated, wall time.
+    `templates`, `evaluated`, `seconds`: dataplacements, choices looked at, wall time.
     `by_einsum`: the same for each Einsum.
     """
 
@@ -69,5 +69,13 @@ class MapResult:
 
 
 def objective(cost: Cost, metric: str) -> float:
-    """The value of one metric: J, s or J*s."""
-    return {"energy": cost.energy, "latency": cost.latency, "energy_delay_product": cost.edp}[metric]
+    """The value of one metric: J, s or J*s; of `resource_usage` the fullest memory's."""
+    values = {
+        "energy": cost.energy,
+        "latency": cost.latency,
+        "energy_delay_product": cost.edp,
+        "leak_energy": cost.leak_energy,
+        "dynamic_energy": cost.energy - cost.leak_energy,
+        "resource_usage": max((row.usage for row in cost.memory_usage), default=0.0),
+    }
+    return values[metric]

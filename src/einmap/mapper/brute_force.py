@@ -1,4 +1,4 @@
-"""A plain search of one Einsum's mapspace: all of it where that is possible, else as much as time allows.
+"""A plain search of one Einsum's mapspace, the judge of the fast one: all of it where that is possible.
 
 Nothing is pruned but choices that do not fit. Small spaces are covered completely, every subspace in a
 pseudo-random order of its points, so that a stop at any time leaves a fair sample. Large ones are sampled:
@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
+from einmap.mapper.bounds import lower_bounds
+from einmap.mapper.cascade import nondominated
+from einmap.mapper.einsum_search import Optimum, Request
 from einmap.mapper.factors import coprime_near, rank
 from einmap.mapper.limits import tile_limits
-from einmap.mapper.mapspace import Mapspace, Subspace
+from einmap.mapper.listing import share_of
+from einmap.mapper.mapspace import MOST_SUBSPACES, Mapspace, Subspace, mapspace_of
 from einmap.mapper.pareto import Front
 from einmap.mapper.spatial_choices import n_lanes
 from einmap.model.batch import Batch, BatchCost
@@ -223,3 +230,60 @@ def _large_tiles(subspace: Subspace) -> NDArray[np.int64]:
             row.append(rank(spread))
         rows.append(row)
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(subspace.digits))
+
+
+# one Einsum
+
+BUILDING = 1 / 3
+"""Part of the time that building the mapspace may take."""
+LEAST_SUBSPACES = 1_000
+"""So many are built however few evaluations are asked for."""
+
+
+def brute_force(
+    einsum: Einsum,
+    arch: Architecture,
+    request: Request,
+    progress: Progress,
+    max_evaluations: float,
+    rng: np.random.Generator,
+) -> Optimum:
+    """Try the mappings of one Einsum, all if there are not too many: objectives are energy, latency and their product.
+
+    Raises NotSupportedError for other objectives.
+    """
+    columns = {"energy": 0, "latency": 1, "energy_delay_product": 2}
+    if not set(request.goals) <= set(columns):
+        raise NotSupportedError(f"Einsum {einsum.name!r}: only energy and latency can be minimised for it")
+    limited = math.isfinite(max_evaluations)
+    space = mapspace_of(
+        einsum,
+        arch,
+        backed_outside=einsum.tensors,
+        first_partial_matters=request.rules.lowering,
+        force_hierarchy_order=request.force_hierarchy_order,
+        progress=share_of(progress, BUILDING),
+        # more subspaces than points to be tried are of no use
+        most=min(MOST_SUBSPACES, max(int(max_evaluations), LEAST_SUBSPACES)) if limited else MOST_SUBSPACES,
+        seed=int(rng.integers(1 << 30)),
+    )
+    objectives = request.goals if len(request.goals) == 1 and request.goals[0] != "energy_delay_product" else ("front",)
+    found = Search(space, request.rules, objectives, rng, progress, Budget(int(max_evaluations) if limited else None))
+    searched = found.run()
+    points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
+    values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [columns[g] for g in request.goals]]
+    kept: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
+    low = lower_bounds(einsum, arch)
+    least = (low.energy, low.latency, low.energy * low.latency)
+    return Optimum(
+        values=[tuple(float(x) for x in values[i]) for i in kept],
+        mappings=[space.decode(searched.front.what[i]) for i in kept],
+        complete=searched.complete,
+        bound=tuple(values.min(axis=0))
+        if searched.complete and len(values)
+        else tuple(least[columns[g]] for g in request.goals),
+        plans=len(space.subspaces),
+        searched=searched.subspaces,
+        work=searched.evaluated,
+        size=float(space.size),
+    )

@@ -1,0 +1,108 @@
+"""From a path through the lattice to a LoopTree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from einmap.einsum.projection import Relevance
+from einmap.mapper.lattice import Axis, Lattice
+from einmap.mapper.optimal import Compiled, PathSearch
+from einmap.mapper.template import _ABOVE, _BELOW
+from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping
+
+
+def mapping_of(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> Mapping:
+    """The mapping that goes through `points` (one for each level) with the lanes of `prefix`."""
+    return Mapping(tuple(joined(list(_nodes(search, compiled, prefix, points)))))
+
+
+def _nodes(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> Iterator[tree.Node]:
+    plan, lattice = compiled.plan, search.lattice
+    for held in plan.outer:
+        lasting = held.backing and search.einsum.by_tensor[held.tensor].persistent
+        yield tree.Storage((held.tensor,), search.leaves[held.level].name, lasting)
+    at, r = lattice.top, 0
+    above = plan.outer[-1]
+    index = len(plan.outer)
+    for level, target in zip(compiled.levels, points, strict=True):
+        if level.axes is not None:
+            yield from plan.builder.tolls.get((index, _ABOVE), ())
+            for axis in _order(search, level.axes, above.tensor, at, target):
+                yield from _temporal(lattice.axes[axis], *_sizes(lattice, axis, at, target))
+        else:
+            r += 1
+            yield from _spatial(search, prefix, r, at)
+        at = target
+        if level.last:
+            yield from plan.builder.tolls.get((index, _BELOW), ())
+            if level.node is not None:
+                yield tree.Storage((level.node.tensor,), search.leaves[level.node.level].name)
+                above = level.node
+            index += 1
+    yield tree.Compute(search.einsum.name, search.leaves[-1].name)
+
+
+def _sizes(lattice: Lattice, axis: int, outer: int, inner: int) -> tuple[int, int]:
+    stride, radix = int(lattice.strides[axis]), int(lattice.radices[axis])
+    sizes = lattice.axes[axis].sizes
+    return sizes[outer // stride % radix], sizes[inner // stride % radix]
+
+
+def _order(search: PathSearch, axes: Sequence[int], tensor: str, outer: int, inner: int) -> list[int]:
+    """Loops that index the tensor of the node above first; of partially relevant ones that which leaves least."""
+    relevance = search.pricer.axis_relevance[tensor]
+    rank = {Relevance.FULL: 0, Relevance.PARTIAL: 1, Relevance.NONE: 2}
+    values = search.values[search.tensors.index(tensor)]
+    strides, coord = search.lattice.strides, search.coord
+
+    def left(axis: int) -> float:
+        passed = outer
+        for other in axes:
+            if relevance[other] is Relevance.FULL or other == axis:
+                passed += int((coord[inner, other] - coord[outer, other]) * strides[other])
+        return float(values[passed])
+
+    def key(axis: int) -> tuple[int, float, int]:
+        same = coord[inner, axis] == coord[outer, axis]
+        partial = relevance[axis] is Relevance.PARTIAL and not same
+        return rank[relevance[axis]], left(axis) if partial else 0.0, axis
+
+    return sorted(axes, key=key)
+
+
+def _temporal(axis: Axis, outer: int, inner: int) -> Iterator[tree.Node]:
+    for (variable, _), before, after in zip(axis.members, axis.split(outer), axis.split(inner), strict=True):
+        if before != after:
+            yield tree.Temporal(tree.PerEinsum(variable), tree.PerEinsum(after))
+
+
+def _spatial(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tree.Node]:
+    lanes, lattice = search.lanes_of(prefix), search.lattice
+    sizes = [_sizes(lattice, a, at, at)[0] for a in range(len(lattice.axes))]
+    for d, fanned in enumerate(search.lanes.dimensions):
+        if fanned.level != search.fanouts[r - 1]:
+            continue
+        for a, axis in enumerate(lattice.axes):
+            inner = sizes[a] // int(lanes[d, a])
+            for (variable, _), before, after in zip(axis.members, axis.split(sizes[a]), axis.split(inner), strict=True):
+                if before != after:
+                    shape = tree.PerEinsum(after)
+                    yield tree.Spatial(tree.PerEinsum(variable), shape, fanned.component, fanned.dimension.name)
+            sizes[a] = inner
+
+
+def joined(nodes: list[tree.Node]) -> list[tree.Node]:
+    """Neighbouring storage nodes of one memory put together."""
+    found: list[tree.Node] = []
+    for node in nodes:
+        last = found[-1] if found else None
+        if (
+            isinstance(node, tree.Storage)
+            and isinstance(last, tree.Storage)
+            and (last.component, last.persistent) == (node.component, node.persistent)
+        ):
+            found[-1] = tree.Storage((*last.tensors, *node.tensors), node.component, node.persistent)
+        else:
+            found.append(node)
+    return found

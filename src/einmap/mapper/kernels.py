@@ -1,0 +1,308 @@
+"""The compiled part of the search: cost-to-go tables over the lattice, and the depth-first search that they guide.
+
+Kernels are generic: a dataplacement comes as arrays of integers, nothing is compiled for one mapping. All state of a
+search lies in arrays of the caller, so that it can return after so many nodes and go on later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)
+"""Objectives; USAGE + m is the used part of memory m."""
+GAP, PLACE = 0, 1
+DONE, PAUSED, FULL = 0, 1, 2
+"""How a call ends: all done, budget used up, archive full."""
+
+
+@njit(cache=True, nogil=True)
+def relax(table: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
+    """table[p] becomes the minimum over all points inside p along the axes of `mask`; (points, columns), in place."""
+    n, k = table.shape
+    for axis in range(len(strides)):
+        if not mask[axis]:
+            continue
+        for point in range(n):
+            here = offsets[axis] + coord[point, axis]
+            for c in range(starts[here], starts[here + 1]):
+                other = point + (covers[c] - coord[point, axis]) * strides[axis]
+                for column in range(k):
+                    table[point, column] = min(table[point, column], table[other, column])
+
+
+@njit(cache=True, nogil=True)
+def with_node(below: Any, out: Any, rates: Any, fixed: Any, fills: Any, allowed: Any) -> None:
+    """out = below + rates * fills + fixed where allowed, else infinite."""
+    n, k = below.shape
+    for point in range(n):
+        if allowed[point]:
+            for column in range(k):
+                out[point, column] = below[point, column] + rates[column] * fills[point] + fixed[column]
+        else:
+            for column in range(k):
+                out[point, column] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def after_lanes(below: Any, out: Any, coord: Any, strides: Any, rows: Any, quotients: Any) -> None:
+    """out becomes the minimum of itself and of `below` at each point divided by the lanes (rows of `quotients`)."""
+    n, k = below.shape
+    for point in range(n):
+        target = 0
+        for axis in range(len(strides)):
+            position = quotients[rows[axis], coord[point, axis]]
+            if position < 0:
+                target = -1
+                break
+            target += position * strides[axis]
+        if target >= 0:
+            for column in range(k):
+                out[point, column] = min(out[point, column], below[target, column])
+
+
+@njit(cache=True, nogil=True)
+def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
+    """Values of the wanted objectives from columns of cost."""
+    latency = 0.0
+    for column in range(1, len(costs)):
+        latency = max(latency, costs[column])
+    for i in range(len(wanted)):
+        goal = wanted[i]
+        if goal == ENERGY:
+            out[i] = costs[0] + leak * latency
+        elif goal == LATENCY:
+            out[i] = latency
+        elif goal == PRODUCT:
+            out[i] = (costs[0] + leak * latency) * latency
+        elif goal == DYNAMIC:
+            out[i] = costs[0]
+        elif goal == LEAK:
+            out[i] = leak * latency
+        else:
+            out[i] = occupied[goal - USAGE] / capacity[goal - USAGE]
+
+
+@njit(cache=True, nogil=True)
+def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
+    """Whether some point found is at most as large in everything, but for `slack`."""
+    for row in range(n):
+        worse = False
+        for i in range(len(values)):
+            if found[row, i] > values[i] + abs(values[i]) * slack:
+                worse = True
+                break
+        if not worse:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any, n: int) -> int:
+    """Put a point into the archive in place of those that it beats; the new number of points, -1 when it is full."""
+    kept = 0
+    for row in range(n):
+        beats = True
+        for i in range(len(values)):
+            if values[i] > found[row, i]:
+                beats = False
+                break
+        if not beats:
+            if kept != row:
+                found[kept] = found[row]
+                paths[kept] = paths[row]
+            kept += 1
+    if kept == len(found):
+        return -1
+    found[kept] = values
+    paths[kept, 0] = plan
+    paths[kept, 1] = prefix
+    for i in range(len(path)):
+        paths[kept, 2 + i] = path[i]
+    return kept + 1
+
+
+@njit(cache=True, nogil=True)
+def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that it can pause anywhere
+    # the lattice
+    coord: Any, strides: Any, offsets: Any, below: Any, starts: Any, quotients: Any,
+    # values of each tensor's tile and of all its fills, for each point
+    values: Any, fills: Any,
+    # levels of the plan
+    kind: Any, mask: Any, tables: Any, lowered: Any, node: Any, rates: Any, fixed: Any, bits: Any, lowered_bits: Any,
+    # lanes: children of each prefix, rows of `quotients`
+    child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
+    # cost-to-go, memories, goals
+    pool: Any, capacity: Any, wanted: Any, slack: float, plan: int,
+    # archive
+    found: Any, paths: Any, n_found: int,
+    # state: (depth), acc, occupied, point and prefix at each level, candidates
+    state: Any, acc: Any, occupied: Any, point_at: Any, prefix_at: Any, cand: Any, cand_point: Any, cand_prefix: Any,
+    cand_n: Any, cand_next: Any, budget: int,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Depth-first search of one plan from the outside in; (how it ended, points in the archive, nodes, work).
+
+    Work is what the budget counts: choices looked at.
+
+    `tables[level, prefix]`: row of `pool`, least costs from that level on once its choice is made. `lowered`: for
+    each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1. `node`: tensor,
+    memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute, -2: none).
+    """
+    n_levels = len(kind)
+    k = acc.shape[1]
+    n_axes = len(strides)
+    bound = np.empty(k)
+    goal = np.empty(len(wanted))
+    odometer = np.zeros(n_axes, dtype=np.int64)
+    room = np.empty(occupied.shape[1])
+    nodes = 0
+    work = 0
+    level = state[0]
+    while level >= 0:
+        if work >= budget:
+            state[0] = level
+            return PAUSED, n_found, nodes, work
+        work += 1
+        if cand_n[level] < 0:
+            # open: list what may be chosen here, best first
+            here, prefix = point_at[level], prefix_at[level]
+            count = 0
+            for m in range(occupied.shape[1]):
+                room[m] = occupied[level, m]
+            if kind[level] == GAP:
+                table = pool[tables[level, prefix]]
+                for axis in range(n_axes):
+                    odometer[axis] = 0
+                going = True
+                while going:
+                    work += 1
+                    target = here
+                    for axis in range(n_axes):
+                        if mask[level, axis]:
+                            first = starts[offsets[axis] + coord[here, axis]]
+                            target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
+                    if table[target, 0] < np.inf:
+                        for column in range(k):
+                            bound[column] = acc[level, column] + table[target, column]
+                        objectives(bound, leak[prefix], room, capacity, wanted, goal)
+                        if not _beaten(goal, found, n_found, slack):
+                            cand[level, count] = goal[0]
+                            cand_point[level, count] = target
+                            count += 1
+                    going = False
+                    for axis in range(n_axes):
+                        if mask[level, axis]:
+                            first = offsets[axis] + coord[here, axis]
+                            odometer[axis] += 1
+                            if odometer[axis] < starts[first + 1] - starts[first]:
+                                going = True
+                                break
+                            odometer[axis] = 0
+            else:
+                for c in range(child_start[prefix], child_start[prefix + 1]):
+                    child = children[c]
+                    work += 1
+                    target = 0
+                    for axis in range(n_axes):
+                        position = quotients[divides[child, axis], coord[here, axis]]
+                        if position < 0:
+                            target = -1
+                            break
+                        target += position * strides[axis]
+                    if target < 0:
+                        continue
+                    table = pool[tables[level, child]]
+                    if table[target, 0] == np.inf:
+                        continue
+                    for column in range(k):
+                        bound[column] = acc[level, column] + table[target, column]
+                    objectives(bound, leak[child], room, capacity, wanted, goal)
+                    if not _beaten(goal, found, n_found, slack):
+                        cand[level, count] = goal[0]
+                        cand_point[level, count] = target
+                        cand_prefix[level, count] = child
+                        count += 1
+            order = np.argsort(cand[level, :count], kind="mergesort")
+            cand[level, :count] = cand[level, :count][order]
+            cand_point[level, :count] = cand_point[level, :count][order]
+            if kind[level] == PLACE:
+                cand_prefix[level, :count] = cand_prefix[level, :count][order]
+            cand_n[level] = count
+            cand_next[level] = 0
+            nodes += 1
+        if cand_next[level] == cand_n[level]:
+            cand_n[level] = -1
+            level -= 1
+            continue
+        at = cand_next[level]
+        cand_next[level] += 1
+        target = cand_point[level, at]
+        prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
+        # what was found since the list was made may rule the choice out
+        table = pool[tables[level, prefix]]
+        for column in range(k):
+            bound[column] = acc[level, column] + table[target, column]
+        for m in range(occupied.shape[1]):
+            room[m] = occupied[level, m]
+        objectives(bound, leak[prefix], room, capacity, wanted, goal)
+        if _beaten(goal, found, n_found, slack):
+            if len(wanted) == 1:
+                cand_next[level] = cand_n[level]
+            continue
+        # the node of this step
+        fits = True
+        t = lowered[level, 0]
+        if t >= 0:
+            # relevant loops that follow a node are passed, and the best of the partially relevant ones
+            base = point_at[level]
+            passed = base
+            for axis in range(n_axes):
+                if lowered[level, 2 + axis] == 2:
+                    passed += (coord[target, axis] - coord[base, axis]) * strides[axis]
+            least = values[t, passed]
+            for axis in range(n_axes):
+                if lowered[level, 2 + axis] == 1:
+                    other = passed + (coord[target, axis] - coord[base, axis]) * strides[axis]
+                    least = min(least, values[t, other])
+            m = lowered[level, 1]
+            room[m] += least * lowered_bits[level]
+            if room[m] > capacity[m]:
+                fits = False
+        t, m = node[level, 0], node[level, 1]
+        if fits and m >= 0:
+            room[m] += values[t, target] * bits[level]
+            if room[m] > capacity[m]:
+                fits = False
+        if not fits:
+            continue
+        point_at[level + 1] = target
+        prefix_at[level + 1] = prefix
+        for m in range(occupied.shape[1]):
+            occupied[level + 1, m] = room[m]
+        if t >= 0:
+            row = node[level, 2] + prefix
+            for column in range(k):
+                acc[level + 1, column] = acc[level, column] + rates[row, column] * fills[t, target] + fixed[row, column]
+        elif t == -1:
+            for column in range(k):
+                acc[level + 1, column] = acc[level, column] + constants[prefix, column]
+        else:
+            for column in range(k):
+                acc[level + 1, column] = acc[level, column]
+        if level + 1 < n_levels:
+            level += 1
+            cand_n[level] = -1
+            continue
+        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, wanted, goal)
+        if not _beaten(goal, found, n_found, slack):
+            n = _take(goal, point_at[1:], prefix, plan, found, paths, n_found)
+            if n < 0:
+                # come back to this choice when there is more room
+                cand_next[level] -= 1
+                state[0] = level
+                return FULL, n_found, nodes, work
+            n_found = n
+    state[0] = level
+    return DONE, n_found, nodes, work

@@ -1,0 +1,69 @@
+"""Busy time of a component as the largest of a few linear forms of its reads and writes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from einmap.arch.component import Component, Compute, Toll
+from einmap.model.latency import busy_time
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`read` s for each read, `write` s for each write (of one instance, `actions_scale` applied to neither)."""
+
+    read: float
+    write: float
+
+    def __add__(self, other: Form) -> Form:
+        return Form(self.read + other.read, self.write + other.write)
+
+
+def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
+    """The forms whose maximum is the busy time, none where it is always 0, None where it is no such maximum.
+
+    Without `total_latency` it is one sum. An expression is a sum or a maximum of its actions' times if it has
+    these values on its axes and at many points of all magnitudes.
+    """
+    if isinstance(component, Compute):
+        return None
+    if component.total_latency is None:
+        times = [component.action(name).throughput for name in _used(component)]
+        if 0 in times:
+            return None
+        seconds = [0.0 if math.isinf(t) else 1 / t for t in times]
+        return () if not any(seconds) else (Form(seconds[0], sum(seconds[1:])),)
+    rng = np.random.default_rng(0)
+    reads, writes = (10.0 ** rng.uniform(0, 16, 96) for _ in range(2))
+    try:
+        found = _probe(component, einsum, reads, writes)
+        if float(np.max(np.abs(_probe(component, einsum, reads * 0, writes * 0)))) > 0:
+            return None
+        per_read = _probe(component, einsum, reads, writes * 0) / reads
+        per_write = _probe(component, einsum, reads * 0, writes) / writes
+    except (ValueError, TypeError, ZeroDivisionError):
+        return None
+    r, w = float(per_read[0]), float(per_write[0])
+    if not (_close(per_read, r) and _close(per_write, w)) or r < 0 or w < 0:
+        return None
+    if _close(found, r * reads + w * writes):
+        return () if not r and not w else (Form(r, w),)
+    if _close(found, np.maximum(r * reads, w * writes)):
+        return (Form(r, 0.0), Form(0.0, w))
+    return None
+
+
+def _used(component: Component) -> tuple[str, ...]:
+    return ("read",) if isinstance(component, Toll) else ("read", "write")
+
+
+def _probe(component: Component, einsum: str, reads: np.ndarray, writes: np.ndarray) -> np.ndarray:
+    value = busy_time(component, {"read": reads, "write": writes}, einsum)
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), reads.shape)
+
+
+def _close(found: np.ndarray, expected: np.ndarray | float) -> bool:
+    return bool(np.allclose(found, expected, rtol=1e-12, atol=0.0))

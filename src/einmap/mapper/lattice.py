@@ -1,0 +1,193 @@
+"""The lattice of tile shapes: one tile shape for each rank variable, ordered by what may stand inside what.
+
+A loop over a variable turns its tile shape into a smaller one that may stand inside: a divisor. So a chain of loops
+is a descending path in the lattice, from the bounds down to 1, and what a storage node costs depends on nothing but
+the point at which it stands (and on the lanes above it).
+
+Rank variables that every tensor treats alike are one variable here, of the product of their bounds: a chain of
+divisors of the product is a chain of divisors of each, prime by prime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.factors import divisors, prime_factors
+
+type Ints = NDArray[np.int64]
+type Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One or more rank variables that are searched as one. `sizes`: tile shapes, smallest first, the last the bound."""
+
+    members: tuple[tuple[str, int], ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The rank variables."""
+        return tuple(v for v, _ in self.members)
+
+    def place(self, size: int) -> int:
+        """Position of a tile shape."""
+        return self.sizes.index(size)
+
+    def inside(self, outer: int, inner: int) -> bool:
+        """Whether a tile of shape `inner` may stand inside one of shape `outer`."""
+        return outer % inner == 0
+
+    @cached_property
+    def below(self) -> tuple[tuple[int, ...], ...]:
+        """For each position those that may stand inside, itself last."""
+        return tuple(tuple(j for j in range(i + 1) if self.inside(s, self.sizes[j])) for i, s in enumerate(self.sizes))
+
+    @cached_property
+    def covers(self) -> tuple[tuple[int, ...], ...]:
+        """The same without those that stand inside another one of them, and without itself."""
+        found = []
+        for i, candidates in enumerate(self.below):
+            inner = [j for j in candidates if j != i]
+            found.append(tuple(j for j in inner if not any(j in self.below[k] for k in inner if k != j)))
+        return tuple(found)
+
+    def split(self, size: int) -> tuple[int, ...]:
+        """The tile shape of each member: the factors that are missing are taken from the first ones first."""
+        missing = dict(prime_factors(prod(b for _, b in self.members) // size))
+        shapes = []
+        for _, bound in self.members:
+            shape = bound
+            for p, e in prime_factors(bound):
+                taken = min(e, missing.get(p, 0))
+                missing[p] = missing.get(p, 0) - taken
+                shape //= p**taken
+            shapes.append(shape)
+        return tuple(shapes)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """All points. A point has the number sum(position on axis * stride of axis); number 0 is the tile of one value."""
+
+    axes: tuple[Axis, ...]
+
+    @cached_property
+    def radices(self) -> Ints:
+        """Tile shapes on each axis."""
+        return np.array([len(a.sizes) for a in self.axes], dtype=np.int64)
+
+    @cached_property
+    def strides(self) -> Ints:
+        """Distance of neighbours on each axis."""
+        return np.array([prod(int(r) for r in self.radices[:i]) for i in range(len(self.axes))], dtype=np.int64)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of points."""
+        return prod(int(r) for r in self.radices)
+
+    @property
+    def top(self) -> int:
+        """The point of the bounds."""
+        return self.size - 1
+
+    def positions(self, axis: int) -> Ints:
+        """Position on one axis, for each point."""
+        found: Ints = np.arange(self.size) // self.strides[axis] % self.radices[axis]
+        return found
+
+    def shapes(self, axis: int) -> Floats:
+        """Tile shape on one axis, for each point."""
+        found: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.positions(axis)]
+        return found
+
+    @cached_property
+    def extents(self) -> dict[str, Floats | float]:
+        """Tile shape of each rank variable that is alone on its axis, for each point."""
+        return {a.members[0][0]: self.shapes(i) for i, a in enumerate(self.axes) if len(a.members) == 1}
+
+    @cached_property
+    def tiles(self) -> Floats:
+        """How many tiles there are in all, for each point."""
+        found = np.ones(self.size)
+        for i, axis in enumerate(self.axes):
+            found *= axis.sizes[-1] / self.shapes(i)
+        return found
+
+    def values(self, einsum: Einsum, tensor: str) -> Floats:
+        """Values in a tensor's tile, for each point."""
+        extents: dict[str, Floats | float] = dict.fromkeys(einsum.rank_variables, 1.0)
+        alone = 1.0 * np.ones(self.size)
+        for i, axis in enumerate(self.axes):
+            if len(axis.members) == 1:
+                extents[axis.members[0][0]] = self.shapes(i)
+            elif einsum.by_tensor[tensor].relevance(axis.members[0][0]) is Relevance.FULL:
+                alone *= self.shapes(i)
+        for _, index in einsum.by_tensor[tensor].projection:
+            length: Floats | float = 1.0
+            for v, a in index.terms:
+                length = length + abs(a) * (extents[v] - 1)
+            alone = alone * length
+        return alone
+
+    def packed(self, lists: str) -> tuple[Ints, Ints]:
+        """`below` or `covers` of all axes in one array, and where each begins: start[offset of axis + position]."""
+        flat: list[int] = []
+        start = [0]
+        for axis in self.axes:
+            for row in getattr(axis, lists):
+                flat += row
+                start.append(len(flat))
+        return np.array(flat, dtype=np.int64), np.array(start, dtype=np.int64)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where each axis begins in arrays that list the positions of all axes."""
+        return np.concatenate([[0], np.cumsum(self.radices)]).astype(np.int64)
+
+    @cached_property
+    def axis_of(self) -> Mapping[str, int]:
+        """Axis of each rank variable that has one (bounds above 1)."""
+        return {v: i for i, a in enumerate(self.axes) for v in a.variables}
+
+
+def lattice_of(einsum: Einsum, apart: frozenset[str]) -> Lattice:
+    """The lattice with perfect factors. Variables in `apart` are not merged with others."""
+    groups: dict[object, list[tuple[str, int]]] = {}
+    for v, bound in einsum.bounds:
+        if bound > 1:
+            groups.setdefault(_kind(einsum, v, apart), []).append((v, bound))
+    axes = [Axis(tuple(members), tuple(divisors(prod(b for _, b in members)))) for members in groups.values()]
+    return Lattice(tuple(axes))
+
+
+def _kind(einsum: Einsum, variable: str, apart: frozenset[str]) -> object:
+    """Equal for variables that may be merged: each indexes the same tensors, alone and with factor 1."""
+    kinds = tuple(access.relevance(variable) for access in einsum.accesses)
+    plain = all(_is_plain(einsum, access.tensor, variable) for access in einsum.accesses)
+    if variable in apart or not plain or Relevance.PARTIAL in kinds:
+        return variable
+    return kinds
+
+
+def _is_plain(einsum: Einsum, tensor: str, variable: str) -> bool:
+    """Whether the variable occurs in one index at most, there alone and with factor 1."""
+    found = [
+        index.terms for _, index in einsum.by_tensor[tensor].projection if any(v == variable for v, _ in index.terms)
+    ]
+    return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
+
+
+def positions_after(axis: Axis, divisor: int) -> Sequence[int]:
+    """For each position on an axis the one of the tile shape divided by `divisor`, -1 where that is no integer."""
+    known = {size: i for i, size in enumerate(axis.sizes)}
+    return [known.get(size // divisor, -1) if size % divisor == 0 else -1 for size in axis.sizes]

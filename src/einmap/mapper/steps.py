@@ -1,0 +1,141 @@
+"""A dataplacement as a chain of steps, each a gap with temporal loops, then lanes, then one storage node.
+
+Two prunings are applied to the loops of a gap (`docs/mapper.md`): a loop that indexes the tensor of the node above goes
+above that node (its values move as often, its tile is smaller), and one that does not index the tensor of the node
+below goes below it (same tile, fewer visits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.dataplacement import Dataplacement
+from einmap.mapper.lattice import Lattice
+from einmap.mapper.template import _ABOVE, TemplateBuilder
+from einmap.model.semantics import Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A storage node: the tensor, the level of its memory, whether it is the outermost one of the tensor.
+
+    `first`: the outermost node of its memory, at which limits on tile shapes hold.
+    """
+
+    tensor: str
+    level: int
+    backing: bool
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`axes` that may have temporal loops, `fanouts` (levels of components) whose lanes stand below them, the node.
+
+    `lowers`: the node above whose space is reserved below the loops of this gap that index its tensor.
+    """
+
+    axes: tuple[int, ...]
+    fanouts: tuple[int, ...]
+    node: Held | None
+    lowers: Held | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about one dataplacement that a search needs.
+
+    `outer`: nodes of the outermost memory; `chains`: for each tensor the levels of its memories and tolls and of the
+    compute; `loops`: for each axis the number of gaps that may have a loop over it, prunings aside.
+    """
+
+    placement: Dataplacement
+    builder: TemplateBuilder
+    outer: tuple[Held, ...]
+    steps: tuple[Step, ...]
+    chains: Mapping[str, tuple[int, ...]]
+    loops: tuple[int, ...]
+
+
+@dataclass
+class Planner:
+    """Plans of the dataplacements of one Einsum on one path. `prune`: whether the prunings of gaps are safe."""
+
+    einsum: Einsum
+    leaves: tuple[Leaf, ...]
+    lattice: Lattice
+    rules: Semantics
+    fanouts: tuple[int, ...]
+    reducing: frozenset[str]
+    """Outputs that some lanes reduce: fewer visits of their tiles may cost more further in."""
+    prune: bool
+
+    def plan(self, placement: Dataplacement) -> Plan:
+        """The steps of one dataplacement."""
+        unit = self.leaves[-1]
+        assert isinstance(unit, Compute)
+        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False)
+        levels = builder.levels
+        held: list[Held] = []
+        for memory, tensor in placement.nodes:
+            level = levels[memory]
+            backing, first = all(h.tensor != tensor for h in held), all(h.level != level for h in held)
+            held.append(Held(tensor, level, backing, first))
+        steps = []
+        for index in range(placement.n_outer, len(held) + 1):
+            above = held[index - 1]
+            node = held[index] if index < len(held) else None
+            fanouts = tuple(level for level in self.fanouts if builder.place_of(self.leaves[level].name) == index)
+            stopped = bool(builder.tolls.get((index, _ABOVE)))
+            lowered = above if self.rules.lowering and not above.backing and not stopped else None
+            steps.append(Step(self.axes(builder, index, above, node), fanouts, node, lowered))
+        gaps = [frozenset(orders[0]) for orders in builder.gaps]
+        loops = tuple(sum(axis.variables[0] in gap for gap in gaps) for axis in self.lattice.axes)
+        outer = tuple(held[: placement.n_outer])
+        return Plan(placement, builder, outer, tuple(steps), self.chains(placement, levels), loops)
+
+    def chains(self, placement: Dataplacement, levels: dict[str, int]) -> dict[str, tuple[int, ...]]:
+        """For each tensor the levels of its memories and tolls and of the compute."""
+        found = {}
+        for access in self.einsum.accesses:
+            own = {levels[m] for m, t in placement.nodes if t == access.tensor}
+            own |= {levels[name] for name, tensors in placement.tolls if access.tensor in tensors}
+            found[access.tensor] = (*sorted(own), len(self.leaves) - 1)
+        return found
+
+    def axes(self, builder: TemplateBuilder, index: int, above: Held, node: Held | None) -> tuple[int, ...]:
+        """Axes whose loops are worth trying in the gap before node `index`."""
+        allowed = builder.gaps[index - builder.placement.n_outer][0]
+        return tuple(
+            i
+            for i, axis in enumerate(self.lattice.axes)
+            if axis.variables[0] in allowed
+            and not (self.prune and self.goes_up(above, axis.variables[0]))
+            and not (self.prune and node and self.goes_down(builder, index, above, node, axis.variables[0]))
+        )
+
+    def goes_up(self, above: Held, variable: str) -> bool:
+        """Whether a loop is never worse above the node that it follows."""
+        full = self.einsum.by_tensor[above.tensor].relevance(variable) is Relevance.FULL
+        return full and not above.backing and not self.limited(above)
+
+    def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, variable: str) -> bool:
+        """Whether a loop is never worse below the node that follows it."""
+        if self.rules.lowering and self.einsum.by_tensor[above.tensor].relevance(variable) is not Relevance.NONE:
+            return False
+        if self.einsum.by_tensor[node.tensor].relevance(variable) is not Relevance.NONE:
+            return False
+        if node.backing or self.limited(node) or node.tensor in self.reducing:
+            return False
+        # no_resend_to_below begins at the node: a loop that may stand above it may be forbidden below
+        return not builder.refetches(variable, index + 1)
+
+    def limited(self, held: Held) -> bool:
+        """Whether the memory limits its tile shapes, so that its node cannot be moved freely."""
+        leaf = self.leaves[held.level]
+        assert isinstance(leaf, Memory | Toll)
+        return leaf.placement is not None and bool(leaf.placement.tile_shape)

@@ -1,0 +1,162 @@
+"""Random small mapping problems of one Einsum: architectures with fanouts, tolls, constraints, leakage and gating."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import einmap
+from einmap.spec.spec import Spec
+
+EINSUMS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("Z[m,n] = A[m,k] * B[k,n]", {"M": "m", "N": "n", "K": "k"}),
+    ("Z[m,n] = A[m,k] * B[k,n]", {"M": "m", "N": "n", "K": "k"}),
+    ("Z[b,m,n] = A[b,m,k] * B[b,k,n]", {"B": "b", "M": "m", "N": "n", "K": "k"}),
+    ("Z[m] = A[m,k] * B[k]", {"M": "m", "K": "k"}),
+    ("Z[m,n,h] = A[m,h] * B[n,h]", {"M": "m", "N": "n", "H": "h"}),
+    ("Z[p,m] = A[W: p+r] * B[m,r]", {"P": "p", "M": "m", "R": "r"}),
+    ("Z[p,m] = A[c, W: 2*p+r] * B[m,c,r]", {"P": "p", "M": "m", "R": "r", "C": "c"}),
+    ("Z[p,q] = A[H: p+r, W: q+s] * B[r,s]", {"P": "p", "Q": "q", "R": "r", "S": "s"}),
+    ("Z[m] = A[m] * B[m]", {"M": "m"}),
+    ("Z[m,n] = A[m,k,j] * B[k,j,n]", {"M": "m", "N": "n", "K": "k", "J": "j"}),
+)
+SIZES = (1, 2, 2, 3, 4, 4, 5, 6, 6, 8, 9, 12)
+
+
+def _maybe(rng: random.Random, p: float) -> bool:
+    return rng.random() < p
+
+
+def _number(rng: random.Random) -> float:
+    return rng.choice((0, 1, 1, 2, 3, 5, 7, 11))
+
+
+def _tensors(rng: random.Random) -> str:
+    return rng.choice(("All", "Nothing", "A", "B", "Z", "A | B", "A | Z", "B | Z", "Inputs", "Outputs"))
+
+
+def _actions(rng: random.Random, names: tuple[str, ...], scale: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "energy": _number(rng) * scale,
+            "throughput": "inf" if _maybe(rng, 0.2) else rng.choice((1, 2, 3, 4, 8)),
+            **({"bits_per_action": rng.choice((1, 4, 8, 16))} if name != "compute" else {}),
+        }
+        for name in names
+    ]
+
+
+def _dimension(rng: random.Random, name: str, variables: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "fanout": rng.choice((2, 3, 4, 6, 8))}
+    if _maybe(rng, 0.5):
+        found["may_reuse"] = _tensors(rng)
+    if _maybe(rng, 0.2):
+        found["reuse"] = rng.choice(("A", "B", "Z"))
+    if _maybe(rng, 0.2):
+        found["min_usage"] = rng.choice((0.3, 0.5, 1))
+    if _maybe(rng, 0.2):
+        found["power_gateable"] = True
+    if _maybe(rng, 0.2):
+        v = rng.choice(variables)
+        operator, value = rng.choice((("<=", 2), ("==", 1), ("product<=", 3)))
+        found["loop_bounds"] = [{"expression": rng.choice((v, f"~{v}")), "operator": operator, "value": value}]
+    return found
+
+
+def _placement(rng: random.Random, *, innermost: bool, variables: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if innermost:
+        found["keep"] = "All" if _maybe(rng, 0.6) else _tensors(rng)
+    elif _maybe(rng, 0.6):
+        found["keep"] = _tensors(rng)
+    if _maybe(rng, 0.6):
+        found["may_keep"] = rng.choice(("All", _tensors(rng)))
+    if _maybe(rng, 0.1):
+        found["no_refetch_from_above"] = rng.choice(("A", "B", "Z"))
+    if _maybe(rng, 0.1):
+        found["no_resend_to_below"] = rng.choice(("A", "B", "Z"))
+    if _maybe(rng, 0.12):
+        value = rng.choice((1, 2, 4))
+        found["tile_shape"] = [{"expression": rng.choice(variables), "operator": "<=", "value": value}]
+    if _maybe(rng, 0.1):
+        found["tensor_order_options"] = [["A", "~A"]]
+    if _maybe(rng, 0.1):
+        found["force_memory_hierarchy_order"] = False
+    return found
+
+
+def _memory(rng: random.Random, name: str, *, outermost: bool, innermost: bool, variables: list[str]) -> dict[str, Any]:
+    node: dict[str, Any] = {"type": "Memory", "name": name}
+    node["size"] = "inf" if outermost else rng.choice((3, 8, 16, 24, 48, 64, 128, 512)) * 8
+    node["actions"] = _actions(rng, ("read", "write"), 20 if outermost else 3)
+    node["leak_power"] = _number(rng) if _maybe(rng, 0.4) else 0
+    if outermost:
+        node["tensors"] = {"keep": "All" if _maybe(rng, 0.9) else "A | Z", "may_keep": "All"}
+    else:
+        node["tensors"] = _placement(rng, innermost=innermost, variables=variables)
+    if _maybe(rng, 0.25):
+        node["skip_initial_output_write"] = False
+    if _maybe(rng, 0.15):
+        node["bits_per_value"] = {"Z": 16}
+    if _maybe(rng, 0.2):
+        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
+    return node
+
+
+def draw_problem(rng: random.Random) -> dict[str, Any]:
+    """A specification without a mapping; most have a valid mapping, not all."""
+    text, ranks = rng.choice(EINSUMS)
+    sizes = {rank: rng.choice(SIZES) for rank in ranks}
+    if len(ranks) > 3:
+        sizes = {rank: min(size, 4) for rank, size in sizes.items()}
+    variables = list(ranks.values())
+    nodes: list[dict[str, Any]] = []
+    levels = rng.choice((1, 2, 2, 3))
+    for level in range(levels):
+        if level and _maybe(rng, 0.5):
+            nodes.append(
+                {
+                    "type": "Container",
+                    "name": f"Fan{level}",
+                    "spatial": [_dimension(rng, d, variables) for d in ("X", "Y")[: rng.choice((1, 1, 2))]],
+                }
+            )
+        if level and _maybe(rng, 0.15):
+            nodes.append(
+                {
+                    "type": "Toll",
+                    "name": f"Toll{level}",
+                    "direction": rng.choice(("up", "down", "up_and_down")),
+                    "actions": _actions(rng, ("read",), 2),
+                    "leak_power": 0,
+                    "tensors": {"keep": _tensors(rng)},
+                }
+            )
+        nodes.append(
+            _memory(rng, f"L{level}", outermost=level == 0, innermost=level == levels - 1, variables=variables)
+        )
+    compute: dict[str, Any] = {
+        "type": "Compute",
+        "name": "MAC",
+        "leak_power": _number(rng) if _maybe(rng, 0.3) else 0,
+        "actions": _actions(rng, ("compute",), 1),
+    }
+    if _maybe(rng, 0.3):
+        compute["spatial"] = [_dimension(rng, "lanes", variables)]
+    nodes.append(compute)
+    return {
+        "arch": {"nodes": nodes},
+        "workload": {"rank_sizes": _window_sizes(text, sizes), "bits_per_value": {"All": 8}, "einsums": [text]},
+    }
+
+
+def _window_sizes(text: str, sizes: dict[str, int]) -> dict[str, int]:
+    return sizes
+
+
+def spec_of(problem: dict[str, Any]) -> Spec:
+    """The problem as a specification."""
+    import json
+
+    return einmap.loads(json.dumps(problem))
