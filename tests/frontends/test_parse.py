@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.errors import At, EinmapError, NotSupportedError, SpecError
+from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.yaml.parse import parse_yaml
 from einmap.frontends.yaml.scalars import resolve
 from einmap.spec.raw import RawList, RawMap, RawScalar, get_value, to_python
@@ -160,9 +160,9 @@ def test_bad_yaml_is_explained(text, line, message, hint):
         assert hint in (error.hint or "")
 
 
-@pytest.mark.parametrize("tag", ["!include x.yaml", "!includedir d"])
-def test_includes_are_refused_for_now(tag):
-    assert "not supported yet" in str(failure(f"a: {tag}", NotSupportedError))
+@pytest.mark.parametrize("text", ["!include x.yaml", "!includedir d", "!include [x.yaml]"])
+def test_includes_need_a_file_to_stand_in(text):
+    assert "needs a path and a file to stand in" in str(failure(f"a: {text}"))
 
 
 def test_repeated_aliases_cannot_make_an_endless_tree():

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Files, SemanticsName, load_spec, unused_definitions
+from einmap.cli.inputs import AsJson, Define, Files, SemanticsName, load_spec
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.model.evaluate import evaluate
 from einmap.report.text import cost_report
@@ -35,4 +35,4 @@ def evaluate_command(
         print_json(cost.to_dict())
     else:
         print_report(cost_report(cost, spec, spec.mapping, console().width))
-    print_notes([*cost.notes, *unused_definitions(files, define)])
+    print_notes(cost.notes)

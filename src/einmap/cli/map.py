@@ -15,7 +15,6 @@ from einmap.cli.inputs import (
     SemanticsName,
     is_input,
     load_spec,
-    unused_definitions,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
@@ -101,7 +100,7 @@ def map_command(
         print_json(document(result))
     else:
         print_report(map_report(result, spec, console().width))
-    print_notes([*result.cost.notes, *unused_definitions(files, define)])
+    print_notes(result.cost.notes)
     if failure is not None:
         raise failure
     if output is not None:

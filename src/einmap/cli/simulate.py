@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from einmap.arch.component import Compute
-from einmap.cli.inputs import AsJson, Define, Files, load_spec, unused_definitions
+from einmap.cli.inputs import AsJson, Define, Files, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.result import Execution
@@ -79,7 +79,7 @@ def simulate_command(
     else:
         print_report(simulation_report(comparison, execution, spec, console().width))
     warnings = [note for note in cost.notes if note.kind == "warning"]  # what could be better is no question here
-    print_notes([*warnings, *unused_definitions(files, define)])
+    print_notes(warnings)
     raise_all(failures)
     for path in (plot, trace):
         if path is not None:
