@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from einmap.errors import SpecError, closest
-from einmap.frontends.yaml.work import Work
+from einmap.frontends.yaml.work import FOLDER_STEPS, Work
 
 _HINT = (
     "files see the folders of the files that you name, and what is below them; "
@@ -149,6 +149,7 @@ class IncludePath:
                     yield from self._below(folder / entry.name, rest)
 
     def _counted(self, folder: Path) -> Iterator[os.DirEntry[str]]:
+        self._work.step(FOLDER_STEPS)
         for entry in _entries(folder):
             self._work.step()
             yield entry

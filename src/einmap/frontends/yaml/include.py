@@ -50,12 +50,17 @@ class Documents:
 
 @dataclass(slots=True)
 class _Reading:
-    """What a file shares with all that it includes; `included` is what placeholders stand for."""
+    """What a file shares with all that it includes.
+
+    `included` is what placeholders stand for. `parsed` are the documents by file and rendered text, each
+    with the variables: what a file includes by tag sees them as well.
+    """
 
     roots: Roots
     names: set[str]
     work: Work = field(default_factory=Work)
     included: list[tuple[Raw, str]] = field(default_factory=list)
+    parsed: dict[tuple[Path, str], tuple[Mapping[str, object], Raw]] = field(default_factory=dict)
 
 
 class SourceFile:
@@ -154,7 +159,10 @@ class SourceFile:
     def _part(self, path: Path, keys: str, define: Mapping[str, object]) -> Raw:
         other = self._other(path, define)
         rendered = other.rendered(self._read(path))
-        return _part_of(parse_part(rendered.text, rendered.places, other), keys, self._reading.roots.shown(path))
+        known = self._reading.parsed.get((path, rendered.text))
+        raw = known[1] if known and known[0] == define else parse_part(rendered.text, rendered.places, other)
+        self._reading.parsed[path, rendered.text] = define, raw
+        return _part_of(raw, keys, self._reading.roots.shown(path))
 
     def _read(self, path: Path) -> str:
         self.work.step(FILE_STEPS)

@@ -28,7 +28,7 @@ from einmap.frontends.yaml.merge import MERGE_KEYS, NOMERGE, merged, without_nom
 from einmap.frontends.yaml.places import Places
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.syntax import QUOTE_EINSUM, QUOTE_OPERATOR, at_mark, explain
-from einmap.frontends.yaml.work import MAX_NODES, Work
+from einmap.frontends.yaml.work import MAX_NODES, NODE_STEPS, Work
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
 
 MAX_DEPTH = 100
@@ -73,15 +73,19 @@ def parse_yaml(text: str, file: str | Places, includes: Includes | None = None) 
     An empty document is a null. Without `includes` the document cannot include others. Raises SpecError
     with the place.
     """
-    return without_nomerge(parse_part(text, file, includes))
+    return without_nomerge(_parsed(text, file, includes, steps=0))
 
 
-def parse_part(text: str, file: str | Places, includes: Includes | None = None) -> Raw:
-    """The same for a document that others include: marks of `!nomerge` stay."""
+def parse_part(text: str, file: Places, includes: Includes) -> Raw:
+    """The same for a document that others include: marks of `!nomerge` stay, and every node costs steps."""
+    return _parsed(text, file, includes, NODE_STEPS)
+
+
+def _parsed(text: str, file: str | Places, includes: Includes | None, steps: int) -> Raw:
     text = text.removeprefix("\ufeff")
     places = Places(file) if isinstance(file, str) else file
     try:
-        return _Builder(_events(text), places, includes).document()
+        return _Builder(_events(text), places, includes, steps).document()
     except EinmapError:
         raise
     except Exception as error:
@@ -96,11 +100,12 @@ def _events(text: str) -> Iterator[Any]:
 class _Builder:
     """Builds the tree of one document in a single pass over its events."""
 
-    def __init__(self, events: Iterator[Any], places: Places, includes: Includes | None) -> None:
+    def __init__(self, events: Iterator[Any], places: Places, includes: Includes | None, steps: int) -> None:
         self._events = events
         self._places = places
         self._includes = includes
         self._work = includes.work if includes else Work()
+        self._steps = steps
         self._anchors: dict[str, _Built] = {}
         self._open: set[str] = set()
         self._nodes = 0
@@ -126,6 +131,7 @@ class _Builder:
         if isinstance(event, AliasEvent):
             return self._alias(event, depth)
         self._count(1, event)
+        self._work.step(self._steps)
         self._check_depth(depth, event)
         before = self._nodes
         if event.anchor:

@@ -27,7 +27,7 @@ from einmap.errors import NotSupportedError, SpecError
 from einmap.frontends.files import MAX_TEXT, read_text_file
 from einmap.frontends.yaml.folders import Roots
 from einmap.frontends.yaml.places import marked
-from einmap.frontends.yaml.work import FILE_STEPS, Work
+from einmap.frontends.yaml.work import CALL_STEPS, FILE_STEPS, Work
 
 MAX_LENGTH = 1_000_000
 MAX_BITS = 10_000
@@ -108,7 +108,7 @@ class SandboxedTemplates(SandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """As in Jinja2, but counted; the names leave all others to the keywords of the called."""
-        __self._work.step(1 + _size(getattr(__obj, "__self__", None)) + sum(map(_size, args)))
+        __self._work.step(CALL_STEPS + _size(getattr(__obj, "__self__", None)) + sum(map(_size, args)))
         return super().call(__context, __obj, *args, **kwargs)
 
     def _load_template(self, name: str, globals: MutableMapping[str, Any] | None) -> Template:  # noqa: A002
@@ -159,8 +159,14 @@ class _LongTexts(NodeTransformer):
 class _LineMarks(NodeTransformer):
     """Marks the lines of what the file itself writes; what goes through filters and macros stays as it is."""
 
-    def visit_TemplateData(self, node: nodes.TemplateData) -> nodes.Node:  # noqa: N802
-        node.data = marked(node.data, node.lineno)
+    def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802
+        parts: list[nodes.Expr] = []
+        for part in node.nodes:
+            if isinstance(part, nodes.TemplateData):
+                parts.append(nodes.TemplateData(marked(part.data, part.lineno)))
+            else:
+                parts += [nodes.TemplateData(marked("", part.lineno)), part]
+        node.nodes = parts
         return node
 
     def _unchanged(self, node: nodes.Node) -> nodes.Node:
