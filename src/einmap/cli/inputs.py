@@ -34,6 +34,15 @@ Define = Annotated[
         show_default=False,
     ),
 ]
+AllowCode = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-code",
+        metavar="FILE.py",
+        help="Run this Python file; expressions may call the functions that it defines. May be given several times.",
+        show_default=False,
+    ),
+]
 SemanticsName = Annotated[
     str | None,
     typer.Option(
@@ -46,11 +55,11 @@ SemanticsName = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the report.")]
 
 
-def load_spec(files: list[str], define: Iterable[str] | None) -> Spec:
+def load_spec(files: list[str], define: Iterable[str] | None = None, allow_code: Iterable[Path] | None = None) -> Spec:
     """The specification in `files`. Raises SpecError, with the shipped name that was probably meant."""
     problems: list[EinmapError] = [_unknown(name) for name in files if _is_unknown_name(name)]
     raise_all(problems)
-    return load(files, define=definitions(define))
+    return load(files, define=definitions(define), allow_code=allow_code or ())
 
 
 def definitions(given: Iterable[str] | None) -> dict[str, object]:

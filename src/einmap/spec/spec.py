@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, did_you_mean, raise_all
+from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
@@ -36,6 +38,9 @@ TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "m
 """The top-level keys of a specification."""
 
 
+_ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """What one Einsum and its architecture are once every expression is evaluated for that Einsum."""
@@ -50,25 +55,35 @@ class Spec:
     """A specification: workload, architecture and perhaps a mapping. Immutable.
 
     The raw tree is what was written; `workload`, `arch(einsum)` and `mapping` are evaluated from it at
-    first use. `set` and `with_mapping` return new specifications. Two are equal when their raw content is.
+    first use. `set` and `with_mapping` return new specifications. Two are equal when their raw
+    content is, and their functions are the same.
     """
 
     raw: RawMap
     load_notes: tuple[Note, ...] = field(default=())
+    functions: MappingOf[str, Callable[..., Any]] = field(default_factory=dict)
+    """Functions that expressions may call beside the built-in ones, and in place of those of the same name."""
+    allowed_code: frozenset[str] = frozenset()
+    """The entries of `config.expression_custom_functions` that the user has allowed; `functions` has theirs."""
 
     @staticmethod
-    def from_dict(value: MappingOf[str, Any]) -> Spec:
-        """A specification from plain dictionaries; `{"type": "Memory", ...}` stands for a tagged node."""
+    def from_dict(value: MappingOf[str, Any], functions: MappingOf[str, Callable[..., Any]] | None = None) -> Spec:
+        """A specification from plain dictionaries; `{"type": "Memory", ...}` stands for a tagged node.
+
+        `functions`: what expressions may call beside the built-in functions, by name.
+        """
         if not isinstance(value, MappingOf):
             raise SpecError(f"a specification is a dictionary, found {value!r}", hint=f"keys: {', '.join(TOP_LEVEL)}")
-        return Spec(_checked(from_python(dict(value))))
+        return Spec(_checked(from_python(dict(value))), functions=dict(functions or {}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
-        return Spec, (self.raw, self.load_notes)
+        return Spec, (self.raw, self.load_notes, self.functions, self.allowed_code)
 
     def __eq__(self, other: object) -> bool:
-        return self.raw == other.raw if isinstance(other, Spec) else NotImplemented
+        if not isinstance(other, Spec):
+            return NotImplemented
+        return self.raw == other.raw and self.functions == other.functions
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
@@ -87,13 +102,13 @@ class Spec:
 
         spec.set("arch.nodes.GlobalBuffer.size", "64*1024*8")
         """
-        return Spec(_checked(set_value(self.raw, parse_path(path), value)), self.load_notes)
+        return replace(self, raw=_checked(set_value(self.raw, parse_path(path), value)))
 
     def with_mapping(self, mapping: Mapping) -> Spec:
         """A new specification with this LoopTree under `mapping`."""
         changed = set_value(self.raw, ("mapping",), write_mapping(mapping))
         assert isinstance(changed, RawMap)
-        return Spec(changed, self.load_notes)
+        return replace(self, raw=changed)
 
     def provenance(self, path: str) -> At:
         """The file and line where `path`, or the nearest part of it that exists, was written."""
@@ -105,14 +120,15 @@ class Spec:
 
     @cached_property
     def variables(self) -> Scope:
-        """The scope of the top-level `variables`."""
+        """The scope of the top-level `variables`, above the functions that the user gives."""
+        functions = Scope().layer(custom_functions(self.functions))
         raw = self.raw.get("variables")
         if raw is None:
-            return Scope()
+            return functions
         if not isinstance(raw, RawMap):
             raise SpecError("variables must be a dictionary", at=place(self.raw, ("variables",)))
         texts = {name: to_python(value) for name, value in raw.items}
-        layer = lazy_layer(texts, Scope(), lambda name: place(self.raw, ("variables", name)))
+        layer = lazy_layer(texts, functions, lambda name: place(self.raw, ("variables", name)))
         return layer.layer({"variables": {name: layer.lookup(name) for name in texts}})
 
     @cached_property
@@ -190,10 +206,11 @@ class Spec:
         """The dialect that the architecture is written in (`config.dialect`, or detected)."""
         config = self._options(ConfigInput, "config")
         for name in ("expression_custom_functions", "component_models"):
-            if getattr(config, name):
+            if not self.allowed_code.issuperset(getattr(config, name)):
                 raise SpecError(
                     f"config.{name} names code files, which a specification may not bring along",
                     at=self.provenance(f"config.{name}"),
+                    hint=_ALLOW if name == "expression_custom_functions" else None,
                 )
         return dialect_of(self.raw.get("arch"), config.dialect)
 
