@@ -60,6 +60,11 @@ def test_specifications_from_python_take_functions_too():
     assert spec.variables.lookup("N") == 4
 
 
+def test_functions_do_not_stand_in_the_specification():
+    with pytest.raises(SpecError, match=r"cannot hold a function(.|\n)*Spec\.from_dict\(\.\.\., functions="):
+        Spec.from_dict({"config": {"expression_custom_functions": [lambda: 1]}})
+
+
 def test_without_the_function_its_name_is_not_defined():
     with pytest.raises(SpecError, match=r":2:16: variables\.N: name 'double' is not defined"):
         loads(SPEC).variables.lookup("N")

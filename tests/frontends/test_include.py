@@ -269,6 +269,13 @@ def test_too_much_that_is_included_is_refused(folder, monkeypatch, first, other)
     assert "more than 100,000 steps" in text or "more than 1,000,000 values" in text or "longer than 20" in text
 
 
+def test_deep_nesting_through_includes_is_refused(folder):
+    deep = "{}!include {}.yaml{}"
+    folder({f"{i}.yaml": deep.format("[" * 90, i + 1, "]" * 90) for i in range(19)} | {"19.yaml": "1"})
+    folder({"a.yaml": "arch: !include 0.yaml"})
+    assert "nested" in failure()
+
+
 def test_files_that_include_two_each_are_stopped(folder, monkeypatch):
     monkeypatch.setattr(work, "MAX_STEPS", 100_000)
     folder({f"{i}.yaml": f"[!include {i + 1}.yaml, !include {i + 1}.yaml]" for i in range(1, 20)})

@@ -101,7 +101,8 @@ def from_python(value: Any, at: At | None = None) -> Raw:
         case None | bool() | int() | float() | str():
             return RawScalar(value, text=str(value), quoted=isinstance(value, LiteralString), at=at)
         case _:
-            raise SpecError(f"a specification cannot hold a {type(value).__name__}: {value!r}", at=at)
+            hint = "functions are given beside it: Spec.from_dict(..., functions={...})" if callable(value) else None
+            raise SpecError(f"a specification cannot hold a {type(value).__name__}: {value!r}", at=at, hint=hint)
 
 
 def to_python(raw: Raw) -> Any:

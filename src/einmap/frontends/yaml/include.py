@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Characters for private use: allowed in YAML, and written by nobody.
 _START, _END = "\ue000", "\ue001"
 _PLACEHOLDER = re.compile(rf"{_START}([0-9]+){_END}((?:\.|\[)\S*)?")
+_ANY_PLACEHOLDER = re.compile(rf"{_START}[0-9]+{_END}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class SourceFile:
 
     def by_placeholder(self, text: str) -> Raw | None:
         """What a placeholder stands for; `.key` may follow it."""
-        if _START not in text:
+        if _ANY_PLACEHOLDER.search(text) is None:
             return None
         found = _PLACEHOLDER.fullmatch(text)
         if found is None or int(found[1]) >= len(self._reading.included):

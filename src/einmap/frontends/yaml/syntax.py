@@ -30,6 +30,8 @@ def explain(error: Exception, text: str, places: Places) -> SpecError:
             return _bad_character(error, text, places)
         case MarkedYAMLError():
             return _bad_syntax(error, text, places)
+        case RecursionError():
+            return SpecError("lists, dictionaries and includes are nested too deeply", at=At(places.file))
         case YAMLError():
             return SpecError(f"not valid YAML: {error}", at=At(places.file))
         case _:  # the library's scanner fails in its own ways on a few malformed directives and escapes
