@@ -12,15 +12,17 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, did_you_mean, raise_all
 from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.dialect import Dialect, dialect_of
+from einmap.spec.dialect import Choice, Dialect, checked_dialect, choose_dialect
 from einmap.spec.loop_tree import path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
     Raw,
     RawMap,
+    content,
     content_hash,
     from_python,
     get_value,
@@ -31,6 +33,7 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
+from einmap.spec.translate import translated
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
 """The top-level keys of a specification."""
@@ -50,7 +53,8 @@ class Spec:
     """A specification: workload, architecture and perhaps a mapping. Immutable.
 
     The raw tree is what was written; `workload`, `arch(einsum)` and `mapping` are evaluated from it at
-    first use. `set` and `with_mapping` return new specifications. Two are equal when their raw content is.
+    first use. `set` and `with_mapping` return new specifications. Two are equal when their content is
+    (see `spec.raw.content`): places, comments, and the spelling of numbers do not count.
     """
 
     raw: RawMap
@@ -68,15 +72,27 @@ class Spec:
         return Spec, (self.raw, self.load_notes)
 
     def __eq__(self, other: object) -> bool:
-        return self.raw == other.raw if isinstance(other, Spec) else NotImplemented
+        return self._content == other._content if isinstance(other, Spec) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
 
     @cached_property
+    def _content(self) -> str:
+        return content(self.raw)
+
+    @cached_property
     def content_hash(self) -> str:
         """16 hexadecimal digits; equal for equal content, wherever and however it was written."""
         return content_hash(self.raw)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification as plain dictionaries, lists and scalars: `Spec.from_dict(spec.to_dict()) == spec`.
+
+        Tags are the key `type`; text that is never an expression is a `LiteralString`.
+        """
+        plain: dict[str, Any] = to_python(self.raw)
+        return plain
 
     def get(self, path: str) -> Any:
         """What was written at `path`, as plain Python: `spec.get("arch.nodes.MAC.area")`."""
@@ -133,7 +149,7 @@ class Spec:
     @cached_property
     def bound(self) -> MappingOf[str, Bound]:
         """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
-        dialect = self.dialect
+        dialect = self._dialect_choice
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []
         for einsum in self.workload.einsums:
@@ -185,9 +201,13 @@ class Spec:
         """The key `mapper`. Raises SpecError."""
         return self._options(MapperInput, "mapper")
 
-    @cached_property
+    @property
     def dialect(self) -> Dialect:
-        """The dialect that the architecture is written in (`config.dialect`, or detected)."""
+        """The dialect that the architecture is written in (`config.dialect`, or detected). Raises SpecError."""
+        return self._dialect_choice.dialect
+
+    @cached_property
+    def _dialect_choice(self) -> Choice:
         config = self._options(ConfigInput, "config")
         for name in ("expression_custom_functions", "component_models"):
             if getattr(config, name):
@@ -195,7 +215,21 @@ class Spec:
                     f"config.{name} names code files, which a specification may not bring along",
                     at=self.provenance(f"config.{name}"),
                 )
-        return dialect_of(self.raw.get("arch"), config.dialect)
+        return choose_dialect(self.raw.get("arch"), config.dialect, self.provenance("config.dialect"))
+
+    def in_dialect(self, dialect: str) -> Spec:
+        """The same specification in the words of `older` or `newer`; what both dialects have is left as it is.
+
+        !Fanout {...}, latency: 1 / (8 * 614e9) --> !Container {...}, throughput: 8 * 614e9
+
+        Costs stay the same up to rounding. Raises SpecError (several problems together) naming place and
+        construct for what the older dialect cannot express.
+        """
+        wanted = checked_dialect(dialect)
+        return Spec(translated(self.raw, wanted, self.dialect, self.variables, self._symbols), self.load_notes)
+
+    def _symbols(self) -> MappingOf[str, MappingOf[str, NameSet]]:
+        return self.bound_workload.symbols
 
     @property
     def notes(self) -> tuple[Note, ...]:
