@@ -116,7 +116,7 @@ def _guarded(text: str, tree: ast.expr) -> str | None:
 def renamed(text: str, names: Mapping[str, str], attributes: Mapping[str, str]) -> str:
     """`text` with names, and attributes of names, replaced by the reciprocals of other ones.
 
-    renamed("latency * 2", {"latency": "throughput"}, {}) == "(1 / throughput) * 2"
+    renamed("latency * 2", {"latency": "throughput"}, {}) == "(1 / throughput) * 2", and back
     """
     source = one_line(text)
     if not any(name in source for name in (*names, *attributes)):
@@ -124,6 +124,8 @@ def renamed(text: str, names: Mapping[str, str], attributes: Mapping[str, str]) 
 
     def replace(node: ast.AST) -> str | None:
         match node:
+            case ast.BinOp(left=ast.Constant(value=1), op=ast.Div(), right=ast.Name(id=name)) if name in names:
+                return names[name]
             case ast.Name(id=name) if name in names:
                 return f"(1 / {names[name]})"
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if name in attributes:
