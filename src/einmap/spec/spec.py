@@ -61,11 +61,26 @@ class Spec:
     load_notes: tuple[Note, ...] = field(default=())
 
     @staticmethod
-    def from_dict(value: MappingOf[str, Any]) -> Spec:
-        """A specification from plain dictionaries; `{"type": "Memory", ...}` stands for a tagged node."""
-        if not isinstance(value, MappingOf):
+    def from_dict(value: MappingOf[str, Any] | None = None, **sections: Any) -> Spec:
+        """A specification from plain dictionaries, lists, strings and numbers, as the YAML files hold them.
+
+        `{"type": "Memory", ...}` stands for the tagged node `!Memory {...}`, a `LiteralString` for quoted text;
+        under `mapping` a LoopTree may stand. The top-level keys may be given by name, too:
+
+        Spec.from_dict(arch={"nodes": [...]}, workload={"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], ...})
+
+        Raises SpecError for what is no specification; problems inside are found at use, with their field paths.
+        """
+        given = {} if value is None else value
+        if not isinstance(given, MappingOf):
             raise SpecError(f"a specification is a dictionary, found {value!r}", hint=f"keys: {', '.join(TOP_LEVEL)}")
-        return Spec(_checked(from_python(dict(value))))
+        twice = sorted(given.keys() & sections.keys())
+        if twice:
+            raise SpecError(f"the section {twice[0]!r} is given twice", hint="in the dictionary or by name, not both")
+        joined = {**given, **sections}
+        if isinstance(joined.get("mapping"), Mapping):
+            joined["mapping"] = write_mapping(joined["mapping"])
+        return Spec(_checked(from_python(joined)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
