@@ -1,5 +1,7 @@
 """Specifications made in Python are those of the files, with the same errors; what they can be asked."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,12 @@ def test_plain_data_gives_the_specification_of_the_file():
     assert Spec.from_dict(SPEC.to_dict()) == SPEC
     assert Spec.from_dict(**SPEC.to_dict()) == SPEC
     assert hash(Spec.from_dict(SPEC.to_dict())) == hash(SPEC)
+
+
+def test_a_json_file_is_a_specification():
+    again = loads(json.dumps(SPEC.to_dict(), indent=1))
+    assert again == SPEC
+    assert evaluate(again).energy == evaluate(SPEC).energy
 
 
 def test_a_loop_tree_may_stand_under_mapping():
