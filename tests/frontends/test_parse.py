@@ -71,11 +71,18 @@ def test_text_keeps_what_was_written():
     assert (scalar.value, scalar.text, scalar.quoted) == (1000, "1_000", False)
 
 
-@pytest.mark.parametrize("text", ['a: "1"', "a: '1'", "a: |-\n  1", "a: >-\n  1", "a: !!str 1", "a: ! 1"])
-def test_quoted_and_block_scalars_are_text(text):
+@pytest.mark.parametrize("text", ['a: "1"', "a: '1'", "a: !!str 1", "a: ! 1"])
+def test_quoted_scalars_are_text(text):
     scalar = get_value(parse_yaml(text, "f.yaml"), ("a",))
     assert isinstance(scalar, RawScalar)
     assert (scalar.value, scalar.quoted) == ("1", True)
+
+
+@pytest.mark.parametrize("text", ["a: |-\n  [b, 1][1]", "a: >-\n  [b,\n  1][1]"])
+def test_a_block_of_text_has_no_quotes_so_it_may_be_an_expression(text):
+    scalar = get_value(parse_yaml(text, "f.yaml"), ("a",))
+    assert isinstance(scalar, RawScalar)
+    assert (scalar.value, scalar.quoted) == ("[b, 1][1]", False)
 
 
 def test_every_node_and_key_knows_its_place():

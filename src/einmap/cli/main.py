@@ -1,4 +1,4 @@
-"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap examples`."""
+"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap dump` ..."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from einmap.cli.dump import dump_command
 from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
+from einmap.cli.schema import schema_command
 from einmap.cli.simulate import simulate_command
 from einmap.errors import EinmapError
 
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("dump", no_args_is_help=True)(dump_command)
+app.command("schema")(schema_command)
 app.command("examples")(examples_command)
 
 

@@ -24,7 +24,7 @@ from einmap.expressions.records import Record
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.bind_component import ComponentBinder, bind_comparison, record_of
-from einmap.spec.dialect import Dialect
+from einmap.spec.dialect import Choice
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
 from einmap.spec.schema.arch import (
     BRANCHES,
@@ -150,7 +150,7 @@ def bind_arch(
     variables: Scope,
     symbols: Mapping[str, NameSet],
     einsum: str,
-    dialect: Dialect,
+    dialect: Choice,
 ) -> tuple[Architecture, tuple[Note, ...]]:
     """Evaluate every expression of the architecture for one Einsum.
 
@@ -183,7 +183,7 @@ class _Binder:
         variables: Scope,
         symbols: Mapping[str, NameSet],
         einsum: str,
-        dialect: Dialect,
+        dialect: Choice,
     ) -> None:
         self.root = root
         self.symbols = symbols
@@ -274,16 +274,8 @@ class _Binder:
         reuse = nothing if given.reuse is None else self.tensors(given.reuse, scope, at("reuse"))
         if given.may_reuse is not None:
             may_reuse = self.tensors(given.may_reuse, scope, at("may_reuse"))
-        elif given.reuse is None or self.dialect == "older":
-            may_reuse = everything.members
-            if given.reuse is not None and reuse != may_reuse:
-                text = (
-                    "`reuse` without `may_reuse`: all tensors may be reused here (older dialect); "
-                    "the newer one would reuse only those of `reuse`"
-                )
-                self.notes.append(Note(text, at("reuse")))
         else:
-            may_reuse = reuse
+            may_reuse = self.default_may_reuse(given, reuse, everything.members, at("reuse"))
         min_usage = amount("min_usage", given.min_usage, minimum=0)
         if min_usage > 1:
             raise SpecError(f"min_usage must be between 0 and 1, found {min_usage}", at=at("min_usage"))
@@ -304,6 +296,23 @@ class _Binder:
             usage_scale,
             given.power_gateable,
         )
+
+    def default_may_reuse(
+        self, given: SpatialInput, reuse: frozenset[str], everything: frozenset[str], at: At
+    ) -> frozenset[str]:
+        """All tensors; in the newer dialect those of `reuse` where it is given. A note where that matters."""
+        if given.reuse is None:
+            return everything
+        is_older = self.dialect.dialect == "older"
+        if reuse != everything and (is_older or not self.dialect.is_certain):
+            meant = "all tensors may be reused here" if is_older else "only those of `reuse` may be reused here"
+            other = "newer one would reuse only those of `reuse`" if is_older else "older one would reuse all"
+            text = (
+                f"`reuse` without `may_reuse`: {meant} ({self.dialect.dialect} dialect, since "
+                f"{self.dialect.reason}); the {other}. Write `may_reuse`, or `config: {{dialect: ...}}`"
+            )
+            self.notes.append(Note(text, at))
+        return everything if is_older else reuse
 
     def tensors(self, given: SetExpression, scope: Scope, at: At) -> frozenset[str]:
         return tensor_set(given, scope, at=at).members

@@ -13,6 +13,7 @@ from einmap.expressions.arithmetic import boolean, number, rank_variable_set
 from einmap.expressions.records import Record, safe_function
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.spec.dialect import NEEDED_ACTIONS
 from einmap.spec.per_tensor import per_tensor
 from einmap.spec.raw import Path, Raw, place
 from einmap.spec.schema.arch import (
@@ -30,7 +31,6 @@ from einmap.spec.symbols import union_text
 
 type Spatial = tuple[SpatialDimension, ...]
 
-_NEEDED = {"Memory": ("read", "write"), "Toll": ("read",), "Compute": ("compute",)}
 _DIRECTIONS = ("up", "down", "up_and_down")
 _NOT_FIELDS = {
     "name",
@@ -198,7 +198,7 @@ class ComponentBinder:
             if names.count(name) > 1:
                 raise SpecError(f"action {name!r} of {given.name!r} is given twice", at=self.at("actions"))
         written = [self._action(given, action, i, bits) for i, action in enumerate(given.actions)]
-        missing = [ActionInput(name=name) for name in _NEEDED[tag] if name not in names]
+        missing = [ActionInput(name=name) for name in NEEDED_ACTIONS[tag] if name not in names]
         return (*written, *(self._action(given, action, None, bits) for action in missing))
 
     def _action(

@@ -14,15 +14,17 @@ from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, did_you_mean, raise_all
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.dialect import Dialect, dialect_of
+from einmap.spec.dialect import Choice, Dialect, checked_dialect, choose_dialect
 from einmap.spec.loop_tree import path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
     Raw,
     RawMap,
+    content,
     content_hash,
     from_python,
     get_value,
@@ -33,6 +35,7 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
+from einmap.spec.translate import translated
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
 """The top-level keys of a specification."""
@@ -55,8 +58,8 @@ class Spec:
     """A specification: workload, architecture and perhaps a mapping. Immutable.
 
     The raw tree is what was written; `workload`, `arch(einsum)` and `mapping` are evaluated from it at
-    first use. `set` and `with_mapping` return new specifications. Two are equal when their raw
-    content is, and their functions are the same.
+    first use. `set` and `with_mapping` return new specifications. Two are equal when their content is (see
+    `spec.raw.content`: places, comments, and the spelling of numbers do not count), and their functions are the same.
     """
 
     raw: RawMap
@@ -67,14 +70,32 @@ class Spec:
     """The entries of `config.expression_custom_functions` that the user has allowed; `functions` has theirs."""
 
     @staticmethod
-    def from_dict(value: MappingOf[str, Any], functions: MappingOf[str, Callable[..., Any]] | None = None) -> Spec:
-        """A specification from plain dictionaries; `{"type": "Memory", ...}` stands for a tagged node.
+    def from_dict(
+        value: MappingOf[str, Any] | None = None,
+        functions: MappingOf[str, Callable[..., Any]] | None = None,
+        **sections: Any,
+    ) -> Spec:
+        """A specification from plain dictionaries, lists, strings and numbers, as the YAML files hold them.
+
+        `{"type": "Memory", ...}` stands for the tagged node `!Memory {...}`, a `LiteralString` for quoted text;
+        under `mapping` a LoopTree may stand. The top-level keys may be given by name, too:
+
+        Spec.from_dict(arch={"nodes": [...]}, workload={"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], ...})
 
         `functions`: what expressions may call beside the built-in functions, by name.
+
+        Raises SpecError for what is no specification; problems inside are found at use, with their field paths.
         """
-        if not isinstance(value, MappingOf):
+        given = {} if value is None else value
+        if not isinstance(given, MappingOf):
             raise SpecError(f"a specification is a dictionary, found {value!r}", hint=f"keys: {', '.join(TOP_LEVEL)}")
-        return Spec(_checked(from_python(dict(value))), functions=dict(functions or {}))
+        twice = sorted(given.keys() & sections.keys())
+        if twice:
+            raise SpecError(f"the section {twice[0]!r} is given twice", hint="in the dictionary or by name, not both")
+        joined = {**given, **sections}
+        if isinstance(joined.get("mapping"), Mapping):
+            joined["mapping"] = write_mapping(joined["mapping"])
+        return Spec(_checked(from_python(joined)), functions=dict(functions or {}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
@@ -83,15 +104,27 @@ class Spec:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
             return NotImplemented
-        return self.raw == other.raw and self.functions == other.functions
+        return self._content == other._content and self.functions == other.functions
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
 
     @cached_property
+    def _content(self) -> str:
+        return content(self.raw)
+
+    @cached_property
     def content_hash(self) -> str:
         """16 hexadecimal digits; equal for equal content, wherever and however it was written."""
         return content_hash(self.raw)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification as plain dictionaries, lists and scalars: `Spec.from_dict(spec.to_dict()) == spec`.
+
+        Tags are the key `type`; text that is never an expression is a `LiteralString`.
+        """
+        plain: dict[str, Any] = to_python(self.raw)
+        return plain
 
     def get(self, path: str) -> Any:
         """What was written at `path`, as plain Python: `spec.get("arch.nodes.MAC.area")`."""
@@ -149,7 +182,7 @@ class Spec:
     @cached_property
     def bound(self) -> MappingOf[str, Bound]:
         """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
-        dialect = self.dialect
+        dialect = self._dialect_choice
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []
         for einsum in self.workload.einsums:
@@ -201,9 +234,13 @@ class Spec:
         """The key `mapper`. Raises SpecError."""
         return self._options(MapperInput, "mapper")
 
-    @cached_property
+    @property
     def dialect(self) -> Dialect:
-        """The dialect that the architecture is written in (`config.dialect`, or detected)."""
+        """The dialect that the architecture is written in (`config.dialect`, or detected). Raises SpecError."""
+        return self._dialect_choice.dialect
+
+    @cached_property
+    def _dialect_choice(self) -> Choice:
         config = self._options(ConfigInput, "config")
         for name in ("expression_custom_functions", "component_models"):
             if not self.allowed_code.issuperset(getattr(config, name)):
@@ -212,7 +249,21 @@ class Spec:
                     at=self.provenance(f"config.{name}"),
                     hint=_ALLOW if name == "expression_custom_functions" else None,
                 )
-        return dialect_of(self.raw.get("arch"), config.dialect)
+        return choose_dialect(self.raw.get("arch"), config.dialect, self.provenance("config.dialect"))
+
+    def in_dialect(self, dialect: str) -> Spec:
+        """The same specification in the words of `older` or `newer`; what both dialects have is left as it is.
+
+        !Fanout {...}, latency: 1 / (8 * 614e9) --> !Container {...}, throughput: 8 * 614e9
+
+        Costs stay the same up to rounding. Raises SpecError (several problems together) naming place and
+        construct for what the older dialect cannot express.
+        """
+        wanted = checked_dialect(dialect)
+        return replace(self, raw=translated(self.raw, wanted, self.dialect, self.variables, self._symbols))
+
+    def _symbols(self) -> MappingOf[str, MappingOf[str, NameSet]]:
+        return self.bound_workload.symbols
 
     @property
     def notes(self) -> tuple[Note, ...]:

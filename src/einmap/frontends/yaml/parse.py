@@ -267,7 +267,10 @@ class _Builder:
         if tag is None and plain:
             return RawScalar(_resolved(text, at), text, at=at)
         if tag in (None, "!", _STANDARD + "str"):
-            return RawScalar(text, text, quoted=True, at=at)
+            # a block of text (`|`, `>`) is how long expressions are written: it has no quotes
+            is_block = tag is None and event.style in ("|", ">")
+            text = text.strip() if is_block else text
+            return RawScalar(text, text, quoted=not is_block, at=at)
         return self._tagged_scalar(tag, text, plain, at)
 
     def _tagged_scalar(self, tag: str, text: str, plain: bool, at: At) -> Raw:

@@ -76,12 +76,14 @@ def dump_mapping(mapping: LoopTree) -> str:
     return to_yaml(RawMap((("mapping", write_mapping(mapping)),)))
 
 
-def dump(spec: Spec) -> str:
+def dump(spec: Spec, dialect: str | None = None) -> str:
     """A specification as YAML text with tags: `loads(dump(spec)) == spec`.
 
-    Templates and merges are written as what they gave, names of examples as their content.
+    Templates and merges are written as what they gave, names of examples as their content. With a
+    `dialect` (`older` or `newer`) the architecture is written in its words, see `Spec.in_dialect`; costs
+    stay the same. Raises SpecError for what that dialect cannot express.
     """
-    return to_yaml(spec.raw)
+    return to_yaml((spec if dialect is None else spec.in_dialect(dialect)).raw)
 
 
 def _flat(paths: Sequence[str | Path | Sequence[str | Path]]) -> list[str | Path]:
