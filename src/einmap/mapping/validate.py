@@ -86,7 +86,7 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
             if variable not in extents or shape is None:
                 continue  # said elsewhere, with a hint
             initial = node.initial_tile_shape.of(name) if isinstance(node, Temporal) else None
-            bound = _Bound(placed, node, variable, shape, initial, extents[variable])
+            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
             counts.setdefault(placed.address, {})[name] = bound.iterations
             extents[variable] = bound.largest
     for address, found in counts.items():
@@ -97,8 +97,8 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
 
 
 @dataclass(frozen=True)
-class _Bound:
-    """A loop as one Einsum meets it."""
+class MetLoop:
+    """A loop as one Einsum meets it: `extent` is that of the tile around it."""
 
     placed: Placed
     node: Temporal | Spatial
@@ -121,6 +121,24 @@ class _Bound:
     def largest(self) -> int:
         """Extent of the largest tile."""
         return max(self.first, min(self.shape, self.extent - self.first))
+
+
+def loops_met(path: Iterable[Placed], einsum: Einsum) -> list[MetLoop]:
+    """The loops on the path of `einsum`, each with its variable, tile shapes and the extent that it meets."""
+    extents = dict(einsum.bounds)
+    found = []
+    for placed in path:
+        node = placed.node
+        if isinstance(node, Temporal | Spatial):
+            variable = node.rank_variable.of(einsum.name)
+            shape = node.tile_shape.of(einsum.name)
+            assert variable is not None
+            assert shape is not None
+            initial = node.initial_tile_shape.of(einsum.name) if isinstance(node, Temporal) else None
+            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
+            found.append(bound)
+            extents[variable] = bound.largest
+    return found
 
 
 @dataclass
@@ -217,22 +235,8 @@ class _PathCheck:
                 hint = did_you_mean(node.name, (d.name for d in leaf.spatial), listing="its dimensions")
                 self.complain(f"{node.component!r} has no fanout dimension {node.name!r}", placed, hint)
 
-    def loops(self) -> list[_Bound]:
-        """Each loop with its variable, tile shapes and the extent that it meets."""
-        extents = dict(self.einsum.bounds)
-        found = []
-        for placed in self.path:
-            node = placed.node
-            if isinstance(node, Temporal | Spatial):
-                variable = node.rank_variable.of(self.einsum.name)
-                shape = node.tile_shape.of(self.einsum.name)
-                assert variable is not None
-                assert shape is not None
-                initial = node.initial_tile_shape.of(self.einsum.name) if isinstance(node, Temporal) else None
-                bound = _Bound(placed, node, variable, shape, initial, extents[variable])
-                found.append(bound)
-                extents[variable] = bound.largest
-        return found
+    def loops(self) -> list[MetLoop]:
+        return loops_met(self.path, self.einsum)
 
     def tile_shapes(self) -> None:
         left = dict(self.einsum.bounds)
