@@ -68,7 +68,7 @@ def each(text, kind=str):
 def meaning(mapping):
     """What a mapping says, whatever the order of storage nodes of different tensors at one position.
 
-    Two mappings of equal meaning have the same loops, splits and holders of each tensor in the same places.
+    Two mappings of equal meaning have the same loops, branches and holders of each tensor in the same places.
     """
     return _meaning(mapping.nodes)
 
@@ -89,7 +89,7 @@ def _meaning(listed):
 
 def _loop_meaning(each_node, below):
     if isinstance(each_node, Sequential):
-        return [_meaning(branch) for branch in each_node.branches]
+        return [_meaning(branch) for branch in flat(each_node)]
     if isinstance(each_node, Temporal | Spatial):
         of = [each_node.rank_variable.of, each_node.tile_shape.of]
         if isinstance(each_node, Temporal):
@@ -97,6 +97,12 @@ def _loop_meaning(each_node, below):
         lanes = (each_node.component, each_node.name) if isinstance(each_node, Spatial) else None
         return [(name, *(value(name) for value in of)) for name in below], lanes
     return each_node
+
+
+def flat(split):
+    """The branches; a split that is all of a branch stands for its own."""
+    for branch in split.branches:
+        yield from flat(branch[0]) if isinstance(branch[0], Sequential) else [branch]
 
 
 def einsums(listed):

@@ -53,9 +53,9 @@ def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | No
     target = _loop_above(mapping, path[:own], held, above)
     for placed in path[target:own]:
         _pass(workload, held, placed, path[own].address)
+    _check_alone(mapping, workload, held, path[target:own])
     for tensor in held.tensors:
-        if _passes_loops(mapping, workload, path[target:own]):
-            check_copies(mapping, workload, tensor, held.address)
+        check_copies(mapping, workload, tensor, path[target].address)
     alone = Storage(held.tensors, held.node.component, held.node.persistent)
     return with_storage(without_tensors(mapping, held.address, held.tensors), path[target].address, alone)
 
@@ -175,7 +175,8 @@ def _sunk(mapping: Mapping, workload: Workload, held: Held, target: Address) -> 
     for placed in passed:
         _pass(workload, held, placed, target)
     loops = [placed.address for placed in passed if isinstance(placed.node, Temporal)]
-    for tensor in sorted(workload.intermediates.intersection(held.tensors)):
+    _check_alone(mapping, workload, held, passed)
+    for tensor in held.tensors:
         if _is_backing(mapping, workload, tensor, held.address):
             check_exchange(mapping, workload, tensor, loops, path[end + 1].address)
     alone = Storage(held.tensors, held.node.component, held.node.persistent)
@@ -188,11 +189,28 @@ def _is_backing(mapping: Mapping, workload: Workload, tensor: str, address: Addr
     return any(holders(mapping, e, tensor)[0] == address for e in users)
 
 
+def _check_alone(mapping: Mapping, workload: Workload, held: Held, passed: tuple[Placed, ...]) -> None:
+    """The loops above the outermost nodes of one tensor in several branches are alike, and stay so."""
+    if not _passes_loops(mapping, workload, passed):
+        return
+    for tensor in held.tensors:
+        if _is_one_of_several(mapping, workload, tensor, held.address):
+            text = f"{tensor!r} has an outermost node in each of several branches, with the same loops above each"
+            raise refuse(text, held.address, "`merge` unites the branches")
+
+
+def _is_one_of_several(mapping: Mapping, workload: Workload, tensor: str, address: Address) -> bool:
+    """Whether the node is the outermost one of a tensor for some of its users only."""
+    if not _is_backing(mapping, workload, tensor, address):
+        return False
+    return any(address not in holders(mapping, e, tensor) for e in workload.users[tensor] if e in mapping.path_of)
+
+
 def _saving(mapping: Mapping, workload: Workload, address: Address, tensor: str) -> Address | None:
     """The last loop that the tensor may pass so that its tile shrinks and its traffic stays the same, if any."""
     paths = paths_through(mapping, address)
     users = [e for e in paths if tensor in workload.by_name[e].tensors]
-    if not users:
+    if not users or _is_one_of_several(mapping, workload, tensor, address):
         return None
     path = paths[users[0]]
     found = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Address, Storage, Temporal, format_address
+from einmap.mapping.nodes import Address, Storage, Temporal
 from einmap.mapping.rewrite.editing import paths_through, position_in
 from einmap.mapping.rewrite.places import refuse
 from einmap.mapping.validate import MetLoop, loops_met
@@ -63,24 +63,27 @@ def advances(path_loops: Iterable[MetLoop], einsum: Einsum, access: TensorAccess
 def check_exchange(
     mapping: Mapping, workload: Workload, tensor: str, loops: Iterable[Address], inside: Address
 ) -> None:
-    """Each iteration of these loops produces of `tensor` just what it reads: nothing is kept for the next one.
+    """All Einsums below walk alike through `tensor`; of an intermediate each iteration produces just what it reads.
 
     `inside`: the node below whose loops the tile is as it is exchanged. Raises MappingError.
     """
-    producer = workload.producers[tensor]
+    is_intermediate = tensor in workload.intermediates
     for address in loops:
         met = met_at(mapping, workload, address)
         users = [name for name in met if tensor in workload.by_name[name].tensors]
         if not iterates([met[name] for name in users]):
             continue
-        seen = {name: _advances_at(mapping, workload, tensor, name, met[name], inside) for name in users}
-        for name, found in seen.items():
-            _check_tiles(tensor, met[name], found, is_producer=name == producer)
-        steps = {tuple((a.rank, a.step, a.first, a.constant) for a in found) for found in seen.values()}
+        steps = set()
+        for name in users:
+            found = _advances_at(mapping, workload, tensor, name, met[name], inside)
+            if is_intermediate:
+                _check_tiles(tensor, met[name], found, is_producer=name == workload.producers[tensor])
+            step = tuple((a.rank, a.step, a.first, a.constant if is_intermediate else 0) for a in found)
+            steps.add(step or met[name].shape)
         if len(steps) > 1:
             names = ", ".join(repr(name) for name in users)
-            text = f"the Einsums {names} walk through the intermediate {tensor!r} in different steps"
-            raise refuse(text, address, "a loop that both share must cut it alike in both")
+            text = f"the Einsums {names} walk through {tensor!r} in different steps"
+            raise refuse(text, address, "a loop above its outermost memory must cut it alike in all of them")
 
 
 def _check_tiles(tensor: str, loop: MetLoop, found: list[Advance], *, is_producer: bool) -> None:
@@ -117,9 +120,18 @@ def holders(mapping: Mapping, einsum: str, tensor: str) -> list[Address]:
 
 
 def check_copies(mapping: Mapping, workload: Workload, tensor: str, address: Address) -> None:
-    """A copy Einsum writes past the buffers of others, which must not have been filled before. Raises MappingError."""
-    users = [e for e in paths_through(mapping, address) if tensor in workload.by_name[e].tensors]
-    producer = workload.producers.get(tensor)
-    if producer in users and len(users) > 1 and workload.by_name[producer].is_copy:
-        text = f"copy Einsum {producer!r} writes {tensor!r} past this node of {format_address(address)}"
-        raise refuse(text, address, "hold the tensor in the branches that read it")
+    """May a node that holds `tensor` stand above `address`? A copy Einsum writes past the buffers of others.
+
+    A reader's buffer above a loop would be filled before a copy below that loop has written all of it.
+    Raises MappingError.
+    """
+    paths = paths_through(mapping, address)
+    users = [e for e in paths if tensor in workload.by_name[e].tensors]
+    copier = workload.producers.get(tensor)
+    if copier not in users or not workload.by_name[copier].is_copy or len(users) < 2:
+        return
+    shared = {p.address for e in users if e != copier for p in paths[e][position_in(paths[e], address) :]}
+    for loop in loops_met(paths[copier], workload.by_name[copier]):
+        if loop.placed.address in shared and loop.iterations > 1 and isinstance(loop.node, Temporal):
+            text = f"copy Einsum {copier!r} writes {tensor!r} piece by piece in this loop, past a node above it"
+            raise refuse(text, loop.placed.address, "hold the tensor below the loop, or in the branches that read it")
