@@ -7,7 +7,17 @@ from itertools import takewhile
 
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Address, LoopNode, PerEinsum, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.nodes import (
+    Address,
+    LoopNode,
+    PerEinsum,
+    Sequential,
+    Spatial,
+    Storage,
+    Temporal,
+    Toll,
+    format_address,
+)
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import Nodes, beside, each, einsums_in, replaced, siblings
 from einmap.mapping.rewrite.places import Ref, find_loop, find_split, refuse
@@ -173,6 +183,31 @@ def _without(body: Nodes, tensor: str, component: str) -> Nodes:
         else:
             found.append((node,))
     return tuple(node for nodes in found for node in nodes)
+
+
+def merged_for(
+    mapping: Mapping, workload: Workload, tensor: str, first: str, second: str
+) -> tuple[Mapping, tuple[str, ...]]:
+    """Branches merged until two Einsums exchange `tensor` through one outermost node; with the steps as written.
+
+    Raises MappingError when `merge` does not lead there.
+    """
+    steps: list[str] = []
+    while holders(mapping, first, tensor)[0] != holders(mapping, second, tensor)[0]:
+        split, branches = _between(mapping, first, second)
+        mapping = merge(mapping, workload, split, branches)
+        steps.append(" ".join(["merge", format_address(split), *map(str, branches)]))
+    return mapping, tuple(steps)
+
+
+def _between(mapping: Mapping, first: str, second: str) -> tuple[Address, tuple[int, ...]]:
+    """The split where the paths of two Einsums part, and the branches from the one to the other."""
+    for one, other in zip(mapping.path_of[first], mapping.path_of[second], strict=False):
+        if one.address != other.address:
+            depth = len(one.address) - 2
+            ends = sorted((one.address[depth], other.address[depth]))
+            return one.address[:depth], tuple(range(ends[0], ends[1] + 1))
+    raise AssertionError(f"{first} and {second} have one path")
 
 
 def distribute(mapping: Mapping, loop: Ref) -> Mapping:

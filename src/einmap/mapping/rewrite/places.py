@@ -6,7 +6,6 @@ a storage node are `A@GLB`, `A,B@GLB`, `A@nodes[1]` or `nodes[1]` (all that it h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from einmap.errors import At, MappingError, did_you_mean
@@ -158,11 +157,6 @@ def tensors_at(ref: Ref) -> tuple[tuple[str, ...], str]:
         hint = "write tensors and memory, for example A@GLB or A,B@GLB"
         raise MappingError(f"{ref!r} names no tensor in a memory", at=At(path="mapping"), hint=hint)
     return tuple(dict.fromkeys(tensors)), where.strip()
-
-
-def names_of(nodes: Iterable[Placed]) -> str:
-    """Addresses of several nodes, for messages."""
-    return ", ".join(format_address(placed.address) for placed in nodes)
 
 
 def _address(ref: Ref) -> Address | None:
