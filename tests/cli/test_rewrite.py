@@ -38,7 +38,7 @@ def test_the_report_shows_the_change(run):
     rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert rows["latency"].endswith("equal") or rows["latency"].endswith("x") or "%" in rows["latency"]
     assert "+" in rows["energy"] or rows["energy"].endswith(" x")
-    assert "-44%" in next(line for line in out.splitlines() if "in GlobalBuffer" in line)
+    assert "-44.4%" in next(line for line in out.splitlines() if "in GlobalBuffer" in line)
 
 
 def test_a_step_that_does_not_apply_is_named_and_nothing_is_written(run, tmp_path):

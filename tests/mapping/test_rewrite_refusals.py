@@ -256,3 +256,26 @@ then:
     assert pretty(merge(tree(before), CHAIN)) == FUSED.strip().replace(
         "  [GLB holds A]\n  first:\n", "  first:\n    [GLB holds A]\n"
     )
+
+
+@pytest.mark.parametrize(
+    "command", ["hoist A@REG", "sink A@GLB below m#1", "bypass B@GLB", "keep A@L2 below n", "merge"]
+)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("compute Z", "compute Q"), "no Einsum 'Q'"),
+        (("for n by 1", "for x by 1"), "names no rank variable of it"),
+        (("for n by 1", "for n by {Q: 1}"), "names no tile shape"),
+    ],
+)
+def test_a_tree_that_does_not_fit_the_workload_is_an_error_too(command, change, said):
+    with pytest.raises(MappingError, match=said):
+        rewritten(tree(NEST.replace(*change)), MATMUL, command)
+
+
+def test_a_loop_without_a_tile_shape_is_an_error_too():
+    lacking = tree(NEST.replace("for k by 4", "for k by {Q: 4}"))
+    for change in (lambda: fuse(lacking, "k#1"), lambda: split(lacking, "k#1", {"Z": 2}), lambda: interchange(lacking)):
+        with pytest.raises(MappingError):
+            change()

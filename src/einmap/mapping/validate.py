@@ -44,6 +44,30 @@ def validate(
     raise_all(problems)
 
 
+def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
+    """The part of `validate` that needs no architecture: leaves, and what loops say of the Einsums below them.
+
+    Raises MappingError (several together).
+    """
+    problems: list[EinmapError] = []
+    _check_leaves(mapping, workload, where, set(), problems)
+    raise_all(problems)
+    for name, path in mapping.path_of.items():
+        known = workload.by_name[name].extents
+        for placed in path:
+            node = placed.node
+            if not isinstance(node, Temporal | Spatial):
+                continue
+            variable = node.rank_variable.of(name)
+            if variable not in known or node.tile_shape.of(name) is None:
+                missing = "tile shape" if variable in known else "rank variable of it"
+                text = f"Einsum {name!r}: the loop names no {missing}"
+                problems.append(MappingError(text, at=where(placed.address)))
+    raise_all(problems)
+    _check_shared_loops(mapping, workload, where, problems)
+    raise_all(problems)
+
+
 def _check_leaves(
     mapping: Mapping, workload: Workload, where: Where, wanted: set[str], problems: list[EinmapError]
 ) -> None:

@@ -30,7 +30,7 @@ class ChangedRow:
 
     @property
     def change(self) -> str:
-        """`equal`, `-37%`, `+2.1%`, `8.4 x`; empty where there is nothing to compare with."""
+        """`equal`, `-37.5%`, `+2.1%`, `8.4 x`; empty where there is nothing to compare with."""
         if self.before is None:
             return ""
         if math.isclose(self.before, self.after, rel_tol=1e-12):
@@ -40,7 +40,8 @@ class ChangedRow:
         ratio = self.after / self.before
         if ratio >= 2:
             return f"{ratio:,.3g} x"
-        return f"{100 * (ratio - 1):+.2g}%"
+        shown = f"{100 * (ratio - 1):+.1f}%"
+        return "<0.1%" if shown in ("+0.0%", "-0.0%") else shown
 
     def shown(self, value: float | None) -> str:
         """A value in its unit."""

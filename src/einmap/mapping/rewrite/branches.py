@@ -20,9 +20,9 @@ from einmap.mapping.nodes import (
 )
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import Nodes, beside, each, einsums_in, replaced, siblings
-from einmap.mapping.rewrite.places import Ref, find_loop, find_split, refuse
+from einmap.mapping.rewrite.places import Ref, at, find_loop, find_split, refuse
 from einmap.mapping.rewrite.values import check_exchange, holders, met_at
-from einmap.mapping.validate import MetLoop
+from einmap.mapping.validate import MetLoop, check_tree
 
 
 def merge(
@@ -65,6 +65,7 @@ def merge(
     Raises MappingError when the loops differ in number of iterations, or when a branch would read what another one has
     not written yet in the same iteration.
     """
+    check_tree(mapping, workload, at)
     address, node = find_split(mapping, split)
     chosen = _chosen(address, node, branches)
     loops = [_first_loop(node, address, b) for b in chosen]

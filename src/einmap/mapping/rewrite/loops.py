@@ -52,6 +52,8 @@ def interchange(mapping: Mapping, *loops: Ref) -> Mapping:
     Raises MappingError when the loops do not stand side by side or would pass one over the same variable.
     """
     found = [find_loop(mapping, loop) for loop in loops]
+    if not found:
+        raise refuse("name the loop to swap with the one below it", (0,))
     if len(found) == 1:
         found.insert(0, _below(mapping, found[0]))
     run = sorted(found, key=lambda loop: loop.address)
@@ -127,9 +129,8 @@ def split(mapping: Mapping, loop: Ref, shape: Shape) -> Mapping:
     einsums = tuple(paths_through(mapping, found.address))
     outer = _shape_for(found, einsums, shape)
     for einsum in einsums:
-        large, small = outer.of(einsum), found.node.tile_shape.of(einsum)
+        large, small = outer.of(einsum), _tile_shape(found, einsum)
         assert large is not None
-        assert small is not None
         if large <= small or large % small:
             text = f"tile shape {large} for the outer loop is not a multiple of the loop's own, {small}"
             raise refuse(text, found.address, f"for example {2 * small}")
@@ -139,6 +140,13 @@ def split(mapping: Mapping, loop: Ref, shape: Shape) -> Mapping:
 def _no_initial(loop: PlacedLoop) -> None:
     if isinstance(loop.node, Temporal) and loop.node.initial_tile_shape != PerEinsum():
         raise refuse("this loop has an initial tile shape, so its tiles are not alike", loop.address)
+
+
+def _tile_shape(loop: PlacedLoop, einsum: str) -> int:
+    shape = loop.node.tile_shape.of(einsum)
+    if shape is None:
+        raise refuse(f"the loop has no tile shape for Einsum {einsum!r}", loop.address)
+    return shape
 
 
 def _shape_for(loop: PlacedLoop, einsums: tuple[str, ...], shape: Shape) -> PerEinsum[int]:
@@ -198,9 +206,7 @@ def fuse(mapping: Mapping, loop: Ref) -> Mapping:
         if names[0] != names[1]:
             text = f"this loop is over {names[0]!r}, the one below it over {names[1]!r}"
             raise refuse(text, outer.address, "`interchange` puts loops over one variable side by side")
-        shapes = outer.node.tile_shape.of(einsum), inner.node.tile_shape.of(einsum)
-        assert shapes[0] is not None
-        assert shapes[1] is not None
+        shapes = _tile_shape(outer, einsum), _tile_shape(inner, einsum)
         if shapes[0] % shapes[1]:
             text = f"tile shape {shapes[0]} is no multiple of {shapes[1]}, that of the loop below: one loop cuts others"
             raise refuse(text, outer.address)

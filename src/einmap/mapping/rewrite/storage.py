@@ -16,9 +16,9 @@ from einmap.mapping.rewrite.editing import (
     with_storage,
     without_tensors,
 )
-from einmap.mapping.rewrite.places import Held, Ref, find_loop, find_node, find_storage, refuse, tensors_at
+from einmap.mapping.rewrite.places import Held, Ref, at, find_loop, find_node, find_storage, refuse, tensors_at
 from einmap.mapping.rewrite.values import advances, check_copies, check_exchange, holders, iterates, met_at
-from einmap.mapping.validate import loops_met
+from einmap.mapping.validate import check_tree, loops_met
 
 
 def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | None = None) -> Mapping:
@@ -47,6 +47,7 @@ def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | No
     node of the same memory they join it. Out of a branch of a split only tensors move that no other branch uses.
     Raises MappingError when the way is barred by another holder of the tensor or by a split.
     """
+    check_tree(mapping, workload, at)
     held = find_storage(mapping, storage)
     path = next(iter(paths_through(mapping, held.address).values()))
     own = position_in(path, held.address)
@@ -150,6 +151,7 @@ def sink(mapping: Mapping, workload: Workload, storage: Ref, *, below: Ref | Non
     Raises MappingError when the way is barred (as for `hoist`), when an intermediate would be backed below a loop
     that does not index it or whose tiles overlap, and, without `below`, when there is nothing to save.
     """
+    check_tree(mapping, workload, at)
     held = find_storage(mapping, storage)
     if below is not None:
         return _sunk(mapping, workload, held, find_loop(mapping, below).address)
@@ -274,6 +276,7 @@ def bypass(mapping: Mapping, workload: Workload, storage: Ref) -> Mapping:
     can take its place; inputs and results of the workload may not.
     Raises MappingError when the tensor would come from nowhere.
     """
+    check_tree(mapping, workload, at)
     held = find_storage(mapping, storage)
     for tensor in held.tensors:
         if _is_backing(mapping, workload, tensor, held.address):
@@ -334,6 +337,7 @@ def keep(
     Raises MappingError for tensors that no Einsum below uses, that the memory holds already, or that no node further
     out holds.
     """
+    check_tree(mapping, workload, at)
     tensors, component = tensors_at(storage)
     if (above is None) == (below is None):
         text = f"say where {storage} is to stand: `above` or `below` which node"
