@@ -10,7 +10,8 @@ from tests.mapping.loop_trees import tree
 from einmap import MappingError, Spec, evaluate, load
 from einmap.cli.main import main
 from einmap.mapping.pretty import pretty
-from einmap.mapping.rewrite import USAGE, merge
+from einmap.mapping.rewrite.branches import merge
+from einmap.mapping.rewrite.text import USAGE
 
 TEXT = (Path(__file__).parent.parent / "docs" / "rewrites.md").read_text()
 

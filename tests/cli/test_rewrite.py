@@ -6,7 +6,8 @@ import re
 import pytest
 
 from einmap import evaluate, load
-from einmap.mapping.rewrite import sink, split
+from einmap.mapping.rewrite.loops import split
+from einmap.mapping.rewrite.storage import sink
 
 SIMPLE = ("simple", "matmul", "simple_matmul")
 

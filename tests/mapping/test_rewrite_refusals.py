@@ -5,7 +5,10 @@ from tests.mapping.loop_trees import tree
 
 from einmap import MappingError, Spec
 from einmap.mapping.pretty import pretty
-from einmap.mapping.rewrite import fuse, hoist, interchange, keep, merge, rewritten, sink, split, tile
+from einmap.mapping.rewrite.branches import merge
+from einmap.mapping.rewrite.loops import fuse, interchange, split, tile
+from einmap.mapping.rewrite.storage import hoist, keep, sink
+from einmap.mapping.rewrite.text import rewritten
 
 BITS = {"bits_per_value": {"All": 8}}
 SIZES = {"rank_sizes": {"M": 8, "K": 8, "N": 8}}

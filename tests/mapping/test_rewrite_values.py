@@ -14,20 +14,11 @@ from einmap.arch.component import Memory
 from einmap.errors import ManyErrors, NotSupportedError
 from einmap.mapping.nodes import Sequential, Spatial, Storage, Temporal, format_address
 from einmap.mapping.pretty import pretty
-from einmap.mapping.rewrite import (
-    USAGE,
-    bypass,
-    distribute,
-    fuse,
-    hoist,
-    interchange,
-    keep,
-    merge,
-    rewritten,
-    sink,
-    split,
-)
+from einmap.mapping.rewrite.branches import distribute, merge
 from einmap.mapping.rewrite.editing import beside, siblings
+from einmap.mapping.rewrite.loops import fuse, interchange, split
+from einmap.mapping.rewrite.storage import bypass, hoist, keep, sink
+from einmap.mapping.rewrite.text import USAGE, rewritten
 from einmap.model.occupancy import tile_takes
 from einmap.model.path import path_of
 from einmap.model.reuse import TensorCounts, VariableTiles

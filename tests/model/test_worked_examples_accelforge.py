@@ -23,7 +23,7 @@ from tests.model.worked import (
 
 from einmap import MappingError, evaluate, execute, loads
 from einmap.mapping.pretty import pretty
-from einmap.mapping.rewrite import rewritten
+from einmap.mapping.rewrite.text import rewritten
 
 GLB = {"GLB": 4096}
 

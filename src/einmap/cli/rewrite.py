@@ -14,7 +14,7 @@ from einmap.errors import At, MappingError, Note, SpecError
 from einmap.frontends.files import check_target, write_atomically
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.rewrite import USAGE, rewritten
+from einmap.mapping.rewrite.text import USAGE, rewritten
 from einmap.mapping.validate import validate
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
