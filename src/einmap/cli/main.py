@@ -1,4 +1,4 @@
-"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap dump` ..."""
+"""The command line: one function for each command, errors as exit status 2."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
+from einmap.cli.rewrite import rewrite_command
 from einmap.cli.schema import schema_command
 from einmap.cli.simulate import simulate_command
 from einmap.errors import EinmapError
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
+app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)

@@ -44,6 +44,30 @@ def validate(
     raise_all(problems)
 
 
+def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
+    """The part of `validate` that needs no architecture: leaves, and what loops say of the Einsums below them.
+
+    Raises MappingError (several together).
+    """
+    problems: list[EinmapError] = []
+    _check_leaves(mapping, workload, where, set(), problems)
+    raise_all(problems)
+    for name, path in mapping.path_of.items():
+        known = workload.by_name[name].extents
+        for placed in path:
+            node = placed.node
+            if not isinstance(node, Temporal | Spatial):
+                continue
+            variable = node.rank_variable.of(name)
+            if variable not in known or node.tile_shape.of(name) is None:
+                missing = "tile shape" if variable in known else "rank variable of it"
+                text = f"Einsum {name!r}: the loop names no {missing}"
+                problems.append(MappingError(text, at=where(placed.address)))
+    raise_all(problems)
+    _check_shared_loops(mapping, workload, where, problems)
+    raise_all(problems)
+
+
 def _check_leaves(
     mapping: Mapping, workload: Workload, where: Where, wanted: set[str], problems: list[EinmapError]
 ) -> None:
@@ -86,7 +110,7 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
             if variable not in extents or shape is None:
                 continue  # said elsewhere, with a hint
             initial = node.initial_tile_shape.of(name) if isinstance(node, Temporal) else None
-            bound = _Bound(placed, node, variable, shape, initial, extents[variable])
+            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
             counts.setdefault(placed.address, {})[name] = bound.iterations
             extents[variable] = bound.largest
     for address, found in counts.items():
@@ -97,8 +121,8 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
 
 
 @dataclass(frozen=True)
-class _Bound:
-    """A loop as one Einsum meets it."""
+class MetLoop:
+    """A loop as one Einsum meets it: `extent` is that of the tile around it."""
 
     placed: Placed
     node: Temporal | Spatial
@@ -121,6 +145,24 @@ class _Bound:
     def largest(self) -> int:
         """Extent of the largest tile."""
         return max(self.first, min(self.shape, self.extent - self.first))
+
+
+def loops_met(path: Iterable[Placed], einsum: Einsum) -> list[MetLoop]:
+    """The loops on the path of `einsum`, each with its variable, tile shapes and the extent that it meets."""
+    extents = dict(einsum.bounds)
+    found = []
+    for placed in path:
+        node = placed.node
+        if isinstance(node, Temporal | Spatial):
+            variable = node.rank_variable.of(einsum.name)
+            shape = node.tile_shape.of(einsum.name)
+            assert variable is not None
+            assert shape is not None
+            initial = node.initial_tile_shape.of(einsum.name) if isinstance(node, Temporal) else None
+            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
+            found.append(bound)
+            extents[variable] = bound.largest
+    return found
 
 
 @dataclass
@@ -217,22 +259,8 @@ class _PathCheck:
                 hint = did_you_mean(node.name, (d.name for d in leaf.spatial), listing="its dimensions")
                 self.complain(f"{node.component!r} has no fanout dimension {node.name!r}", placed, hint)
 
-    def loops(self) -> list[_Bound]:
-        """Each loop with its variable, tile shapes and the extent that it meets."""
-        extents = dict(self.einsum.bounds)
-        found = []
-        for placed in self.path:
-            node = placed.node
-            if isinstance(node, Temporal | Spatial):
-                variable = node.rank_variable.of(self.einsum.name)
-                shape = node.tile_shape.of(self.einsum.name)
-                assert variable is not None
-                assert shape is not None
-                initial = node.initial_tile_shape.of(self.einsum.name) if isinstance(node, Temporal) else None
-                bound = _Bound(placed, node, variable, shape, initial, extents[variable])
-                found.append(bound)
-                extents[variable] = bound.largest
-        return found
+    def loops(self) -> list[MetLoop]:
+        return loops_met(self.path, self.einsum)
 
     def tile_shapes(self) -> None:
         left = dict(self.einsum.bounds)

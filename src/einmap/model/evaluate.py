@@ -98,7 +98,7 @@ class _Evaluation:
         tree_order = tuple(path[-1].node.einsum for path in self.tree.paths)  # type: ignore[union-attr]
         self.order = tree_order if self.rules.lifetimes == "tree" else tuple(n for n in names if n in leaves)
         self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
-        check_fusion(self.workload, self.order, self.paths, self.rules, where)
+        check_fusion(self.workload, self.order, self.paths, self.rules, where, self.tree)
         self.constraints()
         self.shared = shared_nodes(self.order, self.paths)
         charges = charges_of(self.shared, self.paths, self.rules, where)
