@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.buffers import Box
-from einmap.execute.result import CountKey, Event, Instance, OccupancyRow
+from einmap.execute.result import CountKey, Event, ExchangeKey, ExchangeRow, Instance, LifeRow, OccupancyRow, VisitRow
+from einmap.mapping.nodes import Address
 
 
 @dataclass
@@ -17,6 +18,22 @@ class Recorder:
     values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
     step: int = 0
     events: list[Event] = field(default_factory=list)
+    visits: list[VisitRow] = field(default_factory=list)
+    exchanges: dict[ExchangeKey, ExchangeRow] = field(default_factory=dict)
+
+    def exchange(self, key: ExchangeKey, down: int, up: int, skipped: int) -> None:
+        """Values that pass a station between a child and its parent."""
+        before = self.exchanges.get(key, ExchangeRow())
+        self.exchanges[key] = ExchangeRow(before.down + down, before.up + up, before.skipped + skipped)
+
+    def visit(self, memory: str, address: Address, tensor: str, own: Mapping[str, Mapping[Instance, Box]]) -> None:
+        """A storage node is visited; `own`: what each Einsum uses of the tensor, by instance."""
+        if memory in self.traced:
+            parts = {
+                einsum: {lane: tuple((low, high - 1) for low, high in box) for lane, box in boxes.items()}
+                for einsum, boxes in own.items()
+            }
+            self.visits.append(VisitRow(self.step, address, tensor, parts))
 
     def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None = None) -> None:
         """`amount` values of one action at one instance; `box` is the tile that they belong to."""
@@ -40,6 +57,22 @@ class Space:
     factor: int = 1
 
 
+@dataclass
+class Life:
+    """The node of a buffer, where its life begins and ends, and what has been seen of it."""
+
+    address: Address
+    tensor: str
+    begins: Address
+    ends: Address
+    times: int = 0
+    einsums: dict[str, None] = field(default_factory=dict)
+
+    def row(self) -> LifeRow:
+        """What stays of it."""
+        return LifeRow(self.address, self.tensor, self.begins, self.ends, self.times, tuple(self.einsums))
+
+
 class Occupancy:
     """Which buffers live, and how full the fullest instance of each memory is."""
 
@@ -50,9 +83,13 @@ class Occupancy:
         self.peak: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self.rows: list[OccupancyRow] = []
+        self.lives: dict[object, Life] = {}
+        self.fullest: dict[tuple[str, str], float] = {}
 
-    def begin(self, key: object, space: Space) -> None:
-        """A buffer comes to life."""
+    def begin(self, key: object, space: Space, life: Life) -> None:
+        """A buffer comes to life; `life` describes it when it is the first time."""
+        if key not in self.living:
+            self.lives.setdefault(key, life).times += 1
         self.living[key] = space
 
     def end(self, key: object) -> None:
@@ -62,7 +99,8 @@ class Occupancy:
     def look(self, step: int, running: str, aliases: Mapping[tuple[str, str], str]) -> None:
         """Add up what lives while `running` runs; `aliases` names tensors that are one buffer in a memory."""
         by_memory: dict[str, dict[str, list[tuple[Space, float]]]] = {}
-        for space in self.living.values():
+        for key, space in self.living.items():
+            self.lives[key].einsums[running] = None
             name = aliases.get((space.memory, space.tensor))
             kind = f"alias {name}" if name else f"{id(space)}"
             user = running if (running, space.memory, space.tensor) in self.bits else space.users[0]
@@ -71,6 +109,7 @@ class Occupancy:
         for memory in {*by_memory, *self.last}:
             bits = _fullest(by_memory.get(memory, {}).values())
             self.peak[memory] = max(self.peak.get(memory, 0.0), bits)
+            self.fullest[running, memory] = max(self.fullest.get((running, memory), 0.0), bits)
             if self.last.get(memory, 0.0) != bits:
                 self.last[memory] = bits
                 self.rows.append(OccupancyRow(step, memory, bits))
