@@ -84,12 +84,12 @@ class Workings:
     shared: tuple[SharedNode, ...]
 
 
-def workings_of(spec: Spec, *, unlimited: bool = False) -> Workings:
-    """Evaluate the mapping of a specification under `exact`, and keep what the cost was computed from.
+def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = False) -> Workings:
+    """Evaluate a mapping (default: that of the specification) under `exact`, with what its cost was computed from.
 
     `unlimited`: memories may overflow; usages above 1 say by how much. Raises as `evaluate` does.
     """
-    evaluation = _Evaluation(spec, _tree(spec), semantics_named("exact"), strict=False, unlimited=unlimited)
+    evaluation = _Evaluation(spec, tree or _tree(spec), semantics_named("exact"), strict=False, unlimited=unlimited)
     cost = evaluation.cost()
     return Workings(
         spec,
