@@ -194,6 +194,7 @@ def _result(
         recorder.exchanges,
         tuple(life.row() for life in occupancy.lives.values()),
         occupancy.fullest,
+        occupancy.moments,
     )
 
 

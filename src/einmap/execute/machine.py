@@ -19,7 +19,7 @@ from einmap.errors import NotSupportedError
 from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
 from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
 from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
-from einmap.execute.recorder import Life, Occupancy, Recorder, Space
+from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
 from einmap.execute.result import Instance
 from einmap.execute.routes import Hold, Interval, Route
 from einmap.execute.visits import Visit, VisitKey, Visits
@@ -87,6 +87,7 @@ class Machine:
         self.places = self._places()
         self.begins, self.ends = self._lifetimes()
         self.several = self._several_backings()
+        self.lasting = {self._one(key) for key, place in self.places.items() if place.hold.persistent}
 
     # what is known before the run
 
@@ -220,13 +221,13 @@ class Machine:
     def _enter(self, address: Address) -> None:
         for key in self.begins.get(address, ()):
             visit = self.visits.open.get(key)
-            if visit is not None and not self.places[key].hold.persistent:
+            if visit is not None and self._one(key) not in self.lasting:
                 space = self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
                 self.occupancy.begin(self._one(key), space, self._life(key))
 
     def _leave(self, address: Address) -> None:
         for key in self.ends.get(address, ()):
-            if not self.places[key].hold.persistent and self._is_last(key):
+            if self._one(key) not in self.lasting and self._is_last(key):
                 self.occupancy.end(self._one(key))
 
     def _one(self, key: VisitKey) -> object:
@@ -234,13 +235,18 @@ class Machine:
         return key[1] if key[1] in self.several and self.places[key].is_backing() else key
 
     def _is_last(self, key: VisitKey) -> bool:
+        return self._nodes_of(key)[-1] == key
+
+    def _nodes_of(self, key: VisitKey) -> list[VisitKey]:
+        """All nodes of the one buffer that a node belongs to, in the order in which they run."""
         if self._one(key) == key:
-            return True
-        return [k for k, p in self.places.items() if k[1] == key[1] and p.is_backing()][-1] == key
+            return [key]
+        return [k for k, p in self.places.items() if k[1] == key[1] and p.is_backing()]
 
     def _life(self, key: VisitKey) -> Life:
-        place = self.places[key]
-        return Life(*key, self._edge(place, first=True), self._edge(place, first=False))
+        nodes = self._nodes_of(key)
+        first, last = nodes[0], nodes[-1]
+        return Life(*first, self._edge(self.places[first], first=True), self._edge(self.places[last], first=False))
 
     def _space(self, key: VisitKey, values: dict[Instance, int], factor: int = 1) -> Space:
         place = self.places[key]
@@ -257,7 +263,7 @@ class Machine:
             size = max(size, volume(hull(boxes)) if boxes else 0)
         factor = self.workload.n_instances * max(r.einsum.n_instances for r in place.users)
         space = self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor)
-        self.occupancy.begin(key, space, Life(*key, (), ()))
+        self.occupancy.begin(self._one(key), space, Life(*self._nodes_of(key)[0], (), ()))
 
     # visits
 
@@ -280,9 +286,21 @@ class Machine:
             if boxes:
                 tiles[lane] = Tile(self.heap, hull(boxes))
         self.visits.open[key] = Visit(tiles, own)
-        self.recorder.visit(place.hold.component.name, *key, own)
+        if place.hold.component.name in self.recorder.traced:
+            self.recorder.visit(*key, own, self._values(place, own))
         if place.is_backing():
             self._load(place, self.visits.open[key])
+
+    def _values(self, place: Place, own: Mapping[str, Mapping[Instance, Box]]) -> Values:
+        """What each Einsum uses of its rank variables at a node, by instance."""
+        found: dict[str, dict[Instance, dict[str, Interval]]] = {}
+        for name, boxes in own.items():
+            hold = place.holds[name]
+            for lane in boxes:
+                intervals = self.routes[name].intervals(self.clock, lane, hold.level, hold.position)
+                if intervals is not None:
+                    found.setdefault(name, {})[lane] = intervals
+        return found
 
     def _load(self, place: Place, visit: Visit) -> None:
         """The outermost holder has the tensor's data; nothing is counted."""

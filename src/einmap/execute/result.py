@@ -73,19 +73,22 @@ class ExchangeRow:
 class VisitRow:
     """One visit of a storage node for one tensor, begun at operation `step` of the run.
 
-    `parts`: by Einsum and instance the part of the tensor that is used, rank by rank the first and the last index.
+    `parts`: by Einsum and instance the part of the tensor that is used, rank by rank the first and the last index;
+    `values`: the same by rank variable of the Einsum, as first value and number of values.
     """
 
     step: int
     address: Address
     tensor: str
     parts: Mapping[str, Mapping[Instance, tuple[tuple[int, int], ...]]]
+    values: Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
 
 
 @dataclass(frozen=True, slots=True)
 class LifeRow:
     """The buffer of one tensor at one storage node: how often it comes to life, and which Einsums run meanwhile.
 
+    `bits`: the most in one instance.
     `begins`, `ends`: the nodes or branches whose begin and end are those of its life; () for the whole run.
     """
 
@@ -95,6 +98,11 @@ class LifeRow:
     ends: Address
     times: int
     einsums: tuple[str, ...]
+    bits: float
+
+
+type Moment = tuple[tuple[str, Address, float], ...]
+"""Buffers that live in a memory at one time: tensor, node, bits of the largest instance."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,8 @@ class Execution:
     fraction of each memory in use at one time. `occupancy`: bits over time. `steps`: operations of the busiest
     compute instance, for each Einsum. `calls`: actions of the busiest instance by (einsum, component, action), each
     action by itself. `exchanges`: what the counts are made of. `lives`: when buffers live. `fullest`: the most bits
-    in one instance by (einsum, memory) while the Einsum runs. `visits`: those of traced memories.
+    in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
+    of traced memories.
     """
 
     tensors: Mapping[str, NDArray[np.float64]]
@@ -122,6 +131,7 @@ class Execution:
     exchanges: Mapping[ExchangeKey, ExchangeRow] = field(default_factory=dict)
     lives: tuple[LifeRow, ...] = field(default=())
     fullest: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    moments: Mapping[tuple[str, str], Moment] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

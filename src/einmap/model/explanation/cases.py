@@ -65,7 +65,7 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
     fetches, positions = counts.repeats(takes), positions_of(counts, takes)
     chunks, elements = distinct(counts, takes)
     largest, smallest = _extents(path, counts, node, max), _extents(path, counts, node, min)
-    same = [u for u in above if u.dimension is not None and u.kind == "irrelevant"]
+    lanes = tuple(LARGEST if take == ALL and not path.loops[i].is_spatial else take for i, take in enumerate(takes))
     return NodeCases(
         einsum=path.einsum.name,
         tensor=tensor.access.tensor,
@@ -77,7 +77,7 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
         visits=fetches * positions,
         fetches=fetches,
         reads=0 if outward is None else counts.repeats(tensor.takes(node, outward, EVERY)),
-        lanes=math.prod(use.iterations for use in same),
+        lanes=counts.repeats(lanes),
         positions=positions,
         chunks=chunks,
         values=counts.relevant(takes),

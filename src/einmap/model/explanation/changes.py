@@ -87,6 +87,12 @@ def _evaluated(spec: Spec, tree: Mapping | None = None, *, unlimited: bool = Fal
         return None
 
 
+def _warns_more(after: Workings, before: Workings) -> bool:
+    """Whether a mapping violates constraints that the one before does not."""
+    known = {note.text for note in before.cost.notes}
+    return any(note.kind == "warning" and note.text not in known for note in after.cost.notes)
+
+
 # capacity
 
 
@@ -99,7 +105,7 @@ def _capacities(workings: Workings) -> Iterator[Change]:
         if move.address in backing:
             continue
         after = _evaluated(workings.spec, move.mapping, unlimited=True)
-        if after is None:
+        if after is None or _warns_more(after, workings):
             continue
         over = [name for name, peak in after.peaks.items() if peak.bits > peak.memory.size_bits]
         peak = after.peaks[move.component]
@@ -150,7 +156,9 @@ def _fanouts(workings: Workings) -> Iterator[Change]:
                 sets = ((f"{base}.spatial.{index}.fanout", 2 * available),)
             for how, mapping in filled(workings.tree, leaf.given.name, given.name):
                 after = _evaluated(changed(workings.spec, sets, mapping))
-                if after is None or _lanes(after, leaf.given.name, given.name)[0] <= used:
+                if after is None or _warns_more(after, workings):
+                    continue
+                if _lanes(after, leaf.given.name, given.name)[0] <= used:
                     continue
                 numbers = cost_of(after, workings)
                 what = f"{given.name}: {how}"

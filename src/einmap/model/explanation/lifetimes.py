@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
-from einmap.model.copies import aliases
+from einmap.model.copies import aliases, stations_used
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import Fullest, Life, Occupied
 from einmap.model.occupancy import Buffer, without_aliases
@@ -42,34 +42,39 @@ def _in_several_nodes(workings: Workings) -> frozenset[str]:
 
 
 def _life(workings: Workings, buffer: Buffer, running: tuple[str, ...], spread: bool) -> Life:
-    users = [
-        name
-        for name in workings.order
-        if any(s.address == buffer.address for s in workings.paths[name].stations.get(buffer.tensor, ()))
-    ]
-    begins, ends, times = _edge(workings, users[0], buffer.address), _edge(workings, users[-1], buffer.address), 0
-    for name in users:
-        times = max(times, _visits(workings.paths[name], buffer.address))
-    if buffer.persistent:
-        begins, ends, times = (), (), 1
-    if spread:
-        holders = [
-            (name, workings.paths[name].stations[buffer.tensor][0].address)
-            for name in workings.order
-            if buffer.tensor in workings.paths[name].stations
-        ]
-        begins, ends, times = _edge(workings, *holders[0]), _edge(workings, *holders[-1]), 1
+    nodes = _nodes(workings, buffer, spread)
+    persistent = any(b.persistent for found in workings.live.values() for b in found if _is_at(b, buffer, nodes))
+    first, last = nodes[0], nodes[-1]
+    times = 1 if spread else max(_visits(workings.paths[name], address) for name, address in nodes)
     return Life(
         tensor=buffer.tensor,
         memory=buffer.memory.name,
-        address=buffer.address,
+        address=first[1],
         bits=buffer.bits,
-        begins=begins,
-        ends=ends,
-        times=times,
+        begins=() if persistent else _edge(workings, *first),
+        ends=() if persistent else _edge(workings, *last),
+        times=1 if persistent else times,
         einsums=running,
-        persistent=buffer.persistent,
+        persistent=persistent,
     )
+
+
+def _nodes(workings: Workings, buffer: Buffer, spread: bool) -> list[tuple[str, Address]]:
+    """The Einsums that use a buffer, in the order in which they run, and the node at which they do."""
+    found = []
+    for name in workings.order:
+        path = workings.paths[name]
+        stations = path.stations.get(buffer.tensor, ())
+        used = stations_used(path) if path.einsum.is_copy else None
+        for station in stations[:1] if spread else stations:
+            passes = used is None or (buffer.tensor, station.position) in used
+            if spread or (station.address == buffer.address and passes):
+                found.append((name, station.address))
+    return found
+
+
+def _is_at(other: Buffer, buffer: Buffer, nodes: list[tuple[str, Address]]) -> bool:
+    return other.tensor == buffer.tensor and any(other.address == address for _, address in nodes)
 
 
 def _edge(workings: Workings, einsum: str, address: Address) -> Address:
@@ -98,9 +103,17 @@ def _visits(path: EinsumPath, address: Address) -> int:
 
 def fullest_of(workings: Workings) -> Iterator[Fullest]:
     """The fullest moment of each memory that holds something."""
+    spread = _in_several_nodes(workings)
     for memory, peak in workings.peaks.items():
-        held = tuple((b.tensor, b.address, b.bits) for b in sorted(peak.live, key=lambda b: -b.bits))
+        largest = sorted(peak.live, key=lambda b: -b.bits)
+        held = tuple((b.tensor, _address(workings, b, spread), b.bits) for b in largest)
         yield Fullest(memory, peak.einsum, peak.bits, peak.memory.size_bits, held)
+
+
+def _address(workings: Workings, buffer: Buffer, spread: frozenset[str]) -> Address:
+    """The node of a buffer; the first one of those in several branches."""
+    one = buffer.backing and buffer.tensor in spread
+    return _nodes(workings, buffer, spread=True)[0][1] if one else buffer.address
 
 
 def occupied_of(workings: Workings) -> Iterator[Occupied]:

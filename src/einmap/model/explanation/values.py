@@ -87,7 +87,8 @@ class Stationary:
     """A tensor that stays while the innermost loops of a level run.
 
     `loops`: all loops in time between two storage nodes, outermost first; the last `stays_for` of them do not index
-    the tensor, so that its tile of `shape` stays for `iterations` (fewer in a ragged tile).
+    the tensor, so that its tile of `shape`, in one lane of the spatial loops outside, stays for
+    `iterations` (fewer in a ragged tile).
     """
 
     einsum: str
