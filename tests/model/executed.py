@@ -21,10 +21,12 @@ class Executed:
     """One execution of a specification, and what it says about the terms of an explanation."""
 
     spec: einmap.Spec
+    traced: bool = True
 
     @cached_property
     def run(self):
-        memories = [name for name, unit in self.spec.arch().components.items() if isinstance(unit, Memory)]
+        components = self.spec.arch().components.items() if self.traced else ()
+        memories = [name for name, unit in components if isinstance(unit, Memory)]
         return einmap.execute(self.spec, trace=memories)
 
     @cached_property
@@ -379,7 +381,7 @@ def fanouts(executed, explanation):
 def changes(executed, explanation):
     for c in explanation.changes:
         # throughputs change no count: what has been executed is taken for other seconds
-        after = Executed(changed(executed.spec, c.sets, c.mapping))
+        after = Executed(changed(executed.spec, c.sets, c.mapping), traced=False)
         if c.kind == "throughput":
             after.run = executed.run
         name = f"{c.kind} {c.component} {c.what}"

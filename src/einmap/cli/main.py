@@ -1,4 +1,4 @@
-"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap examples`."""
+"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap explain`, `einmap diff`, ..."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from einmap.cli.diff import diff_command
 from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
+from einmap.cli.explain import explain_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
 from einmap.cli.simulate import simulate_command
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("explain", no_args_is_help=True)(explain_command)
+app.command("diff", no_args_is_help=True)(diff_command)
 app.command("examples")(examples_command)
 
 

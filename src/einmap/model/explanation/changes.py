@@ -1,7 +1,8 @@
 """What one change would help: the specification is changed, and the cost computed anew.
 
 - throughput: one action of one component twice as fast; the mapping stays.
-- capacity: one tensor's storage node moved above the next loop; the memory grows where it must.
+- capacity: one tensor's storage node moved above the next loops, as far as something is saved first; the memory
+  grows where it must.
 - fanout: one loop over a fanout with twice the lanes; the fanout grows where it must, tile shapes as `fill` says.
 
 Everything else is held fixed, also what a larger memory or fanout would cost unless the specification says so.
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from einmap.errors import EinmapError
 from einmap.mapping.mapping import Mapping
 from einmap.model.evaluate import Workings, workings_of
-from einmap.model.explanation.moves import filled, hoisted
+from einmap.model.explanation.moves import Hoist, filled, hoisted
 from einmap.model.explanation.values import Change
 from einmap.model.spatial import lanes_used
 from einmap.spec.spec import Spec
@@ -97,31 +98,40 @@ def _warns_more(after: Workings, before: Workings) -> bool:
 
 
 def _capacities(workings: Workings) -> Iterator[Change]:
-    """Nodes moved above one loop, where that needs more of their own memory at most."""
-    backing = {stations[0].address for path in workings.paths.values() for stations in path.stations.values()}
-    absent = {loop.address for path in workings.paths.values() for loop in path.loops if loop.absent}
-    turning = {loop.address for path in workings.paths.values() for loop in path.loops if not loop.absent}
-    for move in hoisted(workings.tree, absent - turning):
-        if move.address in backing:
+    """Nodes moved above the next loops until something is saved, where that needs more of their own memory at most."""
+    paths = workings.paths.values()
+    backing = {(found[0].address, tensor) for path in paths for tensor, found in path.stations.items()}
+    turning = {loop.address for path in paths for loop in path.loops if not loop.absent}
+    absent = {loop.address for path in paths for loop in path.loops if loop.absent} - turning
+    done = set(backing)
+    for move in hoisted(workings.tree, absent):
+        if (move.address, move.tensor) in done:
             continue
-        after = _evaluated(workings.spec, move.mapping, unlimited=True)
-        if after is None or _warns_more(after, workings):
-            continue
-        over = [name for name, peak in after.peaks.items() if peak.bits > peak.memory.size_bits]
-        peak = after.peaks[move.component]
-        sets: tuple[tuple[str, object], ...] = ()
-        if over == [move.component]:
-            sets = ((f"{_path_of(workings.spec, move.component)}.size", _whole(peak.bits)),)
-            grown = _evaluated(changed(workings.spec, sets, move.mapping))
-            if grown is None:
-                continue
-            after = grown
-        elif over:
-            continue
-        what = f"{move.tensor} above the loop over {move.loop}"
-        now = workings.peaks[move.component].memory.size_bits
-        numbers = cost_of(after, workings)
-        yield _change("capacity", move.component, what, sets, move.mapping, numbers, needs_bits=peak.bits, capacity=now)
+        change = _moved(workings, move)
+        if change is not None and min(change.energy_change, change.latency_change) < -LEAST:
+            done.add((move.address, move.tensor))
+            yield change
+
+
+def _moved(workings: Workings, move: Hoist) -> Change | None:
+    """The cost of a moved node; None where the mapping is not valid, or another memory overflows."""
+    after = _evaluated(workings.spec, move.mapping, unlimited=True)
+    if after is None or _warns_more(after, workings):
+        return None
+    over = [name for name, peak in after.peaks.items() if peak.bits > peak.memory.size_bits]
+    if over and over != [move.component]:
+        return None
+    needs = after.peaks[move.component].bits
+    sets: tuple[tuple[str, object], ...] = ()
+    if over:
+        sets = ((f"{_path_of(workings.spec, move.component)}.size", _whole(needs)),)
+        after = _evaluated(changed(workings.spec, sets, move.mapping))
+        if after is None:
+            return None
+    what = f"{move.tensor} above the loop{'s' if len(move.loops) > 1 else ''} over {', '.join(move.loops)}"
+    now = workings.peaks[move.component].memory.size_bits
+    numbers = cost_of(after, workings)
+    return _change("capacity", move.component, what, sets, move.mapping, numbers, needs_bits=needs, capacity=now)
 
 
 def _path_of(spec: Spec, component: str) -> str:

@@ -11,46 +11,44 @@ from einmap.mapping.nodes import Address, Node, PerEinsum, Sequential, Spatial, 
 
 @dataclass(frozen=True, slots=True)
 class Hoist:
-    """`tensor`, held in `component` at the node `address`, is held above the loop over `loop` in `mapping`."""
+    """`tensor`, held in `component` at the node `address`, is held above the loops over `loops` in `mapping`."""
 
     tensor: str
     component: str
     address: Address
-    loop: str
+    loops: tuple[str, ...]
     mapping: Mapping
 
 
 def hoisted(mapping: Mapping, absent: frozenset[Address] | set[Address] = frozenset()) -> Iterator[Hoist]:
-    """Every storage node's tensors, one at a time, above the next loop in time that is not `absent`.
+    """Every storage node's tensors, one at a time, above one, two, ... of the loops in time that are not `absent`.
 
     for m / [GLB holds A] / for k   ->   [GLB holds A] / for m / for k
 
-    Nodes with a spatial loop, a split or another holder of the tensor before that loop are left where they are.
+    Spatial loops, splits and other holders of the tensor are not passed.
     """
     for prefix, nodes in _chains(mapping.nodes, ()):
         for i, node in enumerate(nodes):
             if isinstance(node, Storage) and not node.persistent:
                 for tensor in node.tensors:
-                    j = _loop_above(nodes, i, tensor, prefix, absent)
-                    if j is not None:
-                        loop = nodes[j]
-                        assert isinstance(loop, Temporal)
+                    passed: list[str] = []
+                    for j, loop in _loops_above(nodes, i, tensor, prefix, absent):
+                        passed.append(str(loop.rank_variable))
                         chain = _moved(nodes, i, j, tensor)
                         moved = Mapping(_replaced(mapping.nodes, prefix, chain))
-                        yield Hoist(tensor, node.component, (*prefix, i), str(loop.rank_variable), moved)
+                        yield Hoist(tensor, node.component, (*prefix, i), tuple(passed), moved)
 
 
-def _loop_above(
+def _loops_above(
     nodes: tuple[Node, ...], i: int, tensor: str, prefix: Address, absent: frozenset[Address] | set[Address]
-) -> int | None:
+) -> Iterator[tuple[int, Temporal]]:
     for j in reversed(range(i)):
         node = nodes[j]
         if isinstance(node, Temporal):
             if (*prefix, j) not in absent:
-                return j
+                yield j, node
         elif isinstance(node, Spatial) or tensor in getattr(node, "tensors", ()):
-            return None
-    return None
+            return
 
 
 def _moved(nodes: tuple[Node, ...], i: int, j: int, tensor: str) -> tuple[Node, ...]:
