@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from einmap.cli.diff import diff_command
 from einmap.cli.dump import dump_command
 from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
+from einmap.cli.explain import explain_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
 from einmap.cli.rewrite import rewrite_command
@@ -33,6 +35,8 @@ app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)
+app.command("explain", no_args_is_help=True)(explain_command)
+app.command("diff", no_args_is_help=True)(diff_command)
 app.command("examples")(examples_command)
 
 
