@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,17 +18,6 @@ from einmap.report.drawing.svg import MARK
 STDOUT = "-"
 
 
-class _What(StrEnum):
-    mapping = "mapping"
-    arch = "arch"
-    workload = "workload"
-
-
-class _Theme(StrEnum):
-    light = "light"
-    dark = "dark"
-
-
 Output = Annotated[
     str | None,
     typer.Option(
@@ -41,8 +29,12 @@ Output = Annotated[
     ),
 ]
 What = Annotated[
-    _What | None,
-    typer.Option(help="What to draw; the default is the mapping, or else the only thing given.", show_default=False),
+    str | None,
+    typer.Option(
+        metavar="mapping|arch|workload",
+        help="What to draw; the default is the mapping, or else the only thing given.",
+        show_default=False,
+    ),
 ]
 EinsumName = Annotated[
     str | None, typer.Option("--einsum", metavar="NAME", help="Draw what concerns one Einsum.", show_default=False)
@@ -51,7 +43,9 @@ Costs = Annotated[
     bool,
     typer.Option("--costs", help="Evaluate the mapping, and write into its nodes iterations, tiles, and energy."),
 ]
-Theme = Annotated[_Theme, typer.Option(help="Dark text on light ground, or light text on dark ground.")]
+ThemeName = Annotated[
+    str, typer.Option("--theme", metavar="light|dark", help="Dark text on light ground, or light text on dark ground.")
+]
 
 
 def show_command(
@@ -61,7 +55,7 @@ def show_command(
     what: What = None,
     einsum: EinsumName = None,
     costs: Costs = False,
-    theme: Theme = _Theme.light,
+    theme: ThemeName = "light",
     define: Define = None,
 ) -> None:
     """Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file.

@@ -18,6 +18,7 @@ from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, Theme, memory_hues
 from einmap.report.drawing.tidy import Chain, tree_layout
 from einmap.spec.bind_arch import BranchInput, LeafInput
+from einmap.spec.raw import place
 from einmap.spec.schema.arch import MemoryInput
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
@@ -73,7 +74,8 @@ def arch_picture(spec: Spec, *, einsum: str | None = None, title: str = "", them
     ]
     shown = {"cylinder": "Memory" in kinds, "hexagon": "Toll" in kinds, "ellipse": "Compute" in kinds}
     shown["double box"] = any(unit.fanouts for unit in _units(parts))
-    subtitle = f"as it is for Einsum {einsum}" if einsum else ""
+    is_one_of_several = is_bound and len(spec.workload.einsums) > 1
+    subtitle = f"as it is for Einsum {einsum or spec.workload.einsums[0].name}" if is_one_of_several else ""
     heading = Heading(title or "Architecture", subtitle, _outline(parts))
     return page(tree_layout(chain), heading, [entry for entry in legend if shown[entry.kind]], theme)
 
@@ -100,7 +102,7 @@ def _bound_unit(leaf: Leaf) -> Unit:
 def written_parts(spec: Spec) -> tuple[Part, ...]:
     """The nodes of an architecture without a workload. Raises SpecError."""
     given = spec.arch_inputs
-    scope = lazy_layer(given.given.variables, spec.variables, lambda name: spec.provenance(f"arch.variables.{name}"))
+    scope = lazy_layer(given.given.variables, spec.variables, lambda name: place(spec.raw, ("arch", "variables", name)))
     return tuple(_written(given.nodes, scope))
 
 

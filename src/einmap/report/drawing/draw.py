@@ -8,7 +8,7 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.model.evaluate import evaluate
 from einmap.report.drawing.arch import arch_svg
 from einmap.report.drawing.looptree import looptree_svg
-from einmap.report.drawing.theme import theme_named
+from einmap.report.drawing.theme import Theme, theme_named
 from einmap.report.drawing.workload import workload_svg
 from einmap.spec.spec import Spec
 
@@ -41,12 +41,19 @@ def draw(
         case "workload":
             return workload_svg(spec.workload, einsum=einsum, title=title, theme=colours)
         case "mapping":
-            mapping = spec.mapping
-            assert mapping is not None
-            # without an architecture there is nothing to evaluate, but a mapping can be drawn all the same
-            known = spec if spec.raw.get("workload") is not None else None
-            cost = evaluate(spec) if costs else None
-            return looptree_svg(mapping, known, cost, einsum=einsum, title=title, theme=colours)
+            return _mapping_svg(spec, einsum, costs, title, colours)
+
+
+def _mapping_svg(spec: Spec, einsum: str | None, costs: bool, title: str, theme: Theme) -> str:
+    mapping = spec.mapping
+    assert mapping is not None
+    missing = [_WORDS[name] for name in ("arch", "workload") if spec.raw.get(name) is None]
+    if costs and missing:
+        raise SpecError(f"costs need the {' and the '.join(missing)} too", hint="give its file beside the mapping")
+    # a mapping can be drawn without a workload, and also when it does not fit what is given with it
+    known = spec if spec.raw.get("workload") is not None else None
+    cost = evaluate(spec) if costs else None
+    return looptree_svg(mapping, known, cost, einsum=einsum, title=title, theme=theme)
 
 
 _WORDS = {"mapping": "mapping", "arch": "architecture", "workload": "workload"}

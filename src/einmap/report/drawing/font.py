@@ -48,14 +48,17 @@ def wrapped(parts: Iterable[str], width: float, size: float, *, bold: bool = Fal
     """
     lines: list[str] = []
     line = ""
-    pieces = [piece for part in parts for piece in _cut(part, width, size, bold)]
-    for position, piece in enumerate(pieces):
-        ended = piece if position == len(pieces) - 1 else piece + joint.rstrip()
-        longer = f"{line}{joint[len(joint.rstrip()) :]}{ended}" if line else ended
-        if line and text_width(longer, size, bold=bold) > width:
+    gap = joint[len(joint.rstrip()) :]
+    given = list(parts)
+    for position, part in enumerate(given):
+        ended = part if position == len(given) - 1 else part + joint.rstrip()
+        first, *more = _cut(ended, width, size, bold)
+        if line and text_width(f"{line}{gap}{first}", size, bold=bold) > width:
             lines.append(line)
-            longer = ended
-        line = longer
+            line = ""
+        pieces = [f"{line}{gap}{first}" if line else first, *more]
+        lines += pieces[:-1]
+        line = pieces[-1]
     return [*lines, line] if line else lines
 
 

@@ -161,9 +161,15 @@ def _spread(layer: list[_Node], wanted: list[float]) -> None:
         node.middle = middle
 
 
-def kept_apart(wanted: Sequence[float], apart: Sequence[float], weights: Sequence[float] = ()) -> list[float]:
+def kept_apart(
+    wanted: Sequence[float],
+    apart: Sequence[float],
+    weights: Sequence[float] = (),
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> list[float]:
     """Places in this order, each at least `apart` from the next, as close as can be (least squares) to those wanted.
 
+    They stay within `limits`, between which there must be room for all.
     What would come too close is pooled: it moves as one block to the weighted mean of what its members want.
 
     >>> kept_apart([0, 0, 30], [10, 10])
@@ -180,7 +186,8 @@ def kept_apart(wanted: Sequence[float], apart: Sequence[float], weights: Sequenc
             mean = (mean * mass + other * more) / (mass + more)
             mass, count = mass + more, count + members
         blocks.append((mean, mass, count))
-    means = [mean for mean, _, count in blocks for _ in range(count)]
+    low, high = limits[0], limits[1] - offsets[-1]
+    means = [max(low, min(mean, high)) for mean, _, count in blocks for _ in range(count)]
     return [float(mean + offset) for mean, offset in zip(means, offsets, strict=False)]
 
 
@@ -213,12 +220,12 @@ def _ports(node: _Node) -> dict[int, float]:
     order = sorted(node.above, key=lambda other: other.middle)
     if node.shape is None:
         return {id(other): node.middle for other in order}
-    reach = (node.width - (node.height if node.shape.kind == "pill" else 2 * PORT)) / 2
+    reach = max(0.0, node.width - (node.height if node.shape.kind == "pill" else 2 * PORT)) / 2
     apart = min(PORT, 2 * reach / max(1, len(order) - 1))
     wanted = [min(max(other.middle, node.middle - reach), node.middle + reach) for other in order]
-    places = kept_apart(wanted, [apart] * (len(order) - 1))
-    beyond = max(0.0, places[-1] - node.middle - reach) + min(0.0, places[0] - node.middle + reach) if places else 0.0
-    return {id(other): round(place - beyond, 2) for other, place in zip(order, places, strict=True)}
+    limits = node.middle - reach, node.middle + reach
+    places = kept_apart(wanted, [apart] * (len(order) - 1), limits=limits) if order else []
+    return {id(other): round(place, 2) for other, place in zip(order, places, strict=True)}
 
 
 def _levels(bundles: list[_Node], ports: Mapping[int, Mapping[int, float]]) -> dict[int, int]:

@@ -38,6 +38,8 @@ WIDEST = 230.0
 """Text inside a node is broken into lines of at most this width ..."""
 WIDER = 460.0
 """... or of this one, where a memory holds many tensors."""
+LONGEST = 20_000
+"""Characters of the description at most."""
 MANY = 5
 """Lines of tensors that are not many yet."""
 
@@ -80,9 +82,15 @@ def looptree_picture(
     heading = Heading(
         title or f"LoopTree of {', '.join(names)}",
         summary(costs, cost) if cost is not None and costs else "",
-        pretty(mapping),
+        _description(mapping),
     )
     return page(tree_layout(chain), heading, painter.legend(chain), theme)
+
+
+def _description(mapping: Mapping) -> str:
+    """The loop nest; the indentation of a very deep one would be most of the file."""
+    text = pretty(mapping, indent=" ")
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 @dataclass(frozen=True)

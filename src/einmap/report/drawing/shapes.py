@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from einmap.report.drawing.font import text_width
@@ -104,7 +104,7 @@ class Shape:
             case "pill":
                 extra_width += height / 2
             case "ellipse":
-                return _around(width + 6, height + 2)
+                return _around(width + 6, height + 6)
             case "disc":
                 extra_width = extra_height = math.hypot(width, height) - width
                 extra_height += width - height
@@ -170,7 +170,7 @@ class Picture:
     edges: tuple[Edge, ...]
     theme: Theme
     texts: tuple[Text, ...] = ()
-    samples: tuple[Placed, ...] = field(default=())
+    samples: tuple[Placed, ...] = ()
     """Shapes of the legend."""
     title: str = ""
     description: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from einmap.report.drawing.font import FAMILY
@@ -35,14 +35,20 @@ def _lines(picture: Picture) -> Iterator[str]:
     yield f"<desc>{_text(picture.description)}</desc>"
     yield f'<rect width="{width}" height="{height}" fill="{theme.background}"/>'
     yield f'<g fill="none" stroke="{theme.line}" stroke-width="1.4" stroke-linejoin="round">'
-    sources = dict.fromkeys(edge.source for edge in picture.edges)
-    # One path for all lines from a shape: where they run together they are not drawn twice.
-    yield from (f'<path d="{"".join(_edge(e) for e in picture.edges if e.source == source)}"/>' for source in sources)
+    yield from (f'<path d="{lines}"/>' for lines in _edges(picture.edges))
     yield "</g>"
     for placed in (*picture.shapes, *picture.samples):
         yield from _shape(placed, theme)
     yield from (_outside(text, theme) for text in picture.texts)
     yield "</svg>"
+
+
+def _edges(edges: Iterable[Edge]) -> Iterable[str]:
+    """One path for all lines from a shape: where they run together they are not drawn twice."""
+    found: dict[int, str] = {}
+    for edge in edges:
+        found[edge.source] = found.get(edge.source, "") + _edge(edge)
+    return found.values()
 
 
 def _edge(edge: Edge) -> str:

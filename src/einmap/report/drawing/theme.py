@@ -39,7 +39,7 @@ class Theme:
 
 
 LIGHT = Theme("light", "#ffffff", "#1a1a1a", "#474747", "#4d4d4d", 0.22, 0.7)
-DARK = Theme("dark", "#14181d", "#f2f2f2", "#c8ccd0", "#a8b0b8", 0.30, 0.8)
+DARK = Theme("dark", "#14181d", "#f2f2f2", "#c8ccd0", "#a8b0b8", 0.28, 0.8)
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
