@@ -12,8 +12,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_without_a_name_the_picture_has_that_of_the_last_file(run):
-    done = run("show", *FUSED)
+def test_without_a_name_the_picture_has_that_of_the_file_that_is_drawn(run):
+    done = run("show", *reversed(FUSED))
     assert (done.status, done.out) == (0, "")
     assert "wrote simple_two_matvecs_fused.svg" in done.err
     assert "EinsumB" in Path("simple_two_matvecs_fused.svg").read_text()

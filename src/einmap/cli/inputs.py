@@ -75,7 +75,7 @@ def unused_definitions(files: Iterable[str], define: Iterable[str] | None) -> li
     names = definitions(define)
     if not names:
         return []
-    paths = [path for file in files for path in input_paths(file)]
+    paths = [path for file in files for path in _paths(file)]
     templates = [code for path in paths for code in _TEMPLATE.findall(read_text_file(path))]
     words = {word for code in templates for word in re.findall(r"\w+", code)}
     return [Note(f"-D {name}: no file has a template variable {name}") for name in names if name not in words]
@@ -84,11 +84,10 @@ def unused_definitions(files: Iterable[str], define: Iterable[str] | None) -> li
 def is_input(path: Path, files: Iterable[str]) -> bool:
     """Whether `path` is one of the files that the words of the command line stand for."""
     target = path.resolve()
-    return any(target == given.resolve() for file in files for given in input_paths(file))
+    return any(target == given.resolve() for file in files for given in _paths(file))
 
 
-def input_paths(file: str) -> list[Path]:
-    """The files that one word of the command line stands for."""
+def _paths(file: str) -> list[Path]:
     if exists(file):
         return [Path(file)]
     shipped = example_paths()

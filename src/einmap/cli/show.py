@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import Define, Files, input_paths, is_input, load_spec, unused_definitions
+from einmap.cli.inputs import Define, Files, is_input, load_spec, unused_definitions
 from einmap.cli.output import print_hint, print_notes
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.files import check_target, read_text_file, write_atomically
-from einmap.report.drawing.draw import draw
+from einmap.report.drawing.draw import What, draw, what_to_draw
 from einmap.report.drawing.svg import MARK
+from einmap.spec.spec import Spec
 
 STDOUT = "-"
 
@@ -24,11 +25,11 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE.svg",
-        help="Where to write; - is stdout. The default is the name of the last file given, here, with the ending .svg.",
+        help="Where to write; - is stdout. The default is here, named after the file that holds what is drawn.",
         show_default=False,
     ),
 ]
-What = Annotated[
+WhatName = Annotated[
     str | None,
     typer.Option(
         metavar="mapping|arch|workload",
@@ -52,7 +53,7 @@ def show_command(
     files: Files,
     *,
     output: Output = None,
-    what: What = None,
+    what: WhatName = None,
     einsum: EinsumName = None,
     costs: Costs = False,
     theme: ThemeName = "light",
@@ -67,11 +68,11 @@ def show_command(
     if output is not None and output != STDOUT:
         _check_name(Path(output))
     spec = load_spec(files, define)
-    last = input_paths(files[-1])[-1]
-    target = Path(output) if output is not None else Path(f"{last.stem}.svg")
+    name = _name(spec, what_to_draw(spec, what))
+    target = Path(output) if output is not None else Path(f"{name}.svg")
     if output != STDOUT:
         _check_free(target, files, is_default=output is None)
-    picture = draw(spec, what, einsum=einsum, costs=costs, title=last.stem, theme=theme)
+    picture = draw(spec, what, einsum=einsum, costs=costs, title=name, theme=theme)
     if output == STDOUT:
         sys.stdout.write(picture)
         sys.stdout.flush()
@@ -80,6 +81,12 @@ def show_command(
     print_notes([*spec.load_notes, *unused_definitions(files, define)])
     if output != STDOUT:
         print_hint(f"wrote {target}")
+
+
+def _name(spec: Spec, what: What) -> str:
+    """That of the file that holds what is drawn."""
+    file = spec.provenance(what).file
+    return Path(file).stem if file else what
 
 
 def _check_name(path: Path) -> None:

@@ -7,7 +7,7 @@ from tests.report.drawing.geometry import problems
 
 from einmap import evaluate, load
 from einmap.mapping.nodes import Storage, Temporal
-from einmap.report.drawing.costs import node_costs, unplaced_energy
+from einmap.report.drawing.costs import cost_annotations
 from einmap.report.drawing.looptree import looptree_picture
 
 
@@ -38,13 +38,25 @@ def test_lanes_are_those_of_the_fanout():
 @settings(max_examples=25)
 def test_every_node_is_annotated_and_the_energy_is_shared_out_completely(case):
     spec, cost = case
-    found = node_costs(spec.mapping, spec, cost)
+    found = cost_annotations(spec.mapping, spec, cost)
     assert problems(looptree_picture(spec.mapping, spec, cost)) == []
     for placed in spec.mapping.placed:
         if isinstance(placed.node, Storage):
-            assert found[placed.address].tiles.keys() <= set(placed.node.tensors)
+            assert found.nodes[placed.address].tiles.keys() <= set(placed.node.tensors)
         if isinstance(placed.node, Temporal):
-            assert found[placed.address].loop.endswith(("iteration", "iterations"))
+            assert found.nodes[placed.address].loop.endswith(("iteration", "iterations"))
     copies = any(einsum.is_copy for einsum in spec.workload.einsums)
     if not copies:
-        assert unplaced_energy(found, cost) == pytest.approx(cost.leak_energy, abs=1e-9 * cost.energy)
+        assert found.elsewhere == pytest.approx(cost.leak_energy, abs=1e-9 * cost.energy)
+
+
+def test_one_einsum_has_its_own_share_of_what_is_common():
+    spec = load("simple", "two_matvecs", "simple_two_matvecs_fused")
+    cost = evaluate(spec)
+    parts = [cost_annotations(spec.mapping, spec, cost, name) for name in ("EinsumA", "EinsumB")]
+    whole = cost_annotations(spec.mapping, spec, cost)
+    for address, node in whole.nodes.items():
+        energies = [part.nodes[address].energy or 0.0 for part in parts if address in part.nodes]
+        assert sum(energies) == pytest.approx(node.energy or 0.0)
+    assert sum(part.energy for part in parts) == pytest.approx(cost.energy)
+    assert parts[1].nodes[0,].tiles.keys() == {"WB", "B"}

@@ -145,8 +145,8 @@ def test_an_einsum_of_its_own_has_its_path_without_the_storage_of_others():
     one = looptree_picture(spec.mapping, spec, einsum="EinsumB")
     texts = [[line.text for line in placed.shape.lines] for placed in one.shapes]
     assert [" ".join(text) for text in texts] == [
-        "MainMemory I, WA, WB, B",
-        "GlobalBuffer I, B",
+        "MainMemory WB, B",
+        "GlobalBuffer B",
         "for nA by 1",
         "GlobalBuffer A",
         "for nB by 1",

@@ -43,11 +43,31 @@ class NodeCosts:
         return found
 
 
-def node_costs(mapping: Mapping, spec: Spec, cost: Cost) -> dict[Address, NodeCosts]:
-    """The costs of each node; `mapping` is the one that `cost` was evaluated for.
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The costs of nodes, and of everything that is drawn: `energy` in J, `latency` in s."""
+
+    nodes: dict[Address, NodeCosts]
+    energy: float
+    latency: float
+
+    @property
+    def elsewhere(self) -> float:
+        """Joules that belong to no node: leakage, and copies inside the architecture."""
+        return self.energy - math.fsum(node.energy or 0.0 for node in self.nodes.values())
+
+    def __str__(self) -> str:
+        parts = [f"energy {format_si(self.energy, 'J')}", f"latency {format_si(self.latency, 's')}"]
+        if self.energy > 0 and self.elsewhere / self.energy >= 0.005:
+            parts.append(f"leakage and other energy outside of the nodes {percent(self.elsewhere / self.energy)}")
+        return ", ".join(parts)
+
+
+def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | None = None) -> Annotations:
+    """The costs of each node, for all Einsums or one; `mapping` is the one that `cost` was evaluated for.
 
     Where a tensor is held twice in one component, the upper node has the energy of both. A node of several Einsums
-    has the largest tile of each tensor, and the energy of all of them.
+    has the largest tile of each tensor, the energy of all of them, and the iterations of the first one.
     """
     found: dict[Address, NodeCosts] = {}
     by_tensor: dict[tuple[str, str, str | None], float] = {}
@@ -56,7 +76,7 @@ def node_costs(mapping: Mapping, spec: Spec, cost: Cost) -> dict[Address, NodeCo
             key = row.einsum, row.component, row.tensor
             by_tensor[key] = by_tensor.get(key, 0.0) + row.energy
     operations = cost.count_by("einsum", "action")
-    for name in mapping.path_of:
+    for name in mapping.path_of if einsum is None else (einsum,):
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
         _add_loops(path, found)
         for tensor, stations in path.stations.items():
@@ -64,21 +84,9 @@ def node_costs(mapping: Mapping, spec: Spec, cost: Cost) -> dict[Address, NodeCo
         last = _at(found, path.compute.address)
         last.energy = by_tensor.get((name, path.compute.component.name, None), 0.0)
         last.operations = operations.get((name, "compute"), 0.0)
-    return found
-
-
-def unplaced_energy(costs: dict[Address, NodeCosts], cost: Cost) -> float:
-    """Joules that belong to no node: leakage, and copies inside the architecture."""
-    return cost.energy - math.fsum(node.energy or 0.0 for node in costs.values())
-
-
-def summary(costs: dict[Address, NodeCosts], cost: Cost) -> str:
-    """The line below the title."""
-    parts = [f"energy {format_si(cost.energy, 'J')}", f"latency {format_si(cost.latency, 's')}"]
-    rest = unplaced_energy(costs, cost)
-    if cost.energy > 0 and rest / cost.energy >= 0.005:
-        parts.append(f"leakage and other energy outside of the nodes {percent(rest / cost.energy)}")
-    return ", ".join(parts)
+    if einsum is None:
+        return Annotations(found, cost.energy, cost.latency)
+    return Annotations(found, cost.energy_by("einsum").get((einsum,), 0.0), cost.latency_by_einsum.get(einsum, 0.0))
 
 
 def _at(found: dict[Address, NodeCosts], address: Address) -> NodeCosts:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
-from einmap.einsum.einsum import Einsum
 from einmap.errors import MappingError, did_you_mean
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import (
@@ -25,7 +24,7 @@ from einmap.mapping.nodes import (
 )
 from einmap.mapping.pretty import describe, pretty
 from einmap.model.cost import Cost
-from einmap.report.drawing.costs import NodeCosts, node_costs, summary
+from einmap.report.drawing.costs import NodeCosts, cost_annotations
 from einmap.report.drawing.font import GLUE, words, wrapped
 from einmap.report.drawing.page import Entry, Heading, page
 from einmap.report.drawing.shapes import Kind, Line, Picture, Shape
@@ -71,25 +70,47 @@ def looptree_picture(
     theme: Theme = LIGHT,
 ) -> Picture:
     """The same before it is written."""
-    costs = node_costs(mapping, spec, cost) if spec is not None and cost is not None else {}
-    painter = _Painter(mapping, theme, costs, cost.energy if cost is not None else 0.0)
-    names = tuple(mapping.path_of)
+    if einsum is not None and einsum not in mapping.path_of:
+        hint = did_you_mean(einsum, mapping.path_of, listing="Einsums of the mapping")
+        raise MappingError(f"the mapping has no Einsum {einsum!r}", hint=hint)
+    costs = cost_annotations(mapping, spec, cost, einsum) if spec is not None and cost is not None else None
+    painter = _Painter(mapping, theme, costs.nodes if costs else {}, costs.energy if costs else 0.0)
     if einsum is None:
-        chain = painter.chain(mapping.nodes, (), None)
+        chain, description = painter.chain(mapping.nodes, (), None), _description(mapping.nodes)
     else:
-        chain = Chain(tuple(painter.path(mapping, einsum, spec)))
-        names = (einsum,)
+        path = list(_own_path(mapping, einsum, spec))
+        chain = Chain(tuple(painter.node(node, address) for address, node in path))
+        description = _description(tuple(node for _, node in path))
+    parts = [f"Einsum {einsum}" if einsum and title else "", str(costs) if costs else ""]
     heading = Heading(
-        title or f"LoopTree of {', '.join(names)}",
-        summary(costs, cost) if cost is not None and costs else "",
-        _description(mapping),
+        title or f"LoopTree of {einsum or ', '.join(mapping.path_of)}",
+        ": ".join(part for part in parts if part),
+        description,
     )
     return page(tree_layout(chain), heading, painter.legend(chain), theme)
 
 
-def _description(mapping: Mapping) -> str:
+def _own_path(mapping: Mapping, einsum: str, spec: Spec | None) -> Iterable[tuple[Address, LeafNode]]:
+    """The nodes that concern one Einsum, with its own tensors only if the workload is known.
+
+    [GLB holds A, B] for k by 1 compute Z --> [GLB holds A] for k by 1 compute Z
+    """
+    known = spec.workload.by_name.get(einsum) if spec is not None else None
+    for placed in mapping.path_of[einsum]:
+        node = placed.node
+        if isinstance(node, Sequential):
+            continue
+        if known is not None and isinstance(node, Storage | Toll):
+            own = tuple(tensor for tensor in node.tensors if tensor in known.tensors)
+            if not own:
+                continue
+            node = replace(node, tensors=own)
+        yield placed.address, node
+
+
+def _description(nodes: tuple[Node, ...]) -> str:
     """The loop nest; the indentation of a very deep one would be most of the file."""
-    text = pretty(mapping, indent=" ")
+    text = pretty(Mapping(nodes), indent=" ")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
@@ -111,20 +132,6 @@ class _Painter:
                 return Chain(tuple(shapes), tuple(self.chain(part, (*address, i), i + 1) for i, part in inner))
             shapes.append(self.node(node, address))
         return Chain(tuple(shapes))
-
-    def path(self, mapping: Mapping, einsum: str, spec: Spec | None) -> Iterable[Shape]:
-        """The nodes that concern one Einsum; storage of other tensors is left out when the tensors are known."""
-        if einsum not in mapping.path_of:
-            hint = did_you_mean(einsum, mapping.path_of, listing="Einsums of the mapping")
-            raise MappingError(f"the mapping has no Einsum {einsum!r}", hint=hint)
-        known = spec.workload.by_name.get(einsum) if spec is not None else None
-        for placed in mapping.path_of[einsum]:
-            node = placed.node
-            if isinstance(node, Sequential):
-                continue
-            if known is not None and not _concerns(node, known):
-                continue
-            yield self.node(node, placed.address)
 
     def node(self, node: LeafNode, address: Address) -> Shape:
         costs = self.costs.get(address, NodeCosts())
@@ -204,10 +211,6 @@ def _name(text: str) -> list[Line]:
 
 def _lines(texts: Iterable[str], size: float = 12, *, bold: bool = False, muted: bool = False) -> list[Line]:
     return [Line(text, size, bold, muted) for text in texts]
-
-
-def _concerns(node: LeafNode, einsum: Einsum) -> bool:
-    return not isinstance(node, Storage | Toll) or any(tensor in einsum.tensors for tensor in node.tensors)
 
 
 def _tensors(names: Sequence[str]) -> list[Line]:
