@@ -17,6 +17,7 @@ from einmap.cli.map import map_command
 from einmap.cli.output import print_error
 from einmap.cli.rewrite import rewrite_command
 from einmap.cli.schema import schema_command
+from einmap.cli.show import show_command
 from einmap.cli.simulate import simulate_command
 from einmap.errors import EinmapError
 
@@ -37,6 +38,7 @@ app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)
 app.command("explain", no_args_is_help=True)(explain_command)
 app.command("diff", no_args_is_help=True)(diff_command)
+app.command("show", no_args_is_help=True)(show_command)
 app.command("examples")(examples_command)
 
 
