@@ -173,7 +173,8 @@ def _result(
     for name, unit in arch.components.items():
         if isinstance(unit, Memory):
             bits = occupancy.peak.get(name, 0.0)
-            usage[name] = 0.0 if math.isinf(unit.size_bits) or not bits else bits / unit.size_bits
+            size = max(m.size_bits for r in routes.values() if isinstance(m := r.arch.components[name], Memory))
+            usage[name] = 0.0 if math.isinf(size) or not bits else bits / size
     steps = {
         name: max((n for n in recorder.values.get((name, route.unit.name, None, "compute"), {}).values()), default=0)
         for name, route in routes.items()

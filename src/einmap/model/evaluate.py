@@ -254,7 +254,7 @@ class _Evaluation:
             actions=tuple(actions),
             latencies=tuple(latencies),
             memory_usage=tuple(
-                MemoryUsageRow(name, _fraction(usage[name].bits, c.size_bits) if name in usage else 0.0)
+                MemoryUsageRow(name, _fraction(usage[name].bits, self.size_bits(name)) if name in usage else 0.0)
                 for name, c in arch.components.items()
                 if isinstance(c, Memory)
             ),
@@ -264,6 +264,10 @@ class _Evaluation:
             semantics=self.rules.name,
             notes=tuple(dict.fromkeys(self.notes)),
         )
+
+    def size_bits(self, name: str) -> float:
+        """The largest size of a memory, whose expression may give another one for each Einsum."""
+        return max(m.size_bits for a in self.archs.values() if isinstance(m := a.components[name], Memory))
 
     def refuse(self, component: str, what: str, value: float) -> None:
         """No infinite or undefined number is handed out."""
