@@ -109,6 +109,15 @@ def names_in(constraint: Constraint) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(constraint.tree) if isinstance(node, ast.Name))
 
 
+def check_names(constraint: Constraint, variables: Iterable[RankVar], what: str) -> None:
+    """Raise SpecError for a constraint that speaks of anything but these rank variables."""
+    for name in sorted(names_in(constraint) - set(variables)):
+        raise SpecError(
+            f"{name!r} in the bound {constraint.text!r} is not a rank variable of {what}",
+            hint=did_you_mean(name, variables, listing="rank variables"),
+        )
+
+
 def within(index: Affine, size: int) -> Constraint:
     """`0 <= index < size`, for the index of a rank that has a size."""
     return parse_constraint(f"0 <= {index} < {size}")
@@ -157,11 +166,7 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
     linear: list[_Linear] = []
     rest = False
     for constraint in constraints:
-        for name in sorted(names_in(constraint) - set(variables)):
-            raise SpecError(
-                f"{name!r} in the bound {constraint.text!r} is not a rank variable of {what}",
-                hint=did_you_mean(name, variables, listing="rank variables"),
-            )
+        check_names(constraint, variables, what)
         parts, whole = _linear_parts(constraint.tree)
         linear += parts
         rest = rest or not whole

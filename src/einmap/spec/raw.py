@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from einmap.errors import At, SpecError, did_you_mean
+from einmap.errors import At, EinmapError, SpecError, did_you_mean
 
 type Scalar = bool | int | float | str | None
 type Raw = RawScalar | RawList | RawMap
@@ -225,6 +227,16 @@ def place(raw: Raw, path: Path) -> At:
         # what was set in Python has no place; it does not stand where its parent does
         raw, at = child, child.at or At()
     return At(at.file, at.line, at.column, text.removeprefix("."))
+
+
+@contextmanager
+def placed(raw: Raw, path: Path) -> Iterator[None]:
+    """Errors that leave this block without a place get the one of `path`."""
+    try:
+        yield
+    except EinmapError as problem:
+        problem.at = problem.at or place(raw, path)
+        raise
 
 
 def content_hash(raw: Raw) -> str:

@@ -108,11 +108,13 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
     from einmap.expressions.arithmetic import evaluate, number
 
     found: dict[str, NameSet] = {}
-    for rename in renames:
-        if rename.name in RESERVED:
-            raise SpecError(f"{rename.name!r} is a reserved name and cannot be a rename", at=rename.at)
+    for position, rename in enumerate(renames):
         current = scope.layer(found)
-        value = evaluate(union_text(rename.source), current, at=rename.at)
+        try:
+            value = evaluate(union_text(rename.source), current, at=rename.at)
+        except ExpressionError as problem:
+            _suggest_order(problem, renames[position:])
+            raise
         if not isinstance(value, NameSet):
             raise ExpressionError(
                 f"rename {rename.name!r} of Einsum {einsum!r} must be a set, got {value!r}", at=rename.at
@@ -127,6 +129,13 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
                 )
         found[rename.name] = value
     return found
+
+
+def _suggest_order(problem: ExpressionError, later: list[Rename]) -> None:
+    """A name that is not defined yet is defined further down."""
+    for rename in later:
+        if problem.message == f"name {rename.name!r} is not defined":
+            problem.hint = f"a rename sees only those before it: change the order, {rename.name!r} comes later"
 
 
 def unknown_einsum(name: str, known: list[str], at: At) -> SpecError:

@@ -1,0 +1,9 @@
+"""All rows of the catalogue, and those that wait for something that einmap does not have yet."""
+
+from tests.catalogue import files, hardware, trees, workload
+
+ROWS = [*files.ROWS, *workload.ROWS, *hardware.ROWS, *trees.ROWS]
+
+TEMPLATE_INCLUDES = ("8 included key missing", "9 includes itself", "9 two files include each other")
+CUSTOM_FUNCTIONS = ("100 file of functions missing",)
+NETWORKS = ("99 topology", "99 Fork inside an Array", "99 Compute inside an Array")
