@@ -69,6 +69,7 @@ class Case:
     `outcome`: error, warning or legal. `says`: words of the one message that is judged. `path`: the field that
     it names, None where there is none. `on`: a part of the line of `file` that it names. `run`: evaluate, map or
     strict (evaluate --strict). `more`: other files, loaded after `file`; `extra`: files that are only there.
+    `loaded`: the names that are loaded, when they are not those of the files.
     """
 
     row: int
@@ -80,6 +81,7 @@ class Case:
     on: str | None = None
     run: str = "evaluate"
     file: str = FILE
+    loaded: tuple[str, ...] | None = None
     more: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -132,13 +134,16 @@ def written(case: Case, folder: Path) -> list[str]:
     for name, text in {FILE: case.text, **case.more, **case.extra}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    return [FILE, *case.more]
+    return [*(case.loaded or (FILE, *case.more))]
 
 
 def notes_of(case: Case, files: Sequence[str]) -> tuple[Note, ...]:
     """Do with the files what the case is about; the notes on the result. Raises EinmapError."""
     spec = einmap.load(*files)
-    cost = einmap.map_workload(spec).cost if case.run == "map" else einmap.evaluate(spec, strict=case.run == "strict")
+    if case.run == "map":
+        found = einmap.map_workload(spec)
+        return () if found.optimal else (Note(found.reason, spec.provenance("mapper.time_limit")),)
+    cost = einmap.evaluate(spec, strict=case.run == "strict")
     return tuple(note for note in cost.notes if note.kind == "warning")
 
 

@@ -6,6 +6,9 @@ NODE = "  - !Memory {name: Side, size: 1, component_class: Dummy}\n"
 INCLUDED = "a:\n  c: 1\n"
 
 ROWS = [
+    error(1, "no such file", BASE, ["no file matches 'nofile.yaml'", "searched in", "spec.yaml"], loaded=("nofile.yaml",)),
+    error(1, "no such pattern", BASE, ["no file matches 'arch*.yaml'", "searched in"], loaded=("arch*.yaml",)),
+    error(1, "near miss", BASE, ["'spce.yaml'", "did you mean 'spec.yaml'"], loaded=("spec.yaml", "spce.yaml")),
     error(2, "empty file", "", ["top level", "dictionary", "empty"]),
     error(2, "only a comment", "# nothing\n", ["top level", "dictionary", "empty"]),
     error(2, "a list", "- arch\n- workload\n", ["top level", "dictionary", "a list"], on="- arch"),

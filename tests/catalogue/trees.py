@@ -174,6 +174,18 @@ ROWS = [
         run="map",
         on=False,
     ),
+    warning(
+        128,
+        "time is up",
+        BASE.replace("    M: 4\n    K: 4\n    N: 4\n", "    M: 4096\n    K: 4096\n    N: 4096\n").replace("fanout: 2", "fanout: 64")
+        + "mapper:\n  time_limit: 1.5\n",
+        ["stopped after", "mappings"],
+        "mapper.time_limit",
+        on="time_limit",
+        run="map",
+    ),
+    error(128, "no time at all", BASE + "mapper:\n  time_limit: 0\n", ["stopped", "'C'", "more time"], run="map"),
+    error(128, "negative time", BASE + "mapper:\n  time_limit: -1\n", ["time_limit", "not negative", "-1"], "mapper.time_limit", on="time_limit", run="map"),
     error(
         127,
         "no choice of loops",

@@ -178,13 +178,17 @@ class ComponentBinder:
     def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Memory | Toll | Compute:
         match given:
             case MemoryInput():
-                size = self.number("size", given.size, minimum=0)
+                problems: list[EinmapError] = []
+                size = attempt(problems, lambda: self.number("size", given.size, minimum=0))
+                placement = attempt(problems, lambda: self._placement(given.tensors))
+                raise_all(problems)
+                assert size is not None
                 skip = given.skip_initial_output_write
                 return Memory(
                     **shared,
                     size_bits=size,
                     bits_per_value=tuple(bits.items()),
-                    placement=self._placement(given.tensors),
+                    placement=placement,
                     skip_initial_output_write=skip,
                 )
             case TollInput():
