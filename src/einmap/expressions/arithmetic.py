@@ -70,9 +70,12 @@ def _of_text(text: str, scope: Names) -> Any:
 def _literal(source: str) -> int | float:
     is_integer = source.lstrip("+-").replace("_", "").isdigit()
     try:
-        return size_checked(int(source)) if is_integer else float(source)
+        value = size_checked(int(source)) if is_integer else float(source)
     except ValueError:
         raise ExpressionError(f"{quoted(source)} is not a number, or too long") from None
+    if math.isinf(value):
+        raise ExpressionError(f"the number {quoted(source)} is too large for a float", hint="write inf for infinity")
+    return value
 
 
 def number(

@@ -311,4 +311,4 @@ def _by_tensor(buffers: Mapping[str, tuple[Buffer, ...]]) -> tuple[TensorUsageRo
 
 
 def _shown(bits: float) -> str:
-    return f"{int(bits):,}" if math.isfinite(bits) and bits == int(bits) else f"{bits:,}"
+    return f"{int(bits):,}" if abs(bits) < 1e15 and bits == int(bits) else f"{bits:,}"

@@ -164,8 +164,8 @@ class _Binder:
                 self.given.persistent_tensors, scope, at=self.at("workload", "persistent_tensors")
             ).members
         except ExpressionError as problem:
-            problem.message += f" (Einsum {einsum.name!r})"
-            raise
+            text = f"{problem.message} (Einsum {einsum.name!r})"
+            raise ExpressionError(text, at=problem.at, hint=problem.hint) from None
 
     def space_of(self, einsum: WrittenEinsum) -> Space:
         problems: list[EinmapError] = []
@@ -230,7 +230,7 @@ class _Binder:
         try:
             return int(number(value, self.sizes, at=at, what=what, minimum=1, integer="exact", allow_inf=False))
         except ExpressionError as problem:
-            if "/" in str(value):
+            if isinstance(value, float) or (isinstance(value, str) and "/" in value):
                 problem.hint = "use // for a division of integers"
             elif problem.hint and "is not defined" in problem.message:
                 problem.hint += "; sizes see other rank sizes and `variables`"
@@ -338,7 +338,7 @@ def _words(expressions: Iterable[object]) -> set[str]:
 
 def _rounded(value: int) -> str:
     """Digits while they are few."""
-    return str(value) if value < 10**15 else f"about {value:.1e}"
+    return str(value) if value < 10**15 else f"about 2**{value.bit_length() - 1}"
 
 
 def _product(extents: tuple[tuple[str, int], ...]) -> int:

@@ -68,8 +68,11 @@ def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float
         "rank variables",
         _info(einsum, bits),
     )
-    names = {v: variables.with_members(frozenset({v}) & variables.universe) for v in cascade.rank_variables}
-    names |= {t: tensors(frozenset({t})) for t in cascade.tensors}
+    # those of other Einsums share one empty set: a cascade may have thousands
+    names = dict.fromkeys(cascade.rank_variables, variables.with_members(frozenset()))
+    names |= {v: variables.with_members(frozenset({v})) for v in einsum.rank_variables}
+    names |= dict.fromkeys(cascade.tensors, tensors(frozenset()))
+    names |= {t: tensors(frozenset({t})) for t in einsum.tensors}
     names |= {
         "All": universe,
         "Tensors": universe,
