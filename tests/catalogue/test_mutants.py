@@ -11,16 +11,20 @@ import einmap
 from einmap.errors import EinmapError
 from einmap.frontends.yaml.spec import example_paths
 
+SIZES = {"M": 64, "K": 64, "N": 64}
 PARTS = [
-    ["simple", "matmul", "simple_matmul"],
-    ["simple", "matmul_chain", "simple_matmul_chain_fused"],
-    ["simple", "two_matvecs", "simple_two_matvecs_fused"],
-    ["tpu_v4i", "matmul", "tpu_v4i_matmul"],
-    ["eyeriss", "conv", "eyeriss_conv"],
+    (["simple", "matmul", "simple_matmul"], SIZES),
+    (["simple", "matmul_chain", "simple_matmul_chain_fused"], {"M": 64}),
+    (["simple", "two_matvecs", "simple_two_matvecs_fused"], {}),
+    (["tpu_v4i", "matmul", "tpu_v4i_matmul"], {"M": 512, "K": 512, "N": 512}),
+    (["eyeriss", "resnet50_layer", "eyeriss_conv"], {"LAYER": "conv2_2", "BITS": 16}),
 ]
 SHIPPED = [
-    BASE,
-    *("\n".join(example_paths()[name].read_text(encoding="utf-8") for name in names) for names in PARTS),
+    (BASE, {}),
+    *(
+        ("\n".join(example_paths()[name].read_text(encoding="utf-8") for name in names), define)
+        for names, define in PARTS
+    ),
 ]
 ODD = [
     "", "~", "0", "-1", "1", "3", "1.5", ".nan", ".inf", "inf", "nan", "1e308", "1e-308", "99999999999999999999", "0x10", "true", "yes",
@@ -65,30 +69,27 @@ def mutated(text, draw):
 
 @st.composite
 def mutants(draw):
-    text = draw(st.sampled_from(SHIPPED))
+    text, define = draw(st.sampled_from(SHIPPED))
     for _ in range(draw(st.integers(1, 3))):
         text = mutated(text, draw) or "\n"
-    return text
+    return text, define
 
 
-DEFINED = {"M": 8, "K": 8, "N": 8, "P": 8, "L": 4, "layer": "conv1"}
+@pytest.mark.parametrize(("text", "define"), SHIPPED)
+def test_what_is_shipped_is_good(text, define):
+    einmap.evaluate(einmap.loads(text, define=define))
 
 
-@pytest.mark.parametrize("text", SHIPPED)
-def test_what_is_shipped_is_good(text):
-    einmap.evaluate(einmap.loads(text, define=DEFINED))
-
-
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(mutants())
-def test_a_mutant_is_evaluated_or_refused(text):
+def test_a_mutant_is_evaluated_or_refused(mutant):
+    text, define = mutant
     try:
-        einmap.evaluate(einmap.loads(text, define=DEFINED))
+        einmap.evaluate(einmap.loads(text, define=define))
     except EinmapError as problem:
         assert all(str(one) and len(str(one)) < 5_000 for one in problems_of(problem))
 
 
-@settings(max_examples=100)
 @given(st.text(max_size=200))
 def test_any_text_is_refused(text):
     try:

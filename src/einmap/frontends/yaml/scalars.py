@@ -16,8 +16,6 @@ _FLOAT = re.compile(f"[-+]?(?:\\.{_DIGITS}|{_DIGITS}(?:\\.(?:{_DIGITS})?)?)(?:[e
 _INFINITE = re.compile(r"([-+]?)\.(?:inf|Inf|INF)")
 _NAN = frozenset({".nan", ".NaN", ".NAN"})
 _BASES = (8, 16, 2)
-_MOST_DIGITS = 4_000
-"""Digits of an integer that is not written in tens; for those, Python has a limit of its own."""
 
 
 def resolve(text: str) -> Scalar:
@@ -55,8 +53,6 @@ def _number(text: str) -> Scalar:
 
 def _based_int(text: str, found: re.Match[str]) -> Scalar:
     for digits, base in zip(found.groups()[1:], _BASES, strict=True):
-        if digits is not None and len(digits) > _MOST_DIGITS:
-            raise ValueError(f"it has more than {_MOST_DIGITS} digits")
         if digits is not None and re.fullmatch("[^_]+(?:_[^_]+)*", digits):
             return int(found.group(1) + digits, base)
     return text
