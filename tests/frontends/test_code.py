@@ -134,7 +134,7 @@ def test_one_name_has_one_function(folder):
 def test_a_specification_does_not_run_code(folder):
     folder({"a.yaml": listing("code.py"), "code.py": "open('ran', 'w').close()"})
     text = failure("a.yaml")
-    assert "config.expression_custom_functions names code, 'code.py', which runs only when you allow it" in text
+    assert "config.expression_custom_functions[0]: code in 'code.py' runs only when you allow it" in text
     assert text.startswith("a.yaml:")
     assert "--allow-code code.py" in text
     folder({"other.py": CODE})
@@ -147,14 +147,14 @@ def test_listed_code_is_found_beside_the_file_first(folder):
     spec = load("sub/a.yaml", allow_code=["sub/code.py"])
     assert spec.bound["Z"].einsum is not None
     assert spec.variables.lookup("N") == 4
-    assert "names code" in failure("sub/a.yaml", allow_code=["code.py"])
+    assert "runs only when you allow it" in failure("sub/a.yaml", allow_code=["code.py"])
     (home / "sub" / "code.py").unlink()
     assert load("sub/a.yaml", allow_code=["code.py"]).variables.lookup("N") == 0
 
 
 def test_listed_code_that_is_not_there_names_the_directories(folder):
     home = folder({"sub/a.yaml": listing("gone.py")})
-    assert f"there is no file 'gone.py', searched in {home}/sub, {home}" in failure("sub/a.yaml")
+    assert f"file 'gone.py' not found, searched in {home}/sub, {home}" in failure("sub/a.yaml")
 
 
 def test_listed_code_of_a_specification_from_python_is_refused(folder):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, SemanticsName, load_spec, unused_definitions
+from einmap.cli.inputs import AllowCode, AsJson, Define, SemanticsName, load_spec
 from einmap.cli.output import print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
@@ -36,6 +36,7 @@ def diff_command(
     second: Second,
     shared: With = None,
     define: Define = None,
+    allow_code: AllowCode = None,
     semantics: SemanticsName = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +47,7 @@ def diff_command(
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
     both = shared or []
-    before, after = load_spec([first, *both], define), load_spec([second, *both], define)
+    before, after = (load_spec([one, *both], define, allow_code) for one in (first, second))
     notes: list[Note] = []
     costs = [_cost(spec, name, semantics, notes) for spec, name in ((before, first), (after, second))]
     known = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
@@ -55,7 +56,7 @@ def diff_command(
         print_json({**difference.to_dict(), "notes": [str(note) for note in notes]})
     else:
         print_report(difference_report(difference))
-    print_notes([*notes, *unused_definitions([first, second, *both], define)])
+    print_notes(notes)
 
 
 def _cost(spec: Spec, name: str, semantics: str | None, notes: list[Note]) -> Cost | None:

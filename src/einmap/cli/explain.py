@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Files, load_spec, unused_definitions
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
 from einmap.model.explanation.explain import explain
@@ -34,6 +34,7 @@ Components = Annotated[
 def explain_command(
     files: Files,
     define: Define = None,
+    allow_code: AllowCode = None,
     einsum: Einsums = None,
     tensor: Tensors = None,
     component: Components = None,
@@ -45,7 +46,7 @@ def explain_command(
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, allow_code)
     _check_names(spec, einsum or (), tensor or (), component or ())
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
     if as_json:
@@ -55,7 +56,7 @@ def explain_command(
     notes = [note for note in explanation.notes if note.kind == "warning"]
     if spec.model_options.semantics != "exact":
         notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))
-    print_notes([*notes, *unused_definitions(files, define)])
+    print_notes(notes)
 
 
 def _check_names(spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Files, SemanticsName, is_input, load_spec, unused_definitions
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, is_input, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.errors import At, MappingError, Note, SpecError
 from einmap.frontends.files import check_target, write_atomically
@@ -48,6 +48,7 @@ def rewrite_command(
     semantics: SemanticsName = None,
     output: Output = None,
     define: Define = None,
+    allow_code: AllowCode = None,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite a mapping so that it computes the same values, and show what that changes.
@@ -58,7 +59,7 @@ def rewrite_command(
         raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
     if output is not None:
         check_target(output)
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, allow_code)
     if output is not None and is_input(output, files):
         text = "the output would replace a file of the specification"
         raise SpecError(text, at=At(str(output)), hint="choose another name")
@@ -70,7 +71,7 @@ def rewrite_command(
         print_json(_document(steps, before, after, mapping))
     else:
         print_report(change_report(before, after, spec.with_mapping(mapping), mapping, console().width))
-    print_notes([*problem, *after.notes, *unused_definitions(files, define)])
+    print_notes([*problem, *after.notes])
     if output is not None:
         write_atomically(output, _mapping_file(mapping, files, define or [], steps))
         print_hint(f"wrote the mapping to {output}")

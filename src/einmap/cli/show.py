@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import Define, Files, is_input, load_spec, unused_definitions
+from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
 from einmap.cli.output import print_hint, print_notes
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.files import check_target, read_text_file, write_atomically
@@ -58,6 +58,7 @@ def show_command(
     costs: Costs = False,
     theme: ThemeName = "light",
     define: Define = None,
+    allow_code: AllowCode = None,
 ) -> None:
     """Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file.
 
@@ -67,7 +68,7 @@ def show_command(
     """
     if output is not None and output != STDOUT:
         _check_name(Path(output))
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, allow_code)
     name = _name(spec, what_to_draw(spec, what))
     target = Path(output) if output is not None else Path(f"{name}.svg")
     if output != STDOUT:
@@ -78,7 +79,7 @@ def show_command(
         sys.stdout.flush()
     else:
         write_atomically(target, picture)
-    print_notes([*spec.load_notes, *unused_definitions(files, define)])
+    print_notes(spec.load_notes)
     if output != STDOUT:
         print_hint(f"wrote {target}")
 

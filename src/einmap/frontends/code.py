@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -104,7 +105,11 @@ def _listed(spec: RawMap) -> Iterable[RawScalar]:
     config = spec.get("config")
     given: Raw | None = config.get("expression_custom_functions") if isinstance(config, RawMap) else None
     # what is no list of texts is refused where the shape of `config` is checked
-    return [i for i in given.items if isinstance(i, RawScalar)] if isinstance(given, RawList) else []
+    items = given.items if isinstance(given, RawList) else ()
+    for index, item in enumerate(items):
+        if isinstance(item, RawScalar):
+            at = replace(item.at or At(), path=f"{_FIELD}[{index}]")
+            yield replace(item, at=at)
 
 
 def _refusal(path: RawScalar, allowed: set[Path]) -> EinmapError | None:
@@ -114,11 +119,11 @@ def _refusal(path: RawScalar, allowed: set[Path]) -> EinmapError | None:
     if found is None:
         directories = ", ".join(str(file.parent.absolute()) for file in tried)
         return SpecError(
-            f"config.expression_custom_functions: there is no file {path.value!r}, searched in {directories}",
+            f"file {path.value!r} not found, searched in {directories}",
             at=path.at,
         )
     if found.resolve() in allowed:
         return None
     hint = f"read {found} first; to run it add --allow-code {found}, or load(..., allow_code=[{str(found)!r}])"
-    text = f"{_FIELD} names code, {path.value!r}, which runs only when you allow it"
+    text = f"code in {path.value!r} runs only when you allow it"
     return SpecError(text, at=path.at, hint=hint)

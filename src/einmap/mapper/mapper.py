@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arch.tree import outermost_memory
+from einmap.arch.tree import Architecture, outermost_memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError
 from einmap.mapper.bounds import lower_bounds
 from einmap.mapper.canonical import canonical_key
+from einmap.mapper.dataplacement import kept_nowhere
 from einmap.mapper.listing import share_of
 from einmap.mapper.mapspace import MOST_SUBSPACES, Mapspace, mapspace_of
 from einmap.mapper.options import Options, read_options
@@ -114,12 +115,29 @@ class _Problem:
                 hint="give it more time",
             )
         if not space.size:
+            self.refuse_unkept(einsum, arch)
             raise NoMappingError(
                 f"no mapping of Einsum {einsum.name!r} keeps the architecture's constraints: "
                 f"{len(space.subspaces)} templates, none with a valid choice of loops",
                 hint="some tensor may be kept nowhere, or a fanout's constraints leave a rank variable without a loop",
             )
         return space
+
+    def refuse_unkept(self, einsum: Einsum, arch: Architecture) -> None:
+        """Raise NoMappingError when no path of the architecture keeps some tensor of the Einsum."""
+        paths = [arch.path(unit.name) for unit in arch.computes if unit.enabled]
+        unkept = [kept_nowhere(einsum, path) for path in paths]
+        if not all(unkept):
+            return
+        shown = "; ".join(
+            f"{', '.join(repr(tensor) for tensor in tensors)} on the path {' - '.join(leaf.name for leaf in path)}"
+            for tensors, path in zip(unkept, paths, strict=True)
+        )
+        raise NoMappingError(
+            f"no memory may keep a tensor of Einsum {einsum.name!r}: {shown}",
+            at=self.spec.provenance("arch.nodes"),
+            hint="name it in tensors.keep or tensors.may_keep of a Memory",
+        )
 
     def search(self, token: Progress) -> dict[str, Searched]:
         """Search each distinct Einsum once; time and evaluations are shared out evenly."""

@@ -194,6 +194,7 @@ class _PathCheck:
             return
         self.tile_shapes()
         self.tensors_held()
+        self.persistence()
         self.hierarchy()
         if len(self.problems) == before:
             self.crossing_loops()
@@ -245,7 +246,7 @@ class _PathCheck:
         if variable is None or variable not in self.einsum.extents:
             shown = f"{variable!r} is" if variable else "the loop names no rank variable; it needs"
             hint = did_you_mean(variable or "", self.einsum.extents, listing="its rank variables")
-            if placed.address != self.path[-1].address and len(placed.address) == 1:
+            if len(placed.address) < len(self.path[-1].address):
                 hint += "; a loop above a split must be on a variable of every Einsum below it"
             self.complain(f"{shown} not a rank variable of it" if variable else f"{shown} one of it", placed, hint)
         if node.tile_shape.of(self.einsum.name) is None:
@@ -312,6 +313,22 @@ class _PathCheck:
                 seen.add(node.component)
                 if node.tensors.count(access.tensor) > 1:
                     self.complain(f"tensor {access.tensor!r} is listed twice", placed)
+
+    def persistence(self) -> None:
+        """What stays for the whole run is not replaced by the next iteration of a loop."""
+        for placed in self.path:
+            if not (isinstance(placed.node, Storage) and placed.node.persistent):
+                continue
+            if not set(placed.node.tensors) & set(self.einsum.tensors):
+                continue
+            for bound in self.loops():
+                is_above = bound.placed.address < placed.address
+                if is_above and isinstance(bound.node, Temporal) and bound.iterations > 1:
+                    text = (
+                        f"persistent storage in {placed.node.component!r} stands below the loop over {bound.variable!r}"
+                    )
+                    self.complain(text, placed, "move it above all temporal loops, or leave out persistent")
+                    break
 
     def hierarchy(self) -> None:
         for access in self.einsum.accesses:

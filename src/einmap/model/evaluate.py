@@ -273,7 +273,7 @@ class _Evaluation:
         """No infinite or undefined number is handed out."""
         raise SpecError(
             f"the {what} of {component!r} is {value}: its numbers are too large, too small or infinite",
-            at=self.spec.provenance(f"arch.nodes.{component}"),
+            at=self.spec.place_of_component(component),
             hint="look at its energy, throughput, leak_power, scales and total_latency",
         )
 
@@ -312,7 +312,11 @@ class _Evaluation:
             else:
                 done = numbers.busiest.get(name, Actions(0, 0))
                 calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-            found[name] = float(busy_time(unit, calls, path.einsum.name))
+            try:
+                found[name] = float(busy_time(unit, calls, path.einsum.name))
+            except SpecError as problem:
+                problem.at = problem.at or self.spec.place_of_component(name)
+                raise
         return found
 
     def leak_rows(
@@ -354,4 +358,4 @@ def _by_tensor(buffers: Mapping[str, tuple[Buffer, ...]]) -> tuple[TensorUsageRo
 
 
 def _shown(bits: float) -> str:
-    return f"{int(bits):,}" if math.isfinite(bits) and bits == int(bits) else f"{bits:,}"
+    return f"{int(bits):,}" if abs(bits) < 1e15 and bits == int(bits) else f"{bits:,}"

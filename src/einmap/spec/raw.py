@@ -12,11 +12,12 @@ import json
 import math
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from einmap.errors import At, SpecError, did_you_mean
+from einmap.errors import At, EinmapError, SpecError, did_you_mean
 
 type Scalar = bool | int | float | str | None
 type Raw = RawScalar | RawList | RawMap
@@ -301,6 +302,16 @@ def _number_content(value: Scalar) -> Any:
             return {"float": str(value)}
         case _:
             return value
+
+
+@contextmanager
+def placed(raw: Raw, path: Path) -> Iterator[None]:
+    """Errors that leave this block without a place get the one of `path`."""
+    try:
+        yield
+    except EinmapError as problem:
+        problem.at = problem.at or place(raw, path)
+        raise
 
 
 def content_hash(raw: Raw) -> str:

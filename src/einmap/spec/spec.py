@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
@@ -151,6 +151,11 @@ class Spec:
         """Where a node of the mapping was written."""
         return place(self.raw, path_of_node(self.raw, address))
 
+    def place_of_component(self, name: str) -> At:
+        """Where a component of the architecture was written."""
+        path = next((leaf.path for leaf in self.arch_inputs.leaves if leaf.given.name == name), ("arch",))
+        return place(self.raw, path)
+
     @cached_property
     def variables(self) -> Scope:
         """The scope of the top-level `variables`, above the functions that the user gives."""
@@ -162,7 +167,10 @@ class Spec:
             raise SpecError("variables must be a dictionary", at=place(self.raw, ("variables",)))
         texts = {name: to_python(value) for name, value in raw.items}
         layer = lazy_layer(texts, functions, lambda name: place(self.raw, ("variables", name)))
-        return layer.layer({"variables": {name: layer.lookup(name) for name in texts}})
+        problems: list[EinmapError] = []
+        values = {name: attempt(problems, partial(layer.lookup, name)) for name in texts}
+        raise_all(problems)
+        return layer.layer({"variables": values})
 
     @cached_property
     def bound_workload(self) -> BoundWorkload:

@@ -155,7 +155,8 @@ def sink(mapping: Mapping, workload: Workload, storage: Ref, *, below: Ref | Non
     held = find_storage(mapping, storage)
     if below is not None:
         return _sunk(mapping, workload, held, find_loop(mapping, below).address)
-    targets = {t: _saving(mapping, workload, held.address, t) for t in held.tensors}
+    lasting = held.node.persistent
+    targets = {t: None if lasting else _saving(mapping, workload, held.address, t) for t in held.tensors}
     moves = sorted(((to, t) for t, to in targets.items() if to is not None), key=lambda move: move[0], reverse=True)
     if not moves:
         text = f"{', '.join(held.tensors)} in {held.node.component} saves no space at equal traffic further down"
@@ -177,6 +178,9 @@ def _sunk(mapping: Mapping, workload: Workload, held: Held, target: Address) -> 
     for placed in passed:
         _pass(workload, held, placed, target)
     loops = [placed.address for placed in passed if isinstance(placed.node, Temporal)]
+    if held.node.persistent and _passes_loops(mapping, workload, passed):
+        text = f"{describe(held.node)} is persistent: nothing persists below a loop that replaces it"
+        raise refuse(text, held.address, "storage that is not persistent may move")
     _check_alone(mapping, workload, held, passed)
     for tensor in held.tensors:
         if _is_backing(mapping, workload, tensor, held.address):
