@@ -21,6 +21,7 @@ from einmap.mapping.template import Template as Template
 from einmap.model.cost import Cost as Cost
 from einmap.model.evaluate import evaluate as evaluate
 from einmap.progress import Progress as Progress
+from einmap.spec.raw import LiteralString as LiteralString
 from einmap.spec.spec import Spec as Spec
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "EinmapError",
     "Execution",
     "FanoutError",
+    "LiteralString",
     "MapResult",
     "Mapping",
     "MappingError",

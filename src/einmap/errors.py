@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -128,8 +128,25 @@ class ManyMappingErrors(ManyErrors, MappingError):
     """Several problems of a mapping."""
 
 
+def attempt[T](problems: list[EinmapError], step: Callable[[], T]) -> T | None:
+    """What `step` gives; None after adding its error to `problems`, so that the next steps are checked too."""
+    try:
+        return step()
+    except EinmapError as problem:
+        problems.append(problem)
+        return None
+
+
+def _single(problem: EinmapError) -> tuple[EinmapError, ...]:
+    return problem.problems if isinstance(problem, ManyErrors) else (problem,)
+
+
 def raise_all(problems: Sequence[EinmapError]) -> None:
-    """Raise nothing, the one problem, or all of them together under the class that they share."""
+    """Raise nothing, the one problem, or all of them together under the class that they share.
+
+    A problem that was found several times (by several Einsums) is reported once.
+    """
+    problems = list({str(p): p for one in problems for p in _single(one)}.values())
     if len(problems) == 1:
         raise problems[0]
     if problems and all(isinstance(p, MappingError) for p in problems):

@@ -1,5 +1,7 @@
 """`einmap examples`, and the version."""
 
+from pathlib import Path
+
 from einmap.cli.examples import first_comment
 from einmap.frontends.yaml.spec import example_paths
 
@@ -58,3 +60,8 @@ def test_version_is_printed(run):
     done = run("--version")
     assert done.status == 0
     assert done.out.startswith("einmap ")
+
+
+def test_every_shipped_file_has_its_row_in_the_documentation():
+    text = (Path(__file__).parents[2] / "docs" / "examples.md").read_text()
+    assert [path.name for path in example_paths().values() if f"`{path.name}`" not in text] == []

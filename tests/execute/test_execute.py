@@ -278,6 +278,39 @@ def test_counts_equal_those_of_an_unrelated_simulator(part):
     check_against_golden(CASES[part * 3 :: 12])
 
 
+def test_a_persistent_tensor_backed_in_several_branches_is_one_buffer_throughout():
+    spec = einmap.loads(
+        """
+arch:
+  nodes:
+  - !Memory {name: Main, size: 10000, leak_power: 0, area: 0, tensors: {keep: All},
+             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  rank_sizes: {M: 4}
+  bits_per_value: {All: 8}
+  einsums: ["T[m] = A[m]", "Z[m] = T[m]", "Y[m] = Z[m]"]
+mapping:
+  nodes:
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes: [!Storage {component: Main, tensors: [A, T]},
+              !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: T, component: MAC}]
+    - !Nested
+      nodes: [!Storage {component: Main, tensors: [T, Z], persistent: true},
+              !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]
+    - !Nested
+      nodes: [!Storage {component: Main, tensors: [Z, Y]},
+              !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Y, component: MAC}]
+"""
+    )
+    execution = einmap.execute(spec)
+    # T and Z, of 32 bits each, live all the time; beside them A, then Y
+    assert execution.fullest == {("T", "Main"): 96, ("Z", "Main"): 64, ("Y", "Main"): 96}
+    assert differences(spec, execution=execution) == []
+
+
 FULL_SIZE = [
     (["eyeriss", "resnet50_layer", "eyeriss_conv"], {"LAYER": "conv2_2", "BITS": 16}),
     (["tpu_v4i", "matmul", "tpu_v4i_matmul"], {"M": 512, "K": 512, "N": 512}),

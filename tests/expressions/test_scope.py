@@ -113,7 +113,7 @@ def test_a_lazy_value_may_refuse():
 
 def test_a_very_long_chain_of_fields_is_refused_without_a_crash():
     texts = {f"v{i}": f"v{i + 1} + 1" for i in range(2000)} | {"v2000": "1"}
-    assert "nested too deeply" in refusal(lambda: fields(texts).lookup("v0")).message
+    assert "more than 50 values need each other" in refusal(lambda: fields(texts).lookup("v0")).message
     in_order = fields(texts)
     for name in reversed(texts):
         in_order.lookup(name)

@@ -82,9 +82,46 @@ def test_variables_reach_the_template(folder):
     assert to_python(read_text("arch: {{ N }}", define={"N": 3})[0]) == {"arch": 3}
 
 
-def test_places_in_rendered_text_are_marked():
-    with pytest.raises(SpecError, match=r"s\.yaml \(rendered\):\d+:1: unknown top-level key 'foo'"):
+def test_places_in_rendered_text_are_those_of_the_template():
+    with pytest.raises(SpecError, match=r"s\.yaml:3:1: unknown top-level key 'foo'"):
         read_text("{% for i in range(3) %}\n{% endfor %}\nfoo: 1", "s.yaml")
+
+
+def test_places_that_no_line_of_the_template_gives_are_marked():
+    with pytest.raises(SpecError, match=r"s\.yaml \(rendered\):2:1: unknown top-level key 'foo'"):
+        read_text("{% macro m() %}\nfoo: 1\n{% endmacro %}{{ m() }}", "s.yaml")
+
+
+def test_a_template_variable_that_no_file_has_is_noted(folder):
+    folder(a="arch: {{ N }}")
+    notes = read_files("a.yaml", define={"N": 3, "M": 4})[1]
+    assert [str(note) for note in notes] == ["M is defined, but no file has a template variable M"]
+
+
+@pytest.mark.parametrize("name", ["a.yml", "a.yaml.jinja2", "a", "a.txt"])
+def test_the_suffix_of_a_file_does_not_matter(folder, name):
+    (folder() / name).write_text("arch: 1")
+    assert read_files(name)[1] == ()
+
+
+def test_top_key_chooses_one_section(folder):
+    folder(a="arch: 1\nscratch: {x: 1}", b="workload: 2\n_anchors: 3")
+    assert to_python(read_files("a.yaml", "b.yaml", top_key="workload")[0]) == {"workload": 2}
+
+
+def test_top_key_may_hold_a_whole_specification(folder):
+    folder(a="small: {arch: 1, x-a: 0}\nlarge: {arch: 2}\n_base: {model: 3}")
+    assert to_python(read_files("a.yaml", top_key="small")[0]) == {"arch": 1}
+    assert to_python(read_files("a.yaml", top_key="_base")[0]) == {"model": 3}
+
+
+def test_a_wrong_top_key_names_the_key_and_the_files(folder):
+    folder(a="small: {archs: 1}\nlist: [1]", b="model: 1")
+    assert str(failure("a.yaml", "b.yaml", top_key="smal")) == (
+        "the key 'smal' (top_key) is not in a.yaml, b.yaml\n  hint: did you mean 'small'? keys there: list, model, small"
+    )
+    assert "a.yaml:1:9: unknown top-level key 'archs'" in str(failure("a.yaml", top_key="small"))
+    assert "below top_key 'list' must be a dictionary, but it is a list" in str(failure("a.yaml", top_key="list"))
 
 
 def test_an_unknown_key_gets_the_closest_one():
@@ -107,6 +144,12 @@ def test_an_unknown_key_gets_the_closest_one():
 def test_the_top_level_must_be_a_dictionary(text, found):
     with pytest.raises(SpecError, match=f"s.yaml.*the top level must be a dictionary, but .*{found}"):
         read_text(text, "s.yaml")
+
+
+def test_a_file_that_is_one_node_says_where_it_belongs(folder):
+    folder(m="!Memory {name: M}", a="arch: {nodes: [!include m.yaml]}")
+    assert "include it where the node belongs, e.g. nodes: [!include m.yaml]" in str(failure("m.yaml"))
+    assert to_python(read_files("a.yaml")[0]) == {"arch": {"nodes": [{"type": "Memory", "name": "M"}]}}
 
 
 def test_a_missing_file_is_named_with_its_directory_and_close_names(folder):

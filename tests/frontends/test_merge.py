@@ -1,8 +1,11 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from einmap.errors import SpecError
+from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.yaml.parse import parse_yaml
-from einmap.spec.raw import RawMap, get_value, to_python
+from einmap.spec.raw import RawMap, from_python, get_value, to_python
 
 BASES = """
 x-a: &a {size: 1, inner: {p: 1, q: 1}, items: [1]}
@@ -87,3 +90,44 @@ def test_only_one_merge_key_is_allowed(keys):
 def test_nomerge_is_only_for_lists_and_dictionaries(value):
     with pytest.raises(SpecError, match="!nomerge is only for lists and dictionaries"):
         parse_yaml(f"a: !nomerge {value}", "f.yaml")
+
+
+TREES = st.recursive(
+    st.integers(0, 3), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner)
+)
+TABLES = st.dictionaries(st.sampled_from("abcd"), TREES, max_size=4)
+
+
+def deep(*tables, before=True):
+    """The local dictionary `tables[0]` with the others as sources of its deep merge."""
+    local, *sources = [to_yaml(from_python({"x": table})).splitlines()[0:] for table in tables]
+    text = "".join(f"s{i}: &s{i}\n" + "".join(f"  {line}\n" for line in lines) for i, lines in enumerate(sources))
+    merge = ["<<<: [" + ", ".join(f"*s{i}" for i in range(len(sources))) + "]"]
+    body = [*merge, *local] if before else [*local, *merge]
+    text += "new:\n" + "".join(f"  {line}\n" for line in body)
+    return to_python(get_value(parse_yaml(text, "f.yaml"), ("new", "x")))
+
+
+def defined(local, source):
+    """The deep merge as its definition says it."""
+    if isinstance(local, dict) and isinstance(source, dict):
+        both = {key: defined(value, source[key]) if key in source else value for key, value in local.items()}
+        return both | {key: value for key, value in source.items() if key not in local}
+    if isinstance(local, list) and isinstance(source, list):
+        return local + source
+    return local
+
+
+@given(TABLES, TABLES, st.booleans())
+def test_a_deep_merge_is_what_its_definition_says(local, source, before):
+    assert deep(local, source, before=before) == defined(local, source)
+
+
+@given(TABLES, TABLES, TABLES)
+def test_several_sources_are_merged_among_themselves_first(local, first, second):
+    assert deep(local, first, second) == defined(local, defined(first, second))
+
+
+@given(TABLES)
+def test_the_empty_dictionary_changes_nothing_in_a_deep_merge(table):
+    assert deep(table, {}) == deep({}, table) == table

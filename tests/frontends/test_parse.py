@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.errors import At, EinmapError, NotSupportedError, SpecError
+from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.yaml.parse import parse_yaml
 from einmap.frontends.yaml.scalars import resolve
 from einmap.spec.raw import RawList, RawMap, RawScalar, get_value, to_python
@@ -71,11 +71,18 @@ def test_text_keeps_what_was_written():
     assert (scalar.value, scalar.text, scalar.quoted) == (1000, "1_000", False)
 
 
-@pytest.mark.parametrize("text", ['a: "1"', "a: '1'", "a: |-\n  1", "a: >-\n  1", "a: !!str 1", "a: ! 1"])
-def test_quoted_and_block_scalars_are_text(text):
+@pytest.mark.parametrize("text", ['a: "1"', "a: '1'", "a: !!str 1", "a: ! 1"])
+def test_quoted_scalars_are_text(text):
     scalar = get_value(parse_yaml(text, "f.yaml"), ("a",))
     assert isinstance(scalar, RawScalar)
     assert (scalar.value, scalar.quoted) == ("1", True)
+
+
+@pytest.mark.parametrize("text", ["a: |-\n  [b, 1][1]", "a: >-\n  [b,\n  1][1]"])
+def test_a_block_of_text_has_no_quotes_so_it_may_be_an_expression(text):
+    scalar = get_value(parse_yaml(text, "f.yaml"), ("a",))
+    assert isinstance(scalar, RawScalar)
+    assert (scalar.value, scalar.quoted) == ("[b, 1][1]", False)
 
 
 def test_every_node_and_key_knows_its_place():
@@ -160,9 +167,9 @@ def test_bad_yaml_is_explained(text, line, message, hint):
         assert hint in (error.hint or "")
 
 
-@pytest.mark.parametrize("tag", ["!include x.yaml", "!includedir d"])
-def test_includes_are_refused_for_now(tag):
-    assert "not supported yet" in str(failure(f"a: {tag}", NotSupportedError))
+@pytest.mark.parametrize("text", ["!include x.yaml", "!includedir d", "!include [x.yaml]"])
+def test_includes_need_a_file_to_stand_in(text):
+    assert "needs a path and a file to stand in" in str(failure(f"a: {text}"))
 
 
 def test_repeated_aliases_cannot_make_an_endless_tree():

@@ -5,11 +5,18 @@ import time
 import pytest
 
 from einmap.errors import NotSupportedError, SpecError
-from einmap.frontends.yaml.templates import render
+from einmap.frontends.yaml.folders import NO_ROOTS, Roots
+from einmap.frontends.yaml.include import Documents
+
+
+def render(text, folder=None, **define):
+    path = None if folder is None else folder / "f.yaml"
+    documents = Documents(define, NO_ROOTS if path is None else Roots.of([path]))
+    return documents.source("f.yaml", path).rendered(text)
 
 
 def rendered(text, folder=None, **define):
-    return render(text, "f.yaml", folder=folder, define=define).text
+    return render(text, folder, **define).text
 
 
 def failure(text, folder=None, **define):
@@ -51,22 +58,6 @@ def test_statements_filters_and_variables_work():
 )
 def test_expressions_have_the_functions_of_specifications(expression, value):
     assert rendered(f"{{{{ {expression} }}}}") == value
-
-
-def test_lines_that_stay_in_place_keep_the_file_name():
-    text = "{% set M = 4 %}\na: {{M}}\nb: 1\n"
-    assert render(text, "f.yaml").file == "f.yaml"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{% for i in range(3) %}\n- {{i}}\n{% endfor %}\na: 1\n",
-        "{% for i in range(2) %}\n- {{i}}\n{% endfor %}{#\n\n#}\na: 1\n",
-    ],
-)
-def test_lines_that_move_mark_the_file_as_rendered(text):
-    assert render(text, "f.yaml").file == "f.yaml (rendered)"
 
 
 def test_an_undefined_variable_says_how_to_give_it():
@@ -119,18 +110,39 @@ def test_jinja_macros_can_be_imported(tmp_path):
     assert rendered("{% from 'm.jinja' import twice %}{{ twice(4) }}", tmp_path) == "8"
 
 
-@pytest.mark.parametrize("name", ["../secret.yaml", "/etc/passwd", "link.yaml", "sub/../../secret.yaml", "gone.yaml"])
+@pytest.mark.parametrize("name", ["../secret.yaml", "/etc/passwd", "link.yaml", "sub/../../secret.yaml"])
 def test_jinja_includes_cannot_leave_the_folder(tmp_path, name):
     folder = tmp_path / "spec"
     (folder / "sub").mkdir(parents=True)
     (tmp_path / "secret.yaml").write_text("secret")
     (folder / "link.yaml").symlink_to(tmp_path / "secret.yaml")
-    assert "was not found" in str(failure(f"{{% include '{name}' %}}", folder))
+    assert "leads out of" in str(failure(f"{{% include '{name}' %}}", folder))
 
 
-def test_a_file_that_includes_itself_is_refused(tmp_path):
-    (tmp_path / "a.yaml").write_text("{% include 'a.yaml' %}")
-    assert "without end" in str(failure("{% include 'a.yaml' %}", tmp_path))
+def test_a_missing_jinja_include_is_named(tmp_path):
+    assert "the included template 'gone.yaml' was not found" in str(
+        failure("{% include 'gone.yaml' %}", tmp_path)
+    ).replace(f"{tmp_path}/", "")
+
+
+def test_jinja_includes_are_relative_to_the_file_they_stand_in(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.jinja").write_text("a {% include 'b.jinja' %}")
+    (tmp_path / "sub" / "b.jinja").write_text("b {% include '../c.jinja' %}")
+    (tmp_path / "c.jinja").write_text("c")
+    assert rendered("{% include 'sub/a.jinja' %}", tmp_path) == "a b c"
+
+
+def test_jinja_includes_need_a_folder():
+    assert "no folder" in str(failure("{% include 'a.jinja' %}"))
+
+
+def test_jinja_includes_in_a_circle_are_refused(tmp_path):
+    (tmp_path / "f.yaml").write_text("{% include 'a.jinja' %}")
+    (tmp_path / "a.jinja").write_text("{% include 'b.jinja' %}")
+    (tmp_path / "b.jinja").write_text("{% include 'a.jinja' %}")
+    text = str(failure("{% include 'a.jinja' %}", tmp_path)).replace(f"{tmp_path}/", "")
+    assert text == "f.yaml: include cycle a.jinja -> b.jinja -> a.jinja"
 
 
 def test_paths_are_found_in_the_own_folders(tmp_path):
@@ -147,16 +159,49 @@ def test_path_functions_cannot_leave_the_folder(tmp_path, call):
     assert "leads out of" in str(failure(f"{{{{ {call} }}}}", tmp_path))
 
 
+def test_patterns_match_sorted_names_in_folders(tmp_path):
+    for name in ("b.yaml", "a.yaml", ".hidden.yaml", "x/c.yaml", "x/y/d.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def found(pattern):
+        return rendered(f"{{{{ find_paths('{pattern}') | join(' ') }}}}", tmp_path).replace(f"{tmp_path}/", "")
+
+    assert found("*.yaml") == "a.yaml b.yaml"
+    assert found("*/*.yaml") == "x/c.yaml"
+    assert found("**/*.yaml") == "a.yaml b.yaml x/c.yaml x/y/d.yaml"
+    assert found("[a]?yaml") == "a.yaml"
+    assert found("x/../a.yaml") == "a.yaml"
+
+
+def test_links_that_leave_are_refused_and_others_followed(tmp_path):
+    home = tmp_path / "spec"
+    home.mkdir()
+    (home / "a.yaml").touch()
+    (home / "in.yaml").symlink_to("a.yaml")
+    assert rendered("{{ path_exists('in.yaml') }}", home) == "True"
+    (tmp_path / "b.yaml").touch()
+    (home / "out.yaml").symlink_to(tmp_path / "b.yaml")
+    assert f"the path 'out.yaml' leads out of {home} (it is {tmp_path / 'b.yaml'})" in str(
+        failure("{{ find_path('out.yaml') }}", home)
+    )
+
+
+def test_patterns_in_folders_that_repeat_themselves_are_stopped(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).symlink_to(tmp_path)
+    assert "takes more than" in str(failure(f"{{{{ find_paths('{'*/' * 30}x') }}}}", tmp_path))
+
+
 def test_missing_paths_are_errors(tmp_path):
     assert f"searched: {tmp_path}" in str(failure("{{ find_path('x') }}", tmp_path))
     assert "no folder matches 'x'" in str(failure("{{ add_to_path('x') }}", tmp_path))
 
 
-@pytest.mark.parametrize("name", ["include", "include_all", "include_text"])
-def test_include_functions_are_refused_for_now(name):
-    error = failure(f"\n{{{{ {name}('x.yaml', 'a.b') }}}}")
+def test_setenv_is_refused():
+    error = failure("\n{{ setenv('A', 'b') }}")
     assert isinstance(error, NotSupportedError)
-    assert str(error).startswith(f"f.yaml:2: the template function {name}() is not supported yet")
+    assert str(error).startswith("f.yaml:2: setenv is not supported: a specification does not change the environment")
 
 
 @pytest.mark.parametrize(

@@ -248,3 +248,32 @@ def test_a_demand_of_a_fanout(limit, said):
     mapping = tree(MAIN, lanes("m", 2), M1, K1, UNIT)
     assert lacking(text + ONE + mapping, [said, "MAC.X"], MappingError, strict=True) == []
     assert any(said in str(note) for note in evaluate(loads(text + ONE + mapping)).notes)
+
+
+def hint_of(nodes, workload=ONE):
+    with pytest.raises(MappingError) as caught:
+        evaluate(loads(ARCH % "" + workload + (nodes if isinstance(nodes, str) else tree(*nodes))))
+    return str(caught.value)
+
+
+def test_splits_are_mentioned_only_where_there_is_one():
+    assert "split" not in hint_of([MAIN, loop("zz", 1), M1, K1, UNIT])
+    above = tree(
+        held("Main", "A", "D"), K1, held("Buffer", "C"),
+        "!Sequential {nodes: [!Nested {nodes: [" + M1 + ", " + UNIT + "]}, !Nested {nodes: [" + ", ".join(SECOND) + "]}]}",
+    )  # fmt: skip
+    assert "a loop above a split must be on a variable of every Einsum below it" in hint_of(above, TWO)
+
+
+def lasting(component, *tensors):
+    return held(component, *tensors).replace("}", ", persistent: true}")
+
+
+def test_what_lasts_for_the_whole_run_stands_above_all_temporal_loops():
+    words = ["persistent", "'Buffer'", "loop over 'm'", "above all temporal loops", "mapping.nodes[2]"]
+    assert lacking(ARCH % "" + ONE + tree(MAIN, M1, lasting("Buffer", "A"), K1, UNIT), words, MappingError) == []
+    for good in (
+        [MAIN, lasting("Buffer", "A"), M1, K1, UNIT],
+        [MAIN, loop("m", 4), lasting("Buffer", "A"), M1, K1, UNIT],
+    ):
+        evaluate(loads(ARCH % "" + ONE + tree(*good)))

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from tests.model.worked import counts, latencies, leaks, spatial_usages, usages
 
-from einmap import MappingError, evaluate, load, loads
+from einmap import MappingError, evaluate, execute, load, loads
 from einmap.frontends.yaml.spec import example_paths
+from einmap.report.text import cost_report, to_text
 
 SPECS = Path(__file__).parent / "specs"
 BITS = 512 * 512 * 8
@@ -410,3 +411,34 @@ def test_reuse_without_may_reuse_allows_all_tensors_in_the_older_dialect_only(di
     cost = evaluate(loads(REUSE % dialect))
     assert counts(cost)["Z", "A", "Main", "read"] == reads
     assert any("may_reuse" in str(note) for note in cost.notes) == warned
+
+
+def test_a_size_may_depend_on_the_einsum_and_be_zero_for_the_first_one():
+    text = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {keep: All},
+             actions: [{name: read, energy: 1, latency: 0}, {name: write, energy: 1, latency: 0}]}
+  - !Memory {name: Register, size: weight.bits_per_value if weight else 0, leak_power: 0, area: 0,
+             tensors: {keep: weight}, actions: [{name: read, energy: 1, latency: 0}, {name: write, energy: 1, latency: 0}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, latency: 1}]}
+workload:
+  rank_sizes: {M: 4}
+  bits_per_value: {All: 8}
+  einsums:
+  - {einsum: "X[m] = exp(A[m])", renames: {weight: Nothing}}
+  - {einsum: "Z[m] = X[m] * B[m]", renames: {weight: B}}
+mapping:
+  nodes:
+  - !Storage {tensors: [A, X, B, Z], component: DRAM}
+  - !Sequential
+    nodes:
+    - !Nested {nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Storage {tensors: [B], component: Register},
+                       !Compute {einsum: Z, component: MAC}]}
+"""
+    spec = loads(text)
+    cost = evaluate(spec)
+    assert usages(cost) == {"Register": 1}
+    assert execute(spec).usage["Register"] == 1
+    assert "8 bits" in to_text(cost_report(cost, spec))

@@ -50,6 +50,11 @@ class Architecture:
         """All compute units in written order, disabled ones included."""
         return tuple(leaf for leaf in self.leaves.values() if isinstance(leaf, Compute))
 
+    @cached_property
+    def memories(self) -> tuple[Memory, ...]:
+        """All memories in written order, disabled ones included."""
+        return tuple(leaf for leaf in self.leaves.values() if isinstance(leaf, Memory))
+
     @property
     def forks(self) -> tuple[Fork, ...]:
         """All forks, nested ones included."""
@@ -60,6 +65,22 @@ class Architecture:
         if name not in self.leaves:
             raise SpecError(f"the architecture has no component {name!r}", hint=did_you_mean(name, self.leaves))
         return self.leaves[name]
+
+    def is_above(self, outer: str, inner: str) -> bool:
+        """Whether `outer` is passed before `inner` on the way to some Compute. Raises SpecError for unknown names."""
+        for name in (outer, inner):
+            self.find(name)
+        paths = ([leaf.name for leaf in self.path(unit.name)] for unit in self.computes)
+        return any(inner in path and outer in path[: path.index(inner)] for path in paths)
+
+    def fanout(self, name: str, dimension: str | None = None) -> int:
+        """Copies that the dimensions of a leaf make, or that one of them makes. Raises SpecError for unknown names."""
+        sizes = {one.name: one.fanout for one in self.find(name).spatial}
+        if dimension is None:
+            return math.prod(sizes.values())
+        if dimension not in sizes:
+            raise SpecError(f"{name!r} has no dimension {dimension!r}", hint=did_you_mean(dimension, sizes))
+        return sizes[dimension]
 
     def path(self, compute: str) -> tuple[Leaf, ...]:
         """The leaves from the root to `compute`, which is the last one.
@@ -80,6 +101,11 @@ class Architecture:
         if any(area is None for area in areas):
             return None
         return math.fsum(c.area * self.instances[name] for name, c in self.components.items() if c.area)
+
+    @cached_property
+    def total_leak_power(self) -> float:
+        """W of all instances, nothing gated."""
+        return math.fsum(c.leak_power * self.instances[name] for name, c in self.components.items())
 
     def gating(self, compute: str, used: Mapping[tuple[str, str], float]) -> Mapping[str, float]:
         """The fraction of each component's leakage that is not gated while `compute` works.

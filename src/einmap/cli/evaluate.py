@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Files, SemanticsName, load_spec, unused_definitions
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, load_spec
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.model.evaluate import evaluate
 from einmap.report.text import cost_report
@@ -19,6 +19,7 @@ Strict = Annotated[
 def evaluate_command(
     files: Files,
     define: Define = None,
+    allow_code: AllowCode = None,
     semantics: SemanticsName = None,
     strict: Strict = False,
     as_json: AsJson = False,
@@ -29,10 +30,10 @@ def evaluate_command(
 
     Example: einmap evaluate simple matmul simple_matmul -D M=128
     """
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, allow_code)
     cost = evaluate(spec, semantics=semantics, strict=strict)
     if as_json:
         print_json(cost.to_dict())
     else:
         print_report(cost_report(cost, spec, spec.mapping, console().width))
-    print_notes([*cost.notes, *unused_definitions(files, define)])
+    print_notes(cost.notes)

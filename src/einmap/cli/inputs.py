@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from einmap.errors import EinmapError, Note, SpecError, closest, raise_all
-from einmap.frontends.files import exists, read_text_file
+from einmap.errors import EinmapError, SpecError, closest, raise_all
+from einmap.frontends.files import exists
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.spec.spec import Spec
@@ -35,6 +34,15 @@ Define = Annotated[
         show_default=False,
     ),
 ]
+AllowCode = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-code",
+        metavar="FILE.py",
+        help="Run this Python file; expressions may call the functions that it defines. May be given several times.",
+        show_default=False,
+    ),
+]
 SemanticsName = Annotated[
     str | None,
     typer.Option(
@@ -46,14 +54,12 @@ SemanticsName = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the report.")]
 
-_TEMPLATE = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
 
-
-def load_spec(files: list[str], define: Iterable[str] | None) -> Spec:
+def load_spec(files: list[str], define: Iterable[str] | None = None, allow_code: Iterable[Path] | None = None) -> Spec:
     """The specification in `files`. Raises SpecError, with the shipped name that was probably meant."""
     problems: list[EinmapError] = [_unknown(name) for name in files if _is_unknown_name(name)]
     raise_all(problems)
-    return load(files, define=definitions(define))
+    return load(files, define=definitions(define), allow_code=allow_code or ())
 
 
 def definitions(given: Iterable[str] | None) -> dict[str, object]:
@@ -68,17 +74,6 @@ def definitions(given: Iterable[str] | None) -> dict[str, object]:
         except ValueError as error:
             raise typer.BadParameter(f"{one!r}: {error}", param_hint="-D") from None
     return found
-
-
-def unused_definitions(files: Iterable[str], define: Iterable[str] | None) -> list[Note]:
-    """A note for each name given with -D that no template uses: most likely it is misspelt."""
-    names = definitions(define)
-    if not names:
-        return []
-    paths = [path for file in files for path in _paths(file)]
-    templates = [code for path in paths for code in _TEMPLATE.findall(read_text_file(path))]
-    words = {word for code in templates for word in re.findall(r"\w+", code)}
-    return [Note(f"-D {name}: no file has a template variable {name}") for name in names if name not in words]
 
 
 def is_input(path: Path, files: Iterable[str]) -> bool:

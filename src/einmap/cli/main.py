@@ -1,4 +1,4 @@
-"""The command line: `einmap evaluate`, `einmap map`, `einmap simulate`, `einmap examples`."""
+"""The command line: one function for each command, errors as exit status 2."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from typing import Annotated
 
 import typer
 
+from einmap.cli.diff import diff_command
+from einmap.cli.dump import dump_command
 from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
+from einmap.cli.explain import explain_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
+from einmap.cli.rewrite import rewrite_command
+from einmap.cli.schema import schema_command
+from einmap.cli.show import show_command
 from einmap.cli.simulate import simulate_command
 from einmap.errors import EinmapError
 
@@ -26,7 +32,13 @@ app = typer.Typer(
 )
 app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
+app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("dump", no_args_is_help=True)(dump_command)
+app.command("schema")(schema_command)
+app.command("explain", no_args_is_help=True)(explain_command)
+app.command("diff", no_args_is_help=True)(diff_command)
+app.command("show", no_args_is_help=True)(show_command)
 app.command("examples")(examples_command)
 
 

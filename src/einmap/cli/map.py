@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from einmap.cli.inputs import (
+    AllowCode,
     AsJson,
     Define,
     Files,
     SemanticsName,
     is_input,
     load_spec,
-    unused_definitions,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
@@ -77,6 +77,7 @@ def map_command(
     seed: Seed = 0,
     output: Output = None,
     define: Define = None,
+    allow_code: AllowCode = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the best mapping of a workload onto an architecture, and say how good it is.
@@ -90,18 +91,18 @@ def map_command(
         semantics_named(semantics)
     if output is not None:
         check_target(output)
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, allow_code)
     if output is not None and is_input(output, files):
         text = "the output would replace a file of the specification"
         raise SpecError(text, at=At(str(output)), hint="choose another name")
     limits = {"time_limit_s": time_limit, "max_evaluations": max_evaluations}
     result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits)
-    failure = _written(output, mapping_file(result, files, define or [])) if output is not None else None
+    failure = _written(output, mapping_file(result, files, define, allow_code)) if output is not None else None
     if as_json:
         print_json(document(result))
     else:
         print_report(map_report(result, spec, console().width))
-    print_notes([*result.cost.notes, *unused_definitions(files, define)])
+    print_notes(result.cost.notes)
     if failure is not None:
         raise failure
     if output is not None:
@@ -118,9 +119,12 @@ def metrics_named(text: str) -> str:
     return ",".join(dict.fromkeys(METRICS[name] for name in names))
 
 
-def mapping_file(result: MapResult, files: list[str], define: list[str]) -> str:
+def mapping_file(
+    result: MapResult, files: list[str], define: list[str] | None = None, allow_code: list[Path] | None = None
+) -> str:
     """The best mapping as YAML, after comment lines that say how it was found."""
-    given = [*files, *(word for one in define for word in ("-D", one))]
+    given = [*files, *(word for one in define or () for word in ("-D", one))]
+    given += [word for file in allow_code or () for word in ("--allow-code", str(file))]
     command = shlex.join(["einmap", "map", *given])
     comments = [f"Found by: {command}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]

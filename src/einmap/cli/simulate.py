@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from einmap.arch.component import Compute
-from einmap.cli.inputs import AsJson, Define, Files, load_spec, unused_definitions
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.result import Execution
@@ -50,6 +50,7 @@ def simulate_command(
     files: Files,
     *,
     define: Define = None,
+    allow_code: AllowCode = None,
     seed: Seed = 0,
     plot: Plot = None,
     trace: Trace = None,
@@ -64,7 +65,7 @@ def simulate_command(
     Example: einmap simulate simple matmul simple_matmul -D M=32
     """
     _check_outputs(plot, trace, component)
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, allow_code)
     traced = traced_components(spec, component) if trace is not None else ()
     cost = evaluate(spec, semantics="exact")
     execution = _execute(spec, seed=seed, trace=traced, force=force)
@@ -79,7 +80,7 @@ def simulate_command(
     else:
         print_report(simulation_report(comparison, execution, spec, console().width))
     warnings = [note for note in cost.notes if note.kind == "warning"]  # what could be better is no question here
-    print_notes([*warnings, *unused_definitions(files, define)])
+    print_notes(warnings)
     raise_all(failures)
     for path in (plot, trace):
         if path is not None:

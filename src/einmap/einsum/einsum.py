@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.einsum.operation import Operation
-from einmap.einsum.projection import Projection, RankVar, Relevance, footprint, relevance
+from einmap.einsum.projection import Projection, Rank, RankVar, Relevance, footprint, relevance
 
 type TensorName = str
 
@@ -83,6 +83,19 @@ class Einsum:
     def rank_variables(self) -> tuple[RankVar, ...]:
         """In order of first use."""
         return tuple(v for v, _ in self.bounds)
+
+    def index_range(self, access: TensorAccess) -> dict[Rank, tuple[int, int]]:
+        """The smallest and the largest index of each rank of an access, both included."""
+        first = dict(self.first_values)
+        found: dict[Rank, tuple[int, int]] = {}
+        for rank, index in access.projection:
+            low = high = index.constant
+            for variable, a in index.terms:
+                begin = a * first.get(variable, 0)
+                end = begin + a * (self.extents[variable] - 1)
+                low, high = low + min(begin, end), high + max(begin, end)
+            found[rank] = low, high
+        return found
 
     @cached_property
     def n_computes(self) -> int:

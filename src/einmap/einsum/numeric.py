@@ -114,14 +114,10 @@ def _keeps_integers(expression: MapExpression | None) -> bool:
 
 def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:
     """Largest index of one access plus 1, rank by rank. Raises SpecError when an index is negative."""
-    first = dict(einsum.first_values)
     found: dict[Rank, int] = {}
+    ranges = einsum.index_range(access)
     for rank, index in access.projection:
-        low = high = index.constant
-        for variable, a in index.terms:
-            begin = a * first.get(variable, 0)
-            end = begin + a * (einsum.extents[variable] - 1)
-            low, high = low + min(begin, end), high + max(begin, end)
+        low, high = ranges[rank]
         if low < 0:
             raise SpecError(
                 f"Einsum {einsum.name!r} indexes rank {rank} of tensor {access.tensor!r} at {low}: {index}",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from einmap.errors import SpecError
+from einmap.expressions.syntax import check_text_length
 
 type Reduction = Literal["sum", "max", "min"]
 type MapExpression = Operand | Number | Apply
@@ -80,6 +81,7 @@ def parse_operation(text: str, tensors: Iterable[str], reduction: str = "sum") -
     """
     if reduction not in REDUCTIONS:
         raise SpecError(f"unknown reduction {reduction!r}", hint=f"one of {', '.join(REDUCTIONS)}")
+    check_text_length(text)
     kept: Reduction = next(r for r in REDUCTIONS if r == reduction)
     try:
         tree = ast.parse(text.strip(), mode="eval").body

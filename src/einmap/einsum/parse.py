@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from einmap.einsum.operation import Operation, parse_operation
 from einmap.einsum.projection import Affine, Projection, parse_affine
 from einmap.errors import SpecError
+from einmap.expressions.syntax import check_text_length, shortened
 
-_TENSOR = re.compile(r"([A-Za-z_]\w*)\s*\[([^\[\]]*)\]")
+# possessive, and only at the start of a word: linear in the length of any text
+_TENSOR = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\[([^\[\]]*+)\]")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
@@ -24,22 +26,23 @@ class ParsedEinsum:
 
 def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     """Read a concise Einsum. Raises SpecError that says what is wrong with which part."""
+    check_text_length(text)
     if text.count("=") != 1:
-        raise SpecError(f"an Einsum needs exactly one '=', found {text.count('=')}: {text!r}")
+        raise SpecError(f"an Einsum needs exactly one '=', found {text.count('=')}: {shortened(text)}")
     left, right = text.split("=")
     written = _TENSOR.fullmatch(left.strip())
     if written is None:
-        raise SpecError(f"the left side of {text!r} must be one tensor, such as Z[m, n]")
+        raise SpecError(f"the left side of {shortened(text)} must be one tensor, such as Z[m, n]")
     found = [(match[1], match[2]) for match in _TENSOR.finditer(right)]
     if not found:
-        raise SpecError(f"no tensor on the right side of {text!r}; write tensors as A[m, k]")
+        raise SpecError(f"no tensor on the right side of {shortened(text)}; write tensors as A[m, k]")
     output = written[1]
     inputs = [name for name, _ in found]
     for name in inputs:
         if name == output:
-            raise SpecError(f"tensor {name!r} is both input and output of {text!r}", hint="rename one of them")
+            raise SpecError(f"tensor {name!r} is both input and output of {shortened(text)}", hint="rename one of them")
         if inputs.count(name) > 1:
-            raise SpecError(f"tensor {name!r} is used twice in Einsum {output!r}: {text!r}")
+            raise SpecError(f"tensor {name!r} is used twice in Einsum {output!r}: {shortened(text)}")
     operation = parse_operation(_TENSOR.sub(lambda m: m[1], right), inputs, reduction)
     return ParsedEinsum(
         (output, _entries(written[2], output, text)),
@@ -52,7 +55,7 @@ def _entries(text: str, tensor: str, whole: str) -> Projection:
     ranks: list[tuple[str, Affine]] = []
     for entry in text.split(","):
         if not entry.strip():
-            raise SpecError(f"empty index of tensor {tensor!r} in {whole!r}")
+            raise SpecError(f"empty index of tensor {tensor!r} in {shortened(whole)}")
         rank, colon, index = (part.strip() for part in entry.partition(":"))
         if not colon:
             ranks.append(rank_of_variable(rank, tensor))

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from einmap.errors import SpecError
+from einmap.expressions.syntax import check_text_length, shortened
+
+MAX_COEFFICIENT = 2**40
+"""Largest factor and constant of an index; that of the bounds of rank variables."""
 
 type RankVar = str
 type Rank = str
@@ -56,14 +60,17 @@ def parse_affine(text: str) -> Affine:
 
     Raises SpecError when the text is anything but affine in the rank variables with integer coefficients.
     """
+    check_text_length(text)
     try:
         tree = ast.parse(_IMPLICIT_PRODUCT.sub(r"\1*\2", text.strip()), mode="eval").body
         coefficients = collect_terms(tree, depth=0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise SpecError(
-            f"{text!r} is no index: a projection must be affine in the rank variables",
+            f"{shortened(text)} is no index: a projection must be affine in the rank variables",
             hint="write integers times rank variables, joined by + and -, such as 2*p + r",
         ) from None
+    if any(abs(a) > MAX_COEFFICIENT for a in coefficients.values()):
+        raise SpecError(f"the index {shortened(text)} has a factor or constant beyond 2**40")
     constant = coefficients.pop("", 0)
     return Affine(tuple((v, a) for v, a in coefficients.items() if a), constant)
 

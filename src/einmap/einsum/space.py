@@ -16,6 +16,7 @@ import numpy as np
 
 from einmap.einsum.projection import Affine, RankVar, collect_terms
 from einmap.errors import SpecError, did_you_mean
+from einmap.expressions.syntax import check_text_length, shortened
 
 MAX_POINTS = 4_000_000
 """Largest box that is enumerated to count the points of a space that is not a box."""
@@ -50,6 +51,7 @@ type _Ends = dict[RankVar, int | None]
 
 def parse_constraint(text: str) -> Constraint:
     """Read e.g. `0 <= m < 4`, `p + r < 10 and p mod 2 = 0`. Raises SpecError for anything else."""
+    check_text_length(str(text))
     try:
         python = _WORDS.sub(lambda m: "%" if m[1] == "mod" else m[1], str(text))
         tree = ast.parse(_SINGLE_EQUALS.sub("==", python).strip(), mode="eval").body
@@ -57,7 +59,7 @@ def parse_constraint(text: str) -> Constraint:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         what = f": unexpected {error}" if isinstance(error, ValueError) and str(error) else ""
         raise SpecError(
-            f"{text!r} is no bound of rank variables{what}",
+            f"{shortened(str(text))} is no bound of rank variables{what}",
             hint="write for example 0 <= m < 4, or p + r < 10",
         ) from None
     return Constraint(str(text), tree)
@@ -109,6 +111,15 @@ def names_in(constraint: Constraint) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(constraint.tree) if isinstance(node, ast.Name))
 
 
+def check_names(constraint: Constraint, variables: Iterable[RankVar], what: str) -> None:
+    """Raise SpecError for a constraint that speaks of anything but these rank variables."""
+    for name in sorted(names_in(constraint) - set(variables)):
+        raise SpecError(
+            f"{name!r} in the bound {constraint.text!r} is not a rank variable of {what}",
+            hint=did_you_mean(name, variables, listing="rank variables"),
+        )
+
+
 def within(index: Affine, size: int) -> Constraint:
     """`0 <= index < size`, for the index of a rank that has a size."""
     return parse_constraint(f"0 <= {index} < {size}")
@@ -157,11 +168,7 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
     linear: list[_Linear] = []
     rest = False
     for constraint in constraints:
-        for name in sorted(names_in(constraint) - set(variables)):
-            raise SpecError(
-                f"{name!r} in the bound {constraint.text!r} is not a rank variable of {what}",
-                hint=did_you_mean(name, variables, listing="rank variables"),
-            )
+        check_names(constraint, variables, what)
         parts, whole = _linear_parts(constraint.tree)
         linear += parts
         rest = rest or not whole

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
-from einmap.einsum.einsum import Einsum, TensorName
+from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
+from einmap.einsum.projection import Rank
+from einmap.errors import SpecError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,23 @@ class Workload:
     def by_name(self) -> Mapping[str, Einsum]:
         """Einsums by name."""
         return {einsum.name: einsum for einsum in self.einsums}
+
+    @property
+    def einsum_names(self) -> tuple[str, ...]:
+        """Names in execution order."""
+        return tuple(self.by_name)
+
+    def find(self, name: str) -> Einsum:
+        """The Einsum of that name. Raises SpecError with the closest name."""
+        if name not in self.by_name:
+            hint = did_you_mean(str(name), self.by_name, listing="Einsums")
+            raise SpecError(f"the workload has no Einsum {name!r}", hint=hint)
+        return self.by_name[name]
+
+    @cached_property
+    def n_computes(self) -> int:
+        """Operations of the whole workload, all its instances and those of its Einsums."""
+        return self.n_instances * sum(einsum.n_computes * einsum.n_instances for einsum in self.einsums)
 
     @cached_property
     def tensors(self) -> tuple[TensorName, ...]:
@@ -46,3 +66,34 @@ class Workload:
     def shared(self) -> frozenset[TensorName]:
         """Tensors that more than one Einsum accesses, shared inputs included."""
         return frozenset(t for t, users in self.users.items() if len(users) > 1)
+
+    @cached_property
+    def consumers(self) -> Mapping[TensorName, tuple[str, ...]]:
+        """For each tensor the Einsums that read it, in execution order."""
+        return {t: tuple(e.name for e in self.einsums if t in e.inputs) for t in self.tensors}
+
+    def tensor_shape(self, tensor: TensorName) -> dict[Rank, int]:
+        """For each rank the number of indices from the smallest to the largest that any Einsum uses.
+
+        Raises SpecError for an unknown tensor, with the closest name.
+        """
+        ends: dict[Rank, tuple[int, int]] = {}
+        for einsum, access in self._accesses(tensor):
+            for rank, (low, high) in einsum.index_range(access).items():
+                least, most = ends.get(rank, (low, high))
+                ends[rank] = min(low, least), max(high, most)
+        return {rank: high - low + 1 for rank, (low, high) in ends.items()}
+
+    def tensor_size(self, tensor: TensorName) -> int:
+        """Values of a tensor: the product of its shape. Raises SpecError for an unknown tensor."""
+        return prod(self.tensor_shape(tensor).values())
+
+    def tensor_bits(self, tensor: TensorName) -> float:
+        """Bits of a tensor, as wide as the workload says. Raises SpecError for an unknown tensor."""
+        return self.tensor_size(tensor) * self._accesses(tensor)[0][1].bits_per_value
+
+    def _accesses(self, tensor: TensorName) -> list[tuple[Einsum, TensorAccess]]:
+        if tensor not in self.tensors:
+            hint = did_you_mean(str(tensor), self.tensors, listing="tensors")
+            raise SpecError(f"the workload has no tensor {tensor!r}", hint=hint)
+        return [(e, e.by_tensor[tensor]) for e in self.einsums if tensor in e.by_tensor]

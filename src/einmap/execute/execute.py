@@ -40,7 +40,7 @@ def execute(
     """Run the mapping of a specification on `data` (graph inputs by name; default: random, from `seed`).
 
     Buffers, fills, write-backs, lanes and lifetimes are those of the `exact` semantics. `trace`: components whose
-    events are recorded. `force`: start also what is estimated to take very long.
+    events, and the visits of whose storage nodes, are recorded. `force`: start also what may take very long.
 
     Raises SpecError for tensors of the wrong shape or type and for problems that are too large, MappingError for an
     invalid mapping or when a value is read that is not there.
@@ -173,7 +173,8 @@ def _result(
     for name, unit in arch.components.items():
         if isinstance(unit, Memory):
             bits = occupancy.peak.get(name, 0.0)
-            usage[name] = 0.0 if math.isinf(unit.size_bits) or not bits else bits / unit.size_bits
+            size = max(m.size_bits for r in routes.values() if isinstance(m := r.arch.components[name], Memory))
+            usage[name] = 0.0 if math.isinf(size) or not bits else bits / size
     steps = {
         name: max((n for n in recorder.values.get((name, route.unit.name, None, "compute"), {}).values()), default=0)
         for name, route in routes.items()
@@ -181,7 +182,20 @@ def _result(
     written = {t: _whole(store[t]) for t in spec.workload.producers}
     busiest = {key: max(found.values()) for key, found in calls.items()}
     return Execution(
-        written, inputs, tuple(rows), per_instance, usage, tuple(occupancy.rows), steps, busiest, tuple(recorder.events)
+        written,
+        inputs,
+        tuple(rows),
+        per_instance,
+        usage,
+        tuple(occupancy.rows),
+        steps,
+        busiest,
+        tuple(recorder.events),
+        tuple(recorder.visits),
+        recorder.exchanges,
+        tuple(life.row() for life in occupancy.lives.values()),
+        occupancy.fullest,
+        occupancy.moments,
     )
 
 

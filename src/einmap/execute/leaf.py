@@ -179,13 +179,14 @@ class Leaf:
                 counted = all(lane[i] == 0 for i in merged)
                 down = int(executed[n]) if counted and not access.output else 0
                 up = int(executed[n]) if counted and access.output else 0
+                new = 0
                 if access.output:
                     o = self.outputs.index(access)
-                    down = int(live[o, n]) + (0 if skips else int(fresh[o, n]))
+                    new = int(fresh[o, n]) if skips else 0
+                    down = int(live[o, n]) + int(fresh[o, n]) - new
                 tile = tiles.get(self.route.outward(lane, self.route.unit_level, chain[0][-1].level))
-                charge(
-                    recorder, self.route, hold, instance, down, up, outer=True, box=None if tile is None else tile.box
-                )
+                box = None if tile is None else tile.box
+                charge(recorder, self.route, hold, instance, down, up, child=None, box=box, skipped=new)
 
 
 def _only_products(code: Any) -> bool:
@@ -219,19 +220,23 @@ def charge(
     down: int,
     up: int,
     *,
-    outer: bool,
+    child: Hold | None,
     box: Box | None,
+    skipped: int = 0,
 ) -> None:
     """Values that pass a station: a memory is read for what goes to the other side and written for what comes.
 
-    `outer`: the station is on the outer side of the exchange (or a toll between). `box`: the tile they belong to.
+    `child`: who is filled and writes back, None for the Compute; every other station is on the outer side of the
+    exchange, or a toll between. `box`: the tile they belong to. `skipped`: fills that are not made for want of results.
     """
+    below = () if child is None else child.address
+    recorder.exchange((route.einsum.name, hold.tensor, below, hold.address), down, up, skipped)
     name = (route.einsum.name, hold.component.name, hold.tensor)
     if not isinstance(hold.component, Memory):
         way = hold.component.directions[hold.tensor]
         passing = (down if way != "up" else 0) + (up if way != "down" else 0)
         recorder.count((*name, "read"), instance, passing, box)
         return
-    read, write = (down, up) if outer else (up, down)
+    read, write = (up, down) if hold is child else (down, up)
     recorder.count((*name, "read"), instance, read, box)
     recorder.count((*name, "write"), instance, write, box)

@@ -19,7 +19,7 @@ from einmap.errors import NotSupportedError
 from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
 from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
 from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
-from einmap.execute.recorder import Occupancy, Recorder, Space
+from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
 from einmap.execute.result import Instance
 from einmap.execute.routes import Hold, Interval, Route
 from einmap.execute.visits import Visit, VisitKey, Visits
@@ -87,6 +87,7 @@ class Machine:
         self.places = self._places()
         self.begins, self.ends = self._lifetimes()
         self.several = self._several_backings()
+        self.lasting = {self._one(key) for key, place in self.places.items() if place.hold.persistent}
 
     # what is known before the run
 
@@ -220,14 +221,13 @@ class Machine:
     def _enter(self, address: Address) -> None:
         for key in self.begins.get(address, ()):
             visit = self.visits.open.get(key)
-            if visit is not None and not self.places[key].hold.persistent:
-                self.occupancy.begin(
-                    self._one(key), self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
-                )
+            if visit is not None and self._one(key) not in self.lasting:
+                space = self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
+                self.occupancy.begin(self._one(key), space, self._life(key))
 
     def _leave(self, address: Address) -> None:
         for key in self.ends.get(address, ()):
-            if not self.places[key].hold.persistent and self._is_last(key):
+            if self._one(key) not in self.lasting and self._is_last(key):
                 self.occupancy.end(self._one(key))
 
     def _one(self, key: VisitKey) -> object:
@@ -235,9 +235,18 @@ class Machine:
         return key[1] if key[1] in self.several and self.places[key].is_backing() else key
 
     def _is_last(self, key: VisitKey) -> bool:
+        return self._nodes_of(key)[-1] == key
+
+    def _nodes_of(self, key: VisitKey) -> list[VisitKey]:
+        """All nodes of the one buffer that a node belongs to, in the order in which they run."""
         if self._one(key) == key:
-            return True
-        return [k for k, p in self.places.items() if k[1] == key[1] and p.is_backing()][-1] == key
+            return [key]
+        return [k for k, p in self.places.items() if k[1] == key[1] and p.is_backing()]
+
+    def _life(self, key: VisitKey) -> Life:
+        nodes = self._nodes_of(key)
+        first, last = nodes[0], nodes[-1]
+        return Life(*first, self._edge(self.places[first], first=True), self._edge(self.places[last], first=False))
 
     def _space(self, key: VisitKey, values: dict[Instance, int], factor: int = 1) -> Space:
         place = self.places[key]
@@ -253,7 +262,8 @@ class Machine:
             boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
             size = max(size, volume(hull(boxes)) if boxes else 0)
         factor = self.workload.n_instances * max(r.einsum.n_instances for r in place.users)
-        self.occupancy.begin(key, self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor))
+        space = self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor)
+        self.occupancy.begin(self._one(key), space, Life(*self._nodes_of(key)[0], (), ()))
 
     # visits
 
@@ -276,8 +286,21 @@ class Machine:
             if boxes:
                 tiles[lane] = Tile(self.heap, hull(boxes))
         self.visits.open[key] = Visit(tiles, own)
+        if place.hold.component.name in self.recorder.traced:
+            self.recorder.visit(*key, own, self._values(place, own))
         if place.is_backing():
             self._load(place, self.visits.open[key])
+
+    def _values(self, place: Place, own: Mapping[str, Mapping[Instance, Box]]) -> Values:
+        """What each Einsum uses of its rank variables at a node, by instance."""
+        found: dict[str, dict[Instance, dict[str, Interval]]] = {}
+        for name, boxes in own.items():
+            hold = place.holds[name]
+            for lane in boxes:
+                intervals = self.routes[name].intervals(self.clock, lane, hold.level, hold.position)
+                if intervals is not None:
+                    found.setdefault(name, {})[lane] = intervals
+        return found
 
     def _load(self, place: Place, visit: Visit) -> None:
         """The outermost holder has the tensor's data; nothing is counted."""
@@ -339,11 +362,11 @@ class Machine:
             mask = wanted.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
-            charge(self.recorder, route, hold, lane, amount, 0, outer=False, box=tile.box)
+            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
-                    charge(self.recorder, route, station, at, amount, 0, outer=True, box=tile.box)
+                    charge(self.recorder, route, station, at, amount, 0, child=hold, box=tile.box)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
         """Results come in live; elements without one are skipped where both sides skip them."""
@@ -362,27 +385,28 @@ class Machine:
             covered = written.setdefault(above, np.zeros(source.shape, dtype=np.uint8))
             before = Part(source.box).of(covered, box)
             live = source.live(box) | before
-            amount = int(live.sum()) + (0 if skips else live.size - int(live.sum()))
+            new = live.size - int(live.sum()) if skips else 0
+            amount = live.size - new
             tile.values(box)[...] = source.values(box)
             tile.present(box)[...] = source.present(box)
             source.present(box)[...] = 0
             tile.live(box)[...] = live
             before[...] = 1
-            charge(self.recorder, route, hold, lane, amount, 0, outer=False, box=box)
+            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=box, skipped=new)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
-                charge(self.recorder, route, station, at, amount, 0, outer=True, box=box)
+                charge(self.recorder, route, station, at, amount, 0, child=hold, box=box, skipped=new)
 
     def _write_back(self, place: Place, visit: Visit, producer: Route) -> None:
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
         for lane, tile in visit.tiles.items():
             amount = volume(tile.box)
-            charge(self.recorder, producer, hold, lane, 0, amount, outer=False, box=tile.box)
+            charge(self.recorder, producer, hold, lane, 0, amount, child=hold, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
-                    charge(self.recorder, producer, station, at, 0, amount, outer=True, box=tile.box)
+                    charge(self.recorder, producer, station, at, 0, amount, child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             _reduce_into(target, tile, producer)
             target.live(tile.box)[...] = 1

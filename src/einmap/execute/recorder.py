@@ -6,7 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.buffers import Box
-from einmap.execute.result import CountKey, Event, Instance, OccupancyRow
+from einmap.execute.result import (
+    CountKey,
+    Event,
+    ExchangeKey,
+    ExchangeRow,
+    Instance,
+    LifeRow,
+    Moment,
+    OccupancyRow,
+    VisitRow,
+)
+from einmap.mapping.nodes import Address
+
+type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
+"""By Einsum and instance: first value and number of values of each rank variable."""
 
 
 @dataclass
@@ -17,6 +31,21 @@ class Recorder:
     values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
     step: int = 0
     events: list[Event] = field(default_factory=list)
+    visits: list[VisitRow] = field(default_factory=list)
+    exchanges: dict[ExchangeKey, ExchangeRow] = field(default_factory=dict)
+
+    def exchange(self, key: ExchangeKey, down: int, up: int, skipped: int) -> None:
+        """Values that pass a station between a child and its parent."""
+        before = self.exchanges.get(key, ExchangeRow())
+        self.exchanges[key] = ExchangeRow(before.down + down, before.up + up, before.skipped + skipped)
+
+    def visit(self, address: Address, tensor: str, own: Mapping[str, Mapping[Instance, Box]], values: Values) -> None:
+        """A storage node is visited; `own` and `values`: what each Einsum uses of tensor and ranks, by instance."""
+        parts = {
+            einsum: {lane: tuple((low, high - 1) for low, high in box) for lane, box in boxes.items()}
+            for einsum, boxes in own.items()
+        }
+        self.visits.append(VisitRow(self.step, address, tensor, parts, values))
 
     def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None = None) -> None:
         """`amount` values of one action at one instance; `box` is the tile that they belong to."""
@@ -40,6 +69,23 @@ class Space:
     factor: int = 1
 
 
+@dataclass
+class Life:
+    """The node of a buffer, where its life begins and ends, and what has been seen of it."""
+
+    address: Address
+    tensor: str
+    begins: Address
+    ends: Address
+    times: int = 0
+    einsums: dict[str, None] = field(default_factory=dict)
+    bits: float = 0.0
+
+    def row(self) -> LifeRow:
+        """What stays of it."""
+        return LifeRow(self.address, self.tensor, self.begins, self.ends, self.times, tuple(self.einsums), self.bits)
+
+
 class Occupancy:
     """Which buffers live, and how full the fullest instance of each memory is."""
 
@@ -50,9 +96,15 @@ class Occupancy:
         self.peak: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self.rows: list[OccupancyRow] = []
+        self.lives: dict[object, Life] = {}
+        self.fullest: dict[tuple[str, str], float] = {}
+        self.moments: dict[tuple[str, str], Moment] = {}
 
-    def begin(self, key: object, space: Space) -> None:
-        """A buffer comes to life."""
+    def begin(self, key: object, space: Space, life: Life) -> None:
+        """A buffer comes to life; `life` describes it when it is the first time."""
+        life = self.lives.setdefault(key, life)
+        if key not in self.living and space.values:
+            life.times += 1
         self.living[key] = space
 
     def end(self, key: object) -> None:
@@ -62,30 +114,43 @@ class Occupancy:
     def look(self, step: int, running: str, aliases: Mapping[tuple[str, str], str]) -> None:
         """Add up what lives while `running` runs; `aliases` names tensors that are one buffer in a memory."""
         by_memory: dict[str, dict[str, list[tuple[Space, float]]]] = {}
-        for space in self.living.values():
+        held: dict[str, list[tuple[str, Address, float]]] = {}
+        for key, space in self.living.items():
+            life = self.lives[key]
+            life.einsums[running] = None
             name = aliases.get((space.memory, space.tensor))
             kind = f"alias {name}" if name else f"{id(space)}"
             user = running if (running, space.memory, space.tensor) in self.bits else space.users[0]
             wide = self.bits[user, space.memory, space.tensor] * space.factor
+            life.bits = max(life.bits, _largest(space, wide))
             by_memory.setdefault(space.memory, {}).setdefault(kind, []).append((space, wide))
+            held.setdefault(space.memory, []).append((life.tensor, life.address, _largest(space, wide)))
         for memory in {*by_memory, *self.last}:
             bits = _fullest(by_memory.get(memory, {}).values())
             self.peak[memory] = max(self.peak.get(memory, 0.0), bits)
+            if bits > self.fullest.get((running, memory), 0.0):
+                self.fullest[running, memory] = bits
+                self.moments[running, memory] = tuple(held[memory])
             if self.last.get(memory, 0.0) != bits:
                 self.last[memory] = bits
                 self.rows.append(OccupancyRow(step, memory, bits))
+
+
+def _largest(space: Space, bits: float) -> float:
+    """Bits of a buffer's largest instance."""
+    return max(space.values.values(), default=0) * bits
 
 
 def _fullest(groups: Iterable[list[tuple[Space, float]]]) -> float:
     """Bits of the fullest instance; buffers whose instances are numbered otherwise count with their largest."""
     sums: dict[Instance, float] = {}
     everywhere = 0.0
-    chosen = [max(group, key=lambda item: max(item[0].values.values(), default=0) * item[1]) for group in groups]
+    chosen = [max(group, key=lambda item: _largest(*item)) for group in groups]
     width = max((len(i) for space, _ in chosen for i in space.values), default=0)
     for space, bits in chosen:
         if all(len(instance) == width for instance in space.values):
             for instance, values in space.values.items():
                 sums[instance] = sums.get(instance, 0.0) + values * bits
         else:
-            everywhere += max(space.values.values(), default=0) * bits
+            everywhere += _largest(space, bits)
     return max(sums.values(), default=0.0) + everywhere

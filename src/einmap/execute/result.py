@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapping.nodes import Address
+
 type Instance = tuple[int, ...]
 """Lane of each spatial loop that spreads a component, in path order; () when there is one instance."""
 type CountKey = tuple[str, str, str | None, str]
@@ -51,6 +53,58 @@ class Event:
     tile: tuple[tuple[int, int], ...]
 
 
+type ExchangeKey = tuple[str, str, Address, Address]
+"""Einsum, tensor, node of the child (() for the Compute), node of the station that pays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRow:
+    """Values of all instances that pass a station between a child and its parent.
+
+    `down`: fills, `up`: write-backs, `skipped`: fills that are not made since there is no result yet.
+    """
+
+    down: int = 0
+    up: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VisitRow:
+    """One visit of a storage node for one tensor, begun at operation `step` of the run.
+
+    `parts`: by Einsum and instance the part of the tensor that is used, rank by rank the first and the last index;
+    `values`: the same by rank variable of the Einsum, as first value and number of values.
+    """
+
+    step: int
+    address: Address
+    tensor: str
+    parts: Mapping[str, Mapping[Instance, tuple[tuple[int, int], ...]]]
+    values: Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class LifeRow:
+    """The buffer of one tensor at one storage node: how often it comes to life, and which Einsums run meanwhile.
+
+    `bits`: the most in one instance.
+    `begins`, `ends`: the nodes or branches whose begin and end are those of its life; () for the whole run.
+    """
+
+    address: Address
+    tensor: str
+    begins: Address
+    ends: Address
+    times: int
+    einsums: tuple[str, ...]
+    bits: float
+
+
+type Moment = tuple[tuple[str, Address, float], ...]
+"""Buffers that live in a memory at one time: tensor, node, bits of the largest instance."""
+
+
 @dataclass(frozen=True)
 class Execution:
     """The outcome of running a mapping.
@@ -59,7 +113,9 @@ class Execution:
     energies. `per_instance`: the same counts for each instance, without instance factors. `usage`: the largest
     fraction of each memory in use at one time. `occupancy`: bits over time. `steps`: operations of the busiest
     compute instance, for each Einsum. `calls`: actions of the busiest instance by (einsum, component, action), each
-    action by itself.
+    action by itself. `exchanges`: what the counts are made of. `lives`: when buffers live. `fullest`: the most bits
+    in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
+    of traced memories.
     """
 
     tensors: Mapping[str, NDArray[np.float64]]
@@ -71,6 +127,11 @@ class Execution:
     steps: Mapping[str, int]
     calls: Mapping[tuple[str, str, str], float]
     events: tuple[Event, ...] = field(default=())
+    visits: tuple[VisitRow, ...] = field(default=())
+    exchanges: Mapping[ExchangeKey, ExchangeRow] = field(default_factory=dict)
+    lives: tuple[LifeRow, ...] = field(default=())
+    fullest: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    moments: Mapping[tuple[str, str], Moment] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

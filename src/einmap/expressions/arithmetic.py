@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,15 +36,19 @@ def evaluate(text: object, scope: Names, *, at: At | None = None) -> Any:
     values of the scope are numpy arrays, arithmetic works on each of their elements.
     Raises ExpressionError, placed at `at`.
     """
+    value = _evaluated(text, scope, at)
+    is_exact = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
+    return int(value) if is_exact else value
+
+
+def _evaluated(text: object, scope: Names, at: At | None) -> Any:
     try:
-        value = _of_text(text, scope) if isinstance(text, str) else plain(text)
+        return _of_text(text, scope) if isinstance(text, str) else plain(text)
     except ExpressionError as problem:
         problem.at = problem.at or at
         raise
     except RecursionError:
         raise ExpressionError(f"{quoted(str(text))} is nested too deeply", at=at) from None
-    is_exact = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
-    return int(value) if is_exact else value
 
 
 def _of_text(text: str, scope: Names) -> Any:
@@ -66,9 +70,12 @@ def _of_text(text: str, scope: Names) -> Any:
 def _literal(source: str) -> int | float:
     is_integer = source.lstrip("+-").replace("_", "").isdigit()
     try:
-        return size_checked(int(source)) if is_integer else float(source)
+        value = size_checked(int(source)) if is_integer else float(source)
     except ValueError:
         raise ExpressionError(f"{quoted(source)} is not a number, or too long") from None
+    if math.isinf(value):
+        raise ExpressionError(f"the number {quoted(source)} is too large for a float", hint="write inf for infinity")
+    return value
 
 
 def number(
@@ -78,12 +85,13 @@ def number(
     at: At | None,
     what: str,
     minimum: float | None = None,
-    integer: bool = False,
+    integer: bool | Literal["exact"] = False,
     allow_inf: bool = True,
 ) -> int | float:
     """The number that an expression gives, checked against the limits of the field `what`.
 
-    Raises ExpressionError: "size must be >= 0, found -1".
+    `integer`: without fraction; "exact": computed without a division into fractions, so that `K/2` is refused for
+    every K. Raises ExpressionError: "size must be >= 0, found -1".
     """
     value = evaluate(text, scope, at=at)
 
@@ -96,6 +104,10 @@ def number(
         raise ExpressionError(f"{what} is too large: an integer of {value.bit_length()} bits", at=at)
     if integer and not (isinstance(value, int) or value.is_integer()):
         raise refuse("an integer")
+    if integer == "exact" and isinstance(text, str) and not _NUMBER.fullmatch(one_line(text)):
+        exact = _evaluated(text, scope, at)
+        if isinstance(exact, float):
+            raise ExpressionError(f"{what} must be an integer, found the fraction {exact} ({quoted(text)})", at=at)
     if not allow_inf and math.isinf(value):
         raise refuse("finite")
     if minimum is not None and value < minimum:

@@ -11,6 +11,9 @@ from einmap.errors import At, ExpressionError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.interpreter import MISSING, undefined
 
+MAX_CHAIN = 50
+"""Values that may need each other in a row, so that Python's stack is never the limit."""
+
 
 class Lazy:
     """A value that is computed when it is first looked up.
@@ -18,17 +21,24 @@ class Lazy:
     Fields may refer to each other in any order; a value that needs itself is an error that names the cycle.
     """
 
-    __slots__ = ("_compute", "_value", "name")
+    __slots__ = ("_compute", "_problem", "_value", "name")
 
     def __init__(self, compute: Callable[[], object], name: str = "") -> None:
         self.name = name
         self._compute = compute
         self._value: object = MISSING
+        self._problem: ExpressionError | None = None
 
     def value(self, name: str = "") -> object:
         """The value; `name` is what it was looked up as. Raises ExpressionError for a cycle."""
+        if self._problem is not None:
+            raise self._problem
         if self._value is MISSING:
-            self._value = self._computed(name)
+            try:
+                self._value = self._computed(name)
+            except ExpressionError as problem:
+                self._problem = problem
+                raise
         return self._value
 
     def _computed(self, name: str) -> object:
@@ -38,6 +48,9 @@ class Lazy:
             if lazy is self:
                 names = [*(name for _, name in underway[position:]), name]
                 raise ExpressionError(f"circular dependency {' -> '.join(names)}")
+        if len(underway) >= MAX_CHAIN:
+            first, last = underway[0][1], name
+            raise ExpressionError(f"more than {MAX_CHAIN} values need each other in a chain, from {first} to {last}")
         token = _UNDERWAY.set((*underway, (self, name)))
         try:
             return self._compute()

@@ -47,6 +47,11 @@ def one_line(text: str) -> str:
     return " ".join(text.strip().splitlines())
 
 
+def shortened(text: str, limit: int = 80) -> str:
+    """A text of the user within a message, in quotes, and not too long."""
+    return repr(text if len(text) <= limit else text[: limit - 3] + "...")
+
+
 def quoted(text: str, limit: int = 60) -> str:
     """Text within a message: in back quotes, and not too long."""
     return f"`{text if len(text) <= limit else text[: limit - 3] + '...'}`"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.listing import InOrder, Walk
+
+MOST_CHOICES = 10_000
+"""Choices of what each holder keeps that are looked at to explain why there is none."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,33 @@ def dataplacements(
             yield Dataplacement(order, n_outer, tolls)
 
 
+def kept_nowhere(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[str]:
+    """Tensors that no memory of the path keeps, whatever the others keep (of the first choices, if there are many)."""
+    memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
+    left = set(einsum.tensors)
+    for held in islice(_choices(einsum, leaves, frozenset(), InOrder(), complete=False), MOST_CHOICES):
+        left -= frozenset().union(*(held[name] for name in memories))
+    return _in_order(einsum, frozenset(left))
+
+
 def _in_order(einsum: Einsum, names: Names) -> list[str]:
     """Tensors by their position in the Einsum, so that names do not matter."""
     return [access.tensor for access in einsum.accesses if access.tensor in names]
 
 
-def _choices(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk) -> Iterator[dict[str, Names]]:
-    """What each holder keeps, decided from the outside in, so that constraints may speak of what is above."""
+def _choices(
+    einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk, complete: bool = True
+) -> Iterator[dict[str, Names]]:
+    """What each holder keeps, decided from the outside in, so that constraints may speak of what is above.
+
+    `complete`: only those where every tensor is kept by some memory.
+    """
     holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll)]
 
     def extend(index: int, held: dict[str, Names]) -> Iterator[dict[str, Names]]:
         if index == len(holders):
-            if frozenset().union(*(held[h.name] for h in holders if isinstance(h, Memory))) >= einsum.tensors:
+            kept = frozenset().union(*(held[h.name] for h in holders if isinstance(h, Memory)))
+            if not complete or kept >= einsum.tensors:
                 yield dict(held)
             return
         holder = holders[index]

@@ -16,6 +16,7 @@ from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
 from einmap.mapper.cascade import nondominated, sums
+from einmap.mapper.dataplacement import kept_nowhere
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, Request, why_not
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
@@ -134,10 +135,30 @@ class Whole:
         if not found.complete:
             text = f"the search was stopped before any mapping of Einsum {name!r} was found"
             return NoMappingError(text, hint="give it more time or evaluations")
+        unkept = self.unkept(part.einsum)
+        if unkept is not None:
+            return unkept
         return NoMappingError(
             f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "
             f"{found.plans:,} dataplacements, {found.lanes:,} uses of the fanouts",
             hint="enlarge a memory, or let tensors bypass it (tensors.keep / may_keep)",
+        )
+
+    def unkept(self, einsum: Einsum) -> NoMappingError | None:
+        """The error when no path of the architecture keeps some tensor of the Einsum."""
+        arch = self.spec.bound[einsum.name].arch
+        paths = [arch.path(unit.name) for unit in arch.computes if unit.enabled]
+        missing = [kept_nowhere(einsum, path) for path in paths]
+        if not all(missing):
+            return None
+        shown = "; ".join(
+            f"{', '.join(repr(tensor) for tensor in tensors)} on the path {' - '.join(leaf.name for leaf in path)}"
+            for tensors, path in zip(missing, paths, strict=True)
+        )
+        return NoMappingError(
+            f"no memory may keep a tensor of Einsum {einsum.name!r}: {shown}",
+            at=self.spec.provenance("arch.nodes"),
+            hint="name it in tensors.keep or tensors.may_keep of a Memory",
         )
 
     # results

@@ -1,4 +1,4 @@
 """LoopTree: the nodes of a mapping, the tree, its validation and its text.
 
-Read `nodes`, `mapping`, `template`, `pretty`, `validate`.
+Read `nodes`, `mapping`, `template`, `pretty`, `validate`, then the package `rewrite`.
 """

@@ -7,7 +7,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
 
-from einmap.mapping.nodes import Address, Compute, Node, Sequential
+from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Temporal
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,11 @@ class Mapping:
     def placed(self) -> tuple[Placed, ...]:
         """All nodes, parents before children, in written order."""
         return tuple(_placed(self.nodes, ()))
+
+    @cached_property
+    def loops(self) -> tuple[Placed, ...]:
+        """All temporal and spatial loops, parents before children, in written order."""
+        return tuple(placed for placed in self.placed if isinstance(placed.node, Temporal | Spatial))
 
     def at(self, address: Address) -> Node:
         """The node at `address`. Raises IndexError or LookupError."""

@@ -44,6 +44,30 @@ def validate(
     raise_all(problems)
 
 
+def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
+    """The part of `validate` that needs no architecture: leaves, and what loops say of the Einsums below them.
+
+    Raises MappingError (several together).
+    """
+    problems: list[EinmapError] = []
+    _check_leaves(mapping, workload, where, set(), problems)
+    raise_all(problems)
+    for name, path in mapping.path_of.items():
+        known = workload.by_name[name].extents
+        for placed in path:
+            node = placed.node
+            if not isinstance(node, Temporal | Spatial):
+                continue
+            variable = node.rank_variable.of(name)
+            if variable not in known or node.tile_shape.of(name) is None:
+                missing = "tile shape" if variable in known else "rank variable of it"
+                text = f"Einsum {name!r}: the loop names no {missing}"
+                problems.append(MappingError(text, at=where(placed.address)))
+    raise_all(problems)
+    _check_shared_loops(mapping, workload, where, problems)
+    raise_all(problems)
+
+
 def _check_leaves(
     mapping: Mapping, workload: Workload, where: Where, wanted: set[str], problems: list[EinmapError]
 ) -> None:
@@ -86,7 +110,7 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
             if variable not in extents or shape is None:
                 continue  # said elsewhere, with a hint
             initial = node.initial_tile_shape.of(name) if isinstance(node, Temporal) else None
-            bound = _Bound(placed, node, variable, shape, initial, extents[variable])
+            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
             counts.setdefault(placed.address, {})[name] = bound.iterations
             extents[variable] = bound.largest
     for address, found in counts.items():
@@ -97,8 +121,8 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
 
 
 @dataclass(frozen=True)
-class _Bound:
-    """A loop as one Einsum meets it."""
+class MetLoop:
+    """A loop as one Einsum meets it: `extent` is that of the tile around it."""
 
     placed: Placed
     node: Temporal | Spatial
@@ -121,6 +145,24 @@ class _Bound:
     def largest(self) -> int:
         """Extent of the largest tile."""
         return max(self.first, min(self.shape, self.extent - self.first))
+
+
+def loops_met(path: Iterable[Placed], einsum: Einsum) -> list[MetLoop]:
+    """The loops on the path of `einsum`, each with its variable, tile shapes and the extent that it meets."""
+    extents = dict(einsum.bounds)
+    found = []
+    for placed in path:
+        node = placed.node
+        if isinstance(node, Temporal | Spatial):
+            variable = node.rank_variable.of(einsum.name)
+            shape = node.tile_shape.of(einsum.name)
+            assert variable is not None
+            assert shape is not None
+            initial = node.initial_tile_shape.of(einsum.name) if isinstance(node, Temporal) else None
+            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
+            found.append(bound)
+            extents[variable] = bound.largest
+    return found
 
 
 @dataclass
@@ -152,6 +194,7 @@ class _PathCheck:
             return
         self.tile_shapes()
         self.tensors_held()
+        self.persistence()
         self.hierarchy()
         if len(self.problems) == before:
             self.crossing_loops()
@@ -203,7 +246,7 @@ class _PathCheck:
         if variable is None or variable not in self.einsum.extents:
             shown = f"{variable!r} is" if variable else "the loop names no rank variable; it needs"
             hint = did_you_mean(variable or "", self.einsum.extents, listing="its rank variables")
-            if placed.address != self.path[-1].address and len(placed.address) == 1:
+            if len(placed.address) < len(self.path[-1].address):
                 hint += "; a loop above a split must be on a variable of every Einsum below it"
             self.complain(f"{shown} not a rank variable of it" if variable else f"{shown} one of it", placed, hint)
         if node.tile_shape.of(self.einsum.name) is None:
@@ -217,22 +260,8 @@ class _PathCheck:
                 hint = did_you_mean(node.name, (d.name for d in leaf.spatial), listing="its dimensions")
                 self.complain(f"{node.component!r} has no fanout dimension {node.name!r}", placed, hint)
 
-    def loops(self) -> list[_Bound]:
-        """Each loop with its variable, tile shapes and the extent that it meets."""
-        extents = dict(self.einsum.bounds)
-        found = []
-        for placed in self.path:
-            node = placed.node
-            if isinstance(node, Temporal | Spatial):
-                variable = node.rank_variable.of(self.einsum.name)
-                shape = node.tile_shape.of(self.einsum.name)
-                assert variable is not None
-                assert shape is not None
-                initial = node.initial_tile_shape.of(self.einsum.name) if isinstance(node, Temporal) else None
-                bound = _Bound(placed, node, variable, shape, initial, extents[variable])
-                found.append(bound)
-                extents[variable] = bound.largest
-        return found
+    def loops(self) -> list[MetLoop]:
+        return loops_met(self.path, self.einsum)
 
     def tile_shapes(self) -> None:
         left = dict(self.einsum.bounds)
@@ -284,6 +313,22 @@ class _PathCheck:
                 seen.add(node.component)
                 if node.tensors.count(access.tensor) > 1:
                     self.complain(f"tensor {access.tensor!r} is listed twice", placed)
+
+    def persistence(self) -> None:
+        """What stays for the whole run is not replaced by the next iteration of a loop."""
+        for placed in self.path:
+            if not (isinstance(placed.node, Storage) and placed.node.persistent):
+                continue
+            if not set(placed.node.tensors) & set(self.einsum.tensors):
+                continue
+            for bound in self.loops():
+                is_above = bound.placed.address < placed.address
+                if is_above and isinstance(bound.node, Temporal) and bound.iterations > 1:
+                    text = (
+                        f"persistent storage in {placed.node.component!r} stands below the loop over {bound.variable!r}"
+                    )
+                    self.complain(text, placed, "move it above all temporal loops, or leave out persistent")
+                    break
 
     def hierarchy(self) -> None:
         for access in self.einsum.accesses:

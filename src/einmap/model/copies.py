@@ -66,35 +66,41 @@ def aliases(paths: Iterable[EinsumPath]) -> dict[tuple[str, str], str]:
     return found
 
 
-def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]:
-    found: dict[tuple[str, str], Actions] = {}
+def copy_flows(path: EinsumPath) -> Iterator[tuple[TensorAccess, Station, str]]:
+    """Where a copy pays for its values: which tensor at which station, and the action."""
     paid: set[tuple[str, int, str]] = set()
+    for access, at, action in _flows(path):
+        if (access.tensor, at.position, action) not in paid:
+            paid.add((access.tensor, at.position, action))
+            yield access, at, action
 
-    def pay(access: TensorAccess, at: Station, action: str) -> None:
-        if (access.tensor, at.position, action) in paid:
-            return
-        paid.add((access.tensor, at.position, action))
-        amount = values(access, at) * at.component.action(action).actions_per_value[access.tensor]
-        key = (at.component.name, access.tensor)
-        paid_here = Actions(amount, 0) if action == "read" else Actions(0, amount)
-        found[key] = found.get(key, Actions(0, 0)) + paid_here
 
+def _flows(path: EinsumPath) -> Iterator[tuple[TensorAccess, Station, str]]:
     source = next(a for a in path.einsum.accesses if not a.output)
     begin = path.stations[source.tensor][0]
     for target in (a for a in path.einsum.accesses if a.output):
         end = path.stations[target.tensor][0]
         if end.component.name == begin.component.name:
             continue
-        pay(source, begin, "read")
-        pay(target, end, "write")
+        yield source, begin, "read"
+        yield target, end, "write"
         for access, station in _between(path, source, target, begin, end):
             if isinstance(station.component, Memory):
-                pay(access, station, "write")
-                pay(access, station, "read")
+                yield access, station, "write"
+                yield access, station, "read"
             elif isinstance(station.component, Toll):
                 way = "down" if end.level > begin.level else "up"
                 if station.component.directions[access.tensor] in (way, "up_and_down"):
-                    pay(access, station, "read")
+                    yield access, station, "read"
+
+
+def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]:
+    found: dict[tuple[str, str], Actions] = {}
+    for access, at, action in copy_flows(path):
+        amount = values(access, at) * at.component.action(action).actions_per_value[access.tensor]
+        key = (at.component.name, access.tensor)
+        paid_here = Actions(amount, 0) if action == "read" else Actions(0, amount)
+        found[key] = found.get(key, Actions(0, 0)) + paid_here
     return found
 
 

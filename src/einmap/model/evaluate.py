@@ -38,7 +38,7 @@ from einmap.model.occupancy import (
 from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
 from einmap.model.semantics import Semantics, semantics_named
-from einmap.model.sharing import charges_of, check_fusion, half_reduced, shared_nodes
+from einmap.model.sharing import SharedNode, charges_of, check_fusion, half_reduced, shared_nodes
 from einmap.model.spatial import lanes_used, spatial_usage
 from einmap.model.traffic import Actions, EinsumTraffic
 from einmap.spec.spec import Spec
@@ -61,11 +61,53 @@ def evaluate(
     """
     if mapping is not None:
         spec = spec.with_mapping(mapping)
-    tree = spec.mapping
-    if tree is None:
-        raise MappingError("no mapping given; add `mapping:` to the specification or call the mapper (einmap map)")
     rules = semantics_named(semantics or spec.model_options.semantics)
-    return _Evaluation(spec, tree, rules, strict).cost()
+    return _Evaluation(spec, _tree(spec), rules, strict).cost()
+
+
+@dataclass(frozen=True)
+class Workings:
+    """An evaluation with what its numbers come from; everything by Einsum but `peaks`, which is by memory.
+
+    `order`: the Einsums in the order in which they run. `live`: the buffers that live while an Einsum runs;
+    `peaks`: those of the fullest moment, where a copy and its source in one memory are one buffer.
+    """
+
+    spec: Spec
+    tree: LoopTree
+    cost: Cost
+    order: tuple[str, ...]
+    paths: Mapping[str, EinsumPath]
+    traffic: Mapping[str, EinsumTraffic]
+    live: Mapping[str, tuple[Buffer, ...]]
+    peaks: Mapping[str, Peak]
+    shared: tuple[SharedNode, ...]
+
+
+def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = False) -> Workings:
+    """Evaluate a mapping (default: that of the specification) under `exact`, with what its cost was computed from.
+
+    `unlimited`: memories may overflow; usages above 1 say by how much. Raises as `evaluate` does.
+    """
+    evaluation = _Evaluation(spec, tree or _tree(spec), semantics_named("exact"), strict=False, unlimited=unlimited)
+    cost = evaluation.cost()
+    return Workings(
+        spec,
+        evaluation.tree,
+        cost,
+        evaluation.order,
+        evaluation.paths,
+        evaluation.traffic,
+        {name: tuple(buffers) for name, buffers in evaluation.live.items()},
+        evaluation.peaks,
+        evaluation.shared,
+    )
+
+
+def _tree(spec: Spec) -> LoopTree:
+    if spec.mapping is None:
+        raise MappingError("no mapping given; add `mapping:` to the specification or call the mapper (einmap map)")
+    return spec.mapping
 
 
 @dataclass(frozen=True)
@@ -81,11 +123,12 @@ class _EinsumCost:
 class _Evaluation:
     """The steps of one evaluation and what they share."""
 
-    def __init__(self, spec: Spec, tree: LoopTree, rules: Semantics, strict: bool) -> None:
+    def __init__(self, spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, *, unlimited: bool = False) -> None:
         self.spec = spec
         self.tree = tree
         self.rules = rules
         self.strict = strict
+        self.unlimited = unlimited
         self.workload = spec.workload
         self.archs: Mapping[str, Architecture] = {name: bound.arch for name, bound in spec.bound.items()}
         self.notes: list[Note] = list(spec.notes)
@@ -98,7 +141,7 @@ class _Evaluation:
         tree_order = tuple(path[-1].node.einsum for path in self.tree.paths)  # type: ignore[union-attr]
         self.order = tree_order if self.rules.lifetimes == "tree" else tuple(n for n in names if n in leaves)
         self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
-        check_fusion(self.workload, self.order, self.paths, self.rules, where)
+        check_fusion(self.workload, self.order, self.paths, self.rules, where, self.tree)
         self.constraints()
         self.shared = shared_nodes(self.order, self.paths)
         charges = charges_of(self.shared, self.paths, self.rules, where)
@@ -147,13 +190,13 @@ class _Evaluation:
 
     def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
         if self.rules.lifetimes == "tree":
-            live = live_by_tree(self.tree, self.order, buffers, self.paths)
+            self.live = live_by_tree(self.tree, self.order, buffers, self.paths)
         else:
-            live = live_by_shared_tensors(self.workload, self.order, buffers)
+            self.live = live_by_shared_tensors(self.workload, self.order, buffers)
         same = aliases(self.paths.values())
-        usage = peaks(without_aliases(live, same) if same else live)
+        usage = self.peaks = peaks(without_aliases(self.live, same) if same else self.live)
         over = [(name, peak) for name, peak in usage.items() if peak.bits > peak.memory.size_bits]
-        if over:
+        if over and not self.unlimited:
             raise self.overflow(max(over, key=lambda item: item[1].bits / max(item[1].memory.size_bits, 1)), over)
         return usage
 
@@ -211,7 +254,7 @@ class _Evaluation:
             actions=tuple(actions),
             latencies=tuple(latencies),
             memory_usage=tuple(
-                MemoryUsageRow(name, _fraction(usage[name].bits, c.size_bits) if name in usage else 0.0)
+                MemoryUsageRow(name, _fraction(usage[name].bits, self.size_bits(name)) if name in usage else 0.0)
                 for name, c in arch.components.items()
                 if isinstance(c, Memory)
             ),
@@ -222,11 +265,15 @@ class _Evaluation:
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
+    def size_bits(self, name: str) -> float:
+        """The largest size of a memory, whose expression may give another one for each Einsum."""
+        return max(m.size_bits for a in self.archs.values() if isinstance(m := a.components[name], Memory))
+
     def refuse(self, component: str, what: str, value: float) -> None:
         """No infinite or undefined number is handed out."""
         raise SpecError(
             f"the {what} of {component!r} is {value}: its numbers are too large, too small or infinite",
-            at=self.spec.provenance(f"arch.nodes.{component}"),
+            at=self.spec.place_of_component(component),
             hint="look at its energy, throughput, leak_power, scales and total_latency",
         )
 
@@ -265,7 +312,11 @@ class _Evaluation:
             else:
                 done = numbers.busiest.get(name, Actions(0, 0))
                 calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-            found[name] = float(busy_time(unit, calls, path.einsum.name))
+            try:
+                found[name] = float(busy_time(unit, calls, path.einsum.name))
+            except SpecError as problem:
+                problem.at = problem.at or self.spec.place_of_component(name)
+                raise
         return found
 
     def leak_rows(
@@ -307,4 +358,4 @@ def _by_tensor(buffers: Mapping[str, tuple[Buffer, ...]]) -> tuple[TensorUsageRo
 
 
 def _shown(bits: float) -> str:
-    return f"{int(bits):,}" if math.isfinite(bits) and bits == int(bits) else f"{bits:,}"
+    return f"{int(bits):,}" if abs(bits) < 1e15 and bits == int(bits) else f"{bits:,}"

@@ -172,7 +172,10 @@ def live_by_tree(
 def _backed_in_each_branch(
     order: tuple[str, ...], buffers: Mapping[str, tuple[Buffer, ...]]
 ) -> dict[str, tuple[list[Buffer], range]]:
-    """Tensors with a backing node in each of several branches: one buffer from the first user to the last."""
+    """Tensors with a backing node in each of several branches: one buffer from the first user to the last.
+
+    Where one of the nodes is persistent it lives throughout.
+    """
     found: dict[str, list[Buffer]] = {}
     for name in order:
         for buffer in buffers[name]:
@@ -181,7 +184,9 @@ def _backed_in_each_branch(
     return {
         tensor: (
             sorted(group, key=lambda b: -b.bits),
-            range(order.index(group[0].einsum), order.index(group[-1].einsum) + 1),
+            range(len(order))
+            if any(b.persistent for b in group)
+            else range(order.index(group[0].einsum), order.index(group[-1].einsum) + 1),
         )
         for tensor, group in found.items()
         if len({b.address for b in group}) > 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from textwrap import indent
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, MappingError, Note, NotSupportedError, raise_all
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
+from einmap.mapping.pretty import pretty
+from einmap.mapping.rewrite.branches import merged_for
 from einmap.model.hull import MAX_VISITS, Hull, User, intervals_of
 from einmap.model.path import EinsumPath, Loop, Station, applies
 from einmap.model.semantics import Semantics
@@ -106,13 +110,14 @@ def check_fusion(
     paths: Mapping[str, EinsumPath],
     semantics: Semantics,
     where: Where,
+    mapping: LoopTree,
 ) -> None:
     """Shared tensors are backed consistently. Raises MappingError (several together)."""
     problems: list[EinmapError] = []
     for tensor in sorted(workload.shared):
         users = tuple(u for u in order if tensor in paths[u].stations)
         if len(users) > 1:
-            problems += _backings_agree(tensor, users, workload, paths, semantics, where)
+            problems += _backings_agree(tensor, users, workload, paths, semantics, where, mapping)
     for tensor in sorted(workload.intermediates):
         for user in order:
             if tensor in paths[user].stations:
@@ -257,6 +262,7 @@ def _backings_agree(
     paths: Mapping[str, EinsumPath],
     semantics: Semantics,
     where: Where,
+    mapping: LoopTree,
 ) -> list[EinmapError]:
     first = users[0]
     problems: list[EinmapError] = []
@@ -278,14 +284,25 @@ def _backings_agree(
                     f"the intermediate {tensor!r} has a backing node in each of the branches {first!r} and {user!r}, "
                     "under loops: under `exact` it needs one, above both branches, below loops that both share"
                 )
-                problems.append(MappingError(text, at=where(b.address), hint=_merged_tree(tensor, first, user, paths)))
+                hint = _merged_tree(mapping, workload, tensor, first, user) or _advice(tensor, first, user, paths)
+                problems.append(MappingError(text, at=where(b.address), hint=hint))
             continue
         problems += _same_tiles(tensor, first, user, paths, where)
     return problems
 
 
-def _merged_tree(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath]) -> str:
-    """The tree to write instead, as a hint."""
+def _merged_tree(mapping: LoopTree, workload: Workload, tensor: str, first: str, user: str) -> str | None:
+    """The tree to write instead, as a hint; None where merging the branches does not lead to one."""
+    try:
+        merged, steps = merged_for(mapping, workload, tensor, first, user)
+    except MappingError:
+        return None
+    done = " ".join(f"--do '{step}'" for step in steps)
+    return f"write (`einmap rewrite ... {done}` does it)\n{indent(pretty(merged), '    ')}"
+
+
+def _advice(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath]) -> str:
+    """The same in words."""
     names = []
     for einsum in (first, user):
         path = paths[einsum]

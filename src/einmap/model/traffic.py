@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -422,19 +423,37 @@ def _sum_counts(tiles: list[tuple[Count, Count]]) -> Count:
     return total
 
 
+type Way = Literal["down", "up"]
+"""Fills go down, write-backs up."""
+
+
+def ways(tensor: TensorTraffic, exchange: Exchange, at: Station) -> tuple[tuple[str, Way], ...]:
+    """The actions that a station of an exchange pays, each with the values that it pays for.
+
+    The child reads what it writes back and writes what it is filled with; the parent the other way round.
+    """
+    component = at.component
+    if isinstance(component, Toll):
+        direction = component.directions[tensor.access.tensor]
+        down: tuple[tuple[str, Way], ...] = (("read", "down"),) if direction != "up" else ()
+        return (*down, ("read", "up")) if direction != "down" else down
+    if at is exchange.child:
+        return (("read", "up"), ("write", "down"))
+    return (("read", "down"), ("write", "up"))
+
+
+def skipped(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Count:
+    """Fills that a station does not pay since they bring no result yet."""
+    return 0 if tensor.pays_initial(exchange, at) else flow.initial
+
+
 def _charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Actions:
     """Values into actions (cost-model reference, section 6)."""
-    component = at.component
+    assert not isinstance(at.component, Compute)
+    paid = {"down": flow.live + flow.initial - skipped(tensor, exchange, at, flow), "up": flow.up}
+    values: dict[str, Count] = {}
+    for action, way in ways(tensor, exchange, at):
+        values[action] = values.get(action, 0) + paid[way]
     name = tensor.access.tensor
-    down = flow.live + (flow.initial if tensor.pays_initial(exchange, at) else 0)
-    up = flow.up
-    assert not isinstance(component, Compute)
-    read = component.action("read").actions_per_value[name]
-    if isinstance(component, Toll):
-        direction = component.directions[name]
-        passing = (down if direction != "up" else 0) + (up if direction != "down" else 0)
-        return Actions(passing * read, 0)
-    write = component.action("write").actions_per_value[name]
-    if at is exchange.child:
-        return Actions(up * read, down * write)
-    return Actions(down * read, up * write)
+    done = {action: n * at.component.action(action).actions_per_value[name] for action, n in values.items()}
+    return Actions(done.get("read", 0), done.get("write", 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.arch.component import Memory
@@ -168,8 +168,14 @@ def einsum_rows(cost: Cost) -> tuple[EinsumRow, ...]:
     return tuple(rows)
 
 
-def memory_rows(cost: Cost, arch: Architecture | None = None) -> tuple[MemoryRow, ...]:
-    """One row for each memory, outermost first."""
+def memory_rows(
+    cost: Cost, arch: Architecture | None = None, others: Sequence[Architecture] = ()
+) -> tuple[MemoryRow, ...]:
+    """One row for each memory, outermost first.
+
+    `others`: the architecture as it is for other Einsums, where sizes depend on the Einsum; the largest is shown.
+    """
+    archs = (*((arch,) if arch else ()), *others)
     instances = {row.component: row.instances for row in cost.components}
     rows = []
     for row in cost.memory_usage:
@@ -177,8 +183,8 @@ def memory_rows(cost: Cost, arch: Architecture | None = None) -> tuple[MemoryRow
         for part in cost.memory_usage_by_tensor:
             if part.component == row.component:
                 by_tensor[part.tensor] = max(by_tensor.get(part.tensor, 0.0), part.usage)
-        memory = arch.components.get(row.component) if arch else None
-        size = memory.size_bits if isinstance(memory, Memory) else None
+        memories = [memory for a in archs if isinstance(memory := a.components.get(row.component), Memory)]
+        size = max((memory.size_bits for memory in memories), default=None)
         rows.append(MemoryRow(row.component, row.usage, size, instances[row.component], by_tensor))
     return tuple(rows)
 

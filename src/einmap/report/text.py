@@ -32,13 +32,14 @@ def cost_report(
 ) -> RenderableType:
     """Everything about one result. `spec` adds capacities and fanouts, `mapping` the LoopTree."""
     arch = spec.arch() if spec else None
+    archs = [bound.arch for bound in spec.bound.values()] if spec else []
     spatial = tables.spatial_rows(cost, arch)
     sections = [
         totals_section(cost),
         einsums_section(cost, width) if len(cost.latency_by_einsum) > 1 else None,
         energy_section(cost, width),
         busy_section(cost),
-        memory_section(tables.memory_rows(cost, arch), width),
+        memory_section(tables.memory_rows(cost, arch, archs), width),
         spatial_section(spatial) if spatial else None,
         loop_tree_section(mapping, spec, width) if mapping else None,
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension, Toll
@@ -13,9 +14,11 @@ from einmap.errors import (
     At,
     EinmapError,
     ExpressionError,
+    ManyErrors,
     Note,
     NotSupportedError,
     SpecError,
+    attempt,
     did_you_mean,
     raise_all,
 )
@@ -24,7 +27,8 @@ from einmap.expressions.records import Record
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.bind_component import ComponentBinder, bind_comparison, record_of
-from einmap.spec.dialect import Dialect
+from einmap.spec.dialect import Choice
+from einmap.spec.names import check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
 from einmap.spec.schema.arch import (
     BRANCHES,
@@ -127,8 +131,14 @@ def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> No
         if name in seen:
             problems.append(SpecError(f"component name {name!r} is used twice (also {place(root, seen[name])})", at=at))
         seen[name] = leaf.path
-        if not name.isidentifier():
-            problems.append(SpecError(f"component name {name!r} must be an identifier", at=at))
+        attempt(problems, partial(check_name, name, "component", place(root, (*leaf.path, "name"))))
+        dimensions: set[str] = set()
+        for index, dimension in enumerate(leaf.given.spatial):
+            at = place(root, (*leaf.path, "spatial", index))
+            attempt(problems, partial(check_name, dimension.name, "dimension", at))
+            if dimension.name in dimensions:
+                problems.append(SpecError(f"dimension {dimension.name!r} of {name!r} is given twice", at=at))
+            dimensions.add(dimension.name)
     for node in _branches(arch.nodes):
         if node.tag == "Fork" and not any(leaf.tag == "Compute" for leaf in _leaves(node.nodes)):
             problems.append(SpecError("a Fork needs a Compute", at=place(root, ("arch", "nodes"))))
@@ -150,7 +160,7 @@ def bind_arch(
     variables: Scope,
     symbols: Mapping[str, NameSet],
     einsum: str,
-    dialect: Dialect,
+    dialect: Choice,
 ) -> tuple[Architecture, tuple[Note, ...]]:
     """Evaluate every expression of the architecture for one Einsum.
 
@@ -183,7 +193,7 @@ class _Binder:
         variables: Scope,
         symbols: Mapping[str, NameSet],
         einsum: str,
-        dialect: Dialect,
+        dialect: Choice,
     ) -> None:
         self.root = root
         self.symbols = symbols
@@ -221,7 +231,8 @@ class _Binder:
                 try:
                     leaf = self.leaf(node)
                 except EinmapError as problem:
-                    problem.at = problem.at or place(self.root, node.path)
+                    if not isinstance(problem, ManyErrors):
+                        problem.at = problem.at or place(self.root, node.path)
                     self.problems.append(problem)
                     continue
                 found.append(leaf)
@@ -240,6 +251,7 @@ class _Binder:
             self.show(container.name, record_of(container.name, container.spatial, {}))
             return container
         binder = ComponentBinder(self.root, node.path, self.scope, self.symbols, self.einsum)
+        binder.components = {leaf.given.name for leaf in self.arch.leaves}
         binder.defaults = self.arch.given.extra_attributes_for_all_component_models
         component, record = binder.bind(
             node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
@@ -255,11 +267,12 @@ class _Binder:
             self.scope = self.scope.layer({name: record})
 
     def spatial(self, given: list[SpatialInput], path: Path, scope: Scope) -> tuple[SpatialDimension, ...]:
-        names = [dimension.name for dimension in given]
-        for name in names:
-            if names.count(name) > 1:
-                raise SpecError(f"dimension {name!r} is given twice", at=place(self.root, (*path, "spatial")))
-        return tuple(self.dimension(d, (*path, "spatial", i), scope) for i, d in enumerate(given))
+        problems: list[EinmapError] = []
+        found = [
+            attempt(problems, partial(self.dimension, d, (*path, "spatial", i), scope)) for i, d in enumerate(given)
+        ]
+        raise_all(problems)
+        return tuple(d for d in found if d is not None)
 
     def dimension(self, given: SpatialInput, path: Path, scope: Scope) -> SpatialDimension:
         def at(field: str) -> At:
@@ -274,16 +287,8 @@ class _Binder:
         reuse = nothing if given.reuse is None else self.tensors(given.reuse, scope, at("reuse"))
         if given.may_reuse is not None:
             may_reuse = self.tensors(given.may_reuse, scope, at("may_reuse"))
-        elif given.reuse is None or self.dialect == "older":
-            may_reuse = everything.members
-            if given.reuse is not None and reuse != may_reuse:
-                text = (
-                    "`reuse` without `may_reuse`: all tensors may be reused here (older dialect); "
-                    "the newer one would reuse only those of `reuse`"
-                )
-                self.notes.append(Note(text, at("reuse")))
         else:
-            may_reuse = reuse
+            may_reuse = self.default_may_reuse(given, reuse, everything.members, at("reuse"))
         min_usage = amount("min_usage", given.min_usage, minimum=0)
         if min_usage > 1:
             raise SpecError(f"min_usage must be between 0 and 1, found {min_usage}", at=at("min_usage"))
@@ -304,6 +309,23 @@ class _Binder:
             usage_scale,
             given.power_gateable,
         )
+
+    def default_may_reuse(
+        self, given: SpatialInput, reuse: frozenset[str], everything: frozenset[str], at: At
+    ) -> frozenset[str]:
+        """All tensors; in the newer dialect those of `reuse` where it is given. A note where that matters."""
+        if given.reuse is None:
+            return everything
+        is_older = self.dialect.dialect == "older"
+        if reuse != everything and (is_older or not self.dialect.is_certain):
+            meant = "all tensors may be reused here" if is_older else "only those of `reuse` may be reused here"
+            other = "newer one would reuse only those of `reuse`" if is_older else "older one would reuse all"
+            text = (
+                f"`reuse` without `may_reuse`: {meant} ({self.dialect.dialect} dialect, since "
+                f"{self.dialect.reason}); the {other}. Write `may_reuse`, or `config: {{dialect: ...}}`"
+            )
+            self.notes.append(Note(text, at))
+        return everything if is_older else reuse
 
     def tensors(self, given: SetExpression, scope: Scope, at: At) -> frozenset[str]:
         return tensor_set(given, scope, at=at).members

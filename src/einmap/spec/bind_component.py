@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, cast
 
 from einmap.arch.component import Action, Compute, Direction, Memory, SpatialDimension, Toll
 from einmap.arch.constraint import OPERATORS, Comparison, DeferredSet, Latency, Placement, check_order_options
-from einmap.errors import At, ExpressionError, Note, NotSupportedError, SpecError, did_you_mean
+from einmap.errors import (
+    At,
+    EinmapError,
+    ExpressionError,
+    Note,
+    NotSupportedError,
+    SpecError,
+    attempt,
+    closest,
+    did_you_mean,
+    raise_all,
+)
 from einmap.expressions.arithmetic import boolean, number, rank_variable_set
 from einmap.expressions.records import Record, safe_function
-from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.spec.dialect import NEEDED_ACTIONS
 from einmap.spec.per_tensor import per_tensor
 from einmap.spec.raw import Path, Raw, place
 from einmap.spec.schema.arch import (
@@ -30,7 +43,6 @@ from einmap.spec.symbols import union_text
 
 type Spatial = tuple[SpatialDimension, ...]
 
-_NEEDED = {"Memory": ("read", "write"), "Toll": ("read",), "Compute": ("compute",)}
 _DIRECTIONS = ("up", "down", "up_and_down")
 _NOT_FIELDS = {
     "name",
@@ -57,6 +69,7 @@ class ComponentBinder:
     """Binds one component; `scope` holds what is above it, `symbols` the names of the Einsum."""
 
     defaults: Mapping[str, Any] = {}
+    components: Collection[str] = ()
 
     def __init__(self, root: Raw, path: Path, scope: Scope, symbols: Mapping[str, NameSet], einsum: str) -> None:
         self.root = root
@@ -67,6 +80,7 @@ class ComponentBinder:
         self.einsum = einsum
         self.notes: list[Note] = []
         self.name = ""
+        self.own: set[str] = set()
 
     @property
     def all(self) -> NameSet:
@@ -88,7 +102,8 @@ class ComponentBinder:
             raise NotSupportedError(
                 f"component_class {given.component_class!r} of {given.name!r}: component models are not supported yet",
                 at=self.at("component_class"),
-                hint="give energy, throughput, area and leak_power as numbers, or use component_class: Dummy",
+                hint=("did you mean 'Dummy'? " if closest(given.component_class, ["Dummy"]) else "")
+                + "give energy, throughput, area and leak_power as numbers, or use component_class: Dummy",
             )
         self.dummy = given.component_class is not None
         extra = {
@@ -102,32 +117,58 @@ class ComponentBinder:
             if name not in _NOT_FIELDS and isinstance(value := getattr(given, name), bool | int | float | str)
         }
         fields.pop("total_latency", None)
+        self.own = {*extra, *fields, *self.symbols}
         self.scope = lazy_layer(fields, attributes, self.at)
-        spatial = spatial_in(self.scope)
-        self.parallel = self.number("n_parallel_instances", given.n_parallel_instances, minimum=1)
-        self.rate = self._scale(given.throughput_scale, given.latency_scale, ())
+        problems: list[EinmapError] = []
+        spatial = attempt(problems, lambda: spatial_in(self.scope)) or ()
+        self.parallel = 1.0
+        parallel = given.n_parallel_instances
+        self.parallel = attempt(problems, lambda: self.number("n_parallel_instances", parallel, minimum=1)) or 1.0
+        rate = attempt(problems, lambda: self._scale(given.throughput_scale, given.latency_scale, ()))
+        self.rate = 1.0 if rate is None else rate
         shared: dict[str, Any] = {
             "name": given.name,
-            "actions": (),
-            "area": self._area(given),
-            "leak_power": self._leak(given),
+            "area": attempt(problems, lambda: self._area(given)),
+            "leak_power": attempt(problems, lambda: self._leak(given)),
             "spatial": spatial,
-            "enabled": boolean(given.enabled, self.scope, at=self.at("enabled"), what="enabled"),
-            "actions_scale": self.number("actions_scale", given.actions_scale, minimum=0),
-            "total_latency": None,
+            "enabled": attempt(problems, lambda: self._enabled(given)),
+            "actions_scale": attempt(problems, lambda: self.number("actions_scale", given.actions_scale, minimum=0)),
+            "total_latency": self._latency(given),
         }
-        bits: dict[str, float] = {}
+        bits: dict[str, float] | None = {}
         if isinstance(given, HolderInput):
-            bits = self._bits(given)
-        shared["actions"] = self._actions(tag, given, bits)
-        if given.total_latency is not None:
-            names = {"n_parallel_instances": self.parallel}
-            shared["total_latency"] = Latency(given.total_latency, self.scope.layer(names), self.at("total_latency"))
-        component = self._build(given, shared, bits)
+            bits = attempt(problems, lambda: self._bits(given))
+        shared["actions"] = () if bits is None else attempt(problems, lambda: self._actions(tag, given, bits))
+        component = attempt(problems, lambda: self._build(given, shared, bits or {}))
+        raise_all(problems)
+        assert component is not None
         seen = {name: self._seen(value) for name, value in fields.items()}
         seen = {name: value for name, value in seen.items() if value is not None}
         seen["tensors"] = self.all.with_members(frozenset())
         return component, record_of(given.name, spatial, seen)
+
+    def _enabled(self, given: ComponentInput) -> bool:
+        return boolean(given.enabled, self.scope, at=self.at("enabled"), what="enabled")
+
+    def _latency(self, given: ComponentInput) -> Latency | None:
+        """Its own expression may speak of the component and of variables, not of other components."""
+        if given.total_latency is None:
+            return None
+        others = {
+            name: Lazy(partial(self._refuse_other, given, name)) for name in self.components if name not in self.own
+        }
+        names = {"n_parallel_instances": self.parallel, **others}
+        return Latency(given.total_latency, self.scope.layer(names), self.at("total_latency"))
+
+    def _refuse_other(self, given: ComponentInput, name: str) -> object:
+        actions = dict.fromkeys(
+            (*(action.name for action in given.actions), *NEEDED_ACTIONS[type(given).__name__[:-5]])
+        )
+        symbols = [*(f"{action}_{what}" for action in actions for what in ("actions", "latency"))]
+        raise ExpressionError(
+            f"total_latency of {given.name!r} cannot speak of another component, {name!r}",
+            hint=f"it may use {', '.join(symbols)}, action2latency, actions, its own fields and variables",
+        )
 
     def _seen(self, value: object) -> object | None:
         """A field as nodes below see it; fields that are no plain expressions are left out."""
@@ -139,13 +180,17 @@ class ComponentBinder:
     def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Memory | Toll | Compute:
         match given:
             case MemoryInput():
-                size = self.number("size", given.size, minimum=0)
+                problems: list[EinmapError] = []
+                size = attempt(problems, lambda: self.number("size", given.size, minimum=0))
+                placement = attempt(problems, lambda: self._placement(given.tensors))
+                raise_all(problems)
+                assert size is not None
                 skip = given.skip_initial_output_write
                 return Memory(
                     **shared,
                     size_bits=size,
                     bits_per_value=tuple(bits.items()),
-                    placement=self._placement(given.tensors),
+                    placement=placement,
                     skip_initial_output_write=skip,
                 )
             case TollInput():
@@ -194,12 +239,16 @@ class ComponentBinder:
 
     def _actions(self, tag: str, given: ComponentInput, bits: Mapping[str, float]) -> tuple[Action, ...]:
         names = [action.name for action in given.actions]
-        for name in names:
-            if names.count(name) > 1:
-                raise SpecError(f"action {name!r} of {given.name!r} is given twice", at=self.at("actions"))
-        written = [self._action(given, action, i, bits) for i, action in enumerate(given.actions)]
-        missing = [ActionInput(name=name) for name in _NEEDED[tag] if name not in names]
-        return (*written, *(self._action(given, action, None, bits) for action in missing))
+        problems: list[EinmapError] = []
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                at = self.at("actions", index)
+                problems.append(SpecError(f"action {name!r} of {given.name!r} is given twice", at=at))
+        written: list[tuple[ActionInput, int | None]] = [(action, i) for i, action in enumerate(given.actions)]
+        written += [(ActionInput(name=name), None) for name in NEEDED_ACTIONS[tag] if name not in names]
+        found = [attempt(problems, partial(self._action, given, action, i, bits)) for action, i in written]
+        raise_all(problems)
+        return tuple(action for action in found if action is not None)
 
     def _action(
         self, given: ComponentInput, action: ActionInput, index: int | None, bits: Mapping[str, float]
@@ -347,14 +396,15 @@ class ComponentBinder:
     # placement
 
     def _placement(self, given: TensorsInput) -> Placement:
-        def deferred(field: str, source: object) -> DeferredSet:
-            return DeferredSet(union_text(source), self.outer, self.all, self.at("tensors", field))
+        def deferred(field: str, source: object, *path: int) -> DeferredSet:
+            return DeferredSet(union_text(source), self.outer, self.all, self.at("tensors", field, *path))
 
         keep: object = "Nothing" if given.keep is None else given.keep
         default = "All" if given.keep is None else "Nothing"
         may_keep = given.may_keep if given.may_keep is not None else default
         options = tuple(
-            tuple(deferred("tensor_order_options", group) for group in option) for option in given.tensor_order_options
+            tuple(deferred("tensor_order_options", group, i, j) for j, group in enumerate(option))
+            for i, option in enumerate(given.tensor_order_options)
         )
         placement = Placement(
             deferred("keep", keep),

@@ -6,16 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.space import Constraint, Space, bounds, parse_constraint, within
+from einmap.einsum.projection import Affine
+from einmap.einsum.space import Constraint, Space, bounds, check_names, parse_constraint, within
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, SpecError, raise_all
+from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, raise_all
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.spec.names import is_name, wrong_case
 from einmap.spec.per_tensor import per_tensor
-from einmap.spec.raw import Path, RawMap, place
+from einmap.spec.raw import Path, RawMap, place, placed
 from einmap.spec.read_workload import WorkloadReader, WrittenEinsum
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
@@ -77,7 +80,7 @@ class _Binder:
             bound.append(done)
             names[einsum.name] = table
         raise_all(self.problems)
-        self.check_across(bound)
+        self.check_across(bound, {e.name: e.path for e in einsums})
         raise_all(self.problems)
         n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
         self.note_unused(given, einsums)
@@ -94,13 +97,14 @@ class _Binder:
         self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]
     ) -> tuple[Einsum, Mapping[str, NameSet]]:
         here = place(self.root, einsum.path)
-        space = self.space_of(einsum)
+        problems: list[EinmapError] = []
+        space = attempt(problems, lambda: self.space_of(einsum))
         own = EinsumFacts(
             einsum.name,
             {a.name: a.projection for a in einsum.accesses},
             frozenset(a.name for a in einsum.accesses if a.output),
             frozenset(a.name for a in einsum.accesses if a.given.persistent),
-            tuple(v for v, _ in space.low),
+            einsum.variables,
         )
         written = self.reader.renames_of(einsum.given.renames, (*einsum.path, "renames"))
         chosen: dict[str, Rename] = {}
@@ -109,13 +113,16 @@ class _Binder:
         without_bits = symbols(facts, own, {})
         scope = self.scope.layer(without_bits)
         table = without_bits | apply_renames(list(chosen.values()), scope, einsum.name)
-        bits = self.bits_of(einsum, self.scope.layer(table))
+        scope = self.scope.layer(table)
+        bits = attempt(problems, lambda: self.bits_of(einsum, scope))
+        raise_all(problems)
+        assert space is not None
+        assert bits is not None
         with_bits = symbols(facts, own, bits)
         table = with_bits | apply_renames(list(chosen.values()), self.scope.layer(with_bits), einsum.name)
         persistent = own.persistent
         if self.given.persistent_tensors is not None:
-            at = self.at("workload", "persistent_tensors")
-            persistent |= tensor_set(self.given.persistent_tensors, self.scope.layer(table), at=at).members
+            persistent |= self.lasting(einsum, self.scope.layer(table))
         extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
         for variable, extent in extents:
             if extent > MAX_EXTENT:
@@ -150,40 +157,66 @@ class _Binder:
         )
         return done, table
 
-    def space_of(self, einsum: WrittenEinsum) -> Space:
-        constraints: list[Constraint] = []
-        for text in einsum.given.iteration_space_shape:
-            constraints.append(self.constraint(text, (*einsum.path, "iteration_space_shape")))
-        for variable, text in self.given.iteration_space_shape.items():
-            at = self.at("workload", "iteration_space_shape", variable)
-            if not variable[:1].islower():
-                raise SpecError(f"{variable!r} must be a rank variable (lower-case)", at=at)
-            if variable in einsum.variables:
-                constraints.append(self.constraint(text, ("workload", "iteration_space_shape", variable)))
-        for access in einsum.accesses:
-            for rank, index in access.projection:
-                size = self.rank_size(einsum, rank)
-                if size is not None:
-                    constraints.append(within(index, size))
-        for sizes, path in (
-            (self.given.rank_sizes, ("workload", "rank_sizes")),
-            (einsum.given.rank_sizes, (*einsum.path, "rank_sizes")),
-        ):
-            for rank in sizes:
-                if not rank[:1].isupper():
-                    raise SpecError(f"rank {rank!r} must be upper-case", at=place(self.root, (*path, rank)))
+    def lasting(self, einsum: WrittenEinsum, scope: Scope) -> frozenset[str]:
+        """Tensors of the Einsum that `persistent_tensors` selects."""
         try:
-            return bounds(einsum.variables, constraints, f"Einsum {einsum.name!r}")
-        except SpecError as problem:
-            problem.at = problem.at or place(self.root, einsum.path)
-            raise
+            return tensor_set(
+                self.given.persistent_tensors, scope, at=self.at("workload", "persistent_tensors")
+            ).members
+        except ExpressionError as problem:
+            text = f"{problem.message} (Einsum {einsum.name!r})"
+            raise ExpressionError(text, at=problem.at, hint=problem.hint) from None
 
-    def constraint(self, text: str, path: Path) -> Constraint:
-        try:
-            return parse_constraint(text)
-        except SpecError as problem:
-            problem.at = place(self.root, path)
-            raise
+    def space_of(self, einsum: WrittenEinsum) -> Space:
+        problems: list[EinmapError] = []
+        constraints = [
+            constraint
+            for text, path in self.written_bounds(einsum, problems)
+            if (constraint := attempt(problems, partial(self.constraint, einsum, text, path))) is not None
+        ]
+        for rank, index in dict.fromkeys(entry for access in einsum.accesses for entry in access.projection):
+            size = attempt(problems, partial(self.rank_size, einsum, rank))
+            if size is not None:
+                constraints.append(within(index, size))
+                attempt(problems, partial(self.check_constant, einsum, rank, index, size))
+        raise_all(problems)
+        with placed(self.root, einsum.path):
+            return bounds(einsum.variables, constraints, f"Einsum {einsum.name!r}")
+
+    def written_bounds(self, einsum: WrittenEinsum, problems: list[EinmapError]) -> list[tuple[str, Path]]:
+        """The bounds that speak of the Einsum, with their places; keys in the wrong case are problems."""
+        given, own = self.given, einsum.given
+        shape = "iteration_space_shape"
+        found: list[tuple[str, Path]] = [
+            (text, (*einsum.path, shape, i)) for i, text in enumerate(own.iteration_space_shape)
+        ]
+        for variable, text in given.iteration_space_shape.items():
+            path = ("workload", shape, variable)
+            if not is_name(variable) or not variable[:1].islower():
+                problems.append(wrong_case(variable, "rank variable", place(self.root, path)))
+            elif variable in einsum.variables:
+                found.append((text, path))
+        for sizes, where in ((given.rank_sizes, ("workload",)), (own.rank_sizes, einsum.path)):
+            for rank in sizes:
+                if not is_name(rank) or not rank[:1].isupper():
+                    problems.append(wrong_case(rank, "rank", place(self.root, (*where, "rank_sizes", rank))))
+        return found
+
+    def constraint(self, einsum: WrittenEinsum, text: str, path: Path) -> Constraint:
+        """A bound on rank variables of the Einsum."""
+        with placed(self.root, path):
+            found = parse_constraint(text)
+            check_names(found, einsum.variables, f"Einsum {einsum.name!r}")
+            return found
+
+    def check_constant(self, einsum: WrittenEinsum, rank: str, index: Affine, size: int) -> None:
+        """An index without rank variables lies in its rank, or there is nothing to iterate over."""
+        if not index.terms and not 0 <= index.constant < size:
+            raise SpecError(
+                f"index {index} is outside rank {rank} of size {size}: "
+                f"the iteration space of Einsum {einsum.name!r} is empty",
+                at=place(self.root, einsum.path),
+            )
 
     def rank_size(self, einsum: WrittenEinsum, rank: str) -> int | None:
         if rank in einsum.given.rank_sizes:
@@ -194,7 +227,14 @@ class _Binder:
         else:
             return None
         what = f"the size of rank {rank}"
-        return int(number(value, self.sizes, at=at, what=what, minimum=1, integer=True, allow_inf=False))
+        try:
+            return int(number(value, self.sizes, at=at, what=what, minimum=1, integer="exact", allow_inf=False))
+        except ExpressionError as problem:
+            if isinstance(value, float) or (isinstance(value, str) and "/" in value):
+                problem.hint = "use // for a division of integers"
+            elif problem.hint and "is not defined" in problem.message:
+                problem.hint += "; sizes see other rank sizes and `variables`"
+            raise
 
     def note_unused(self, given: WorkloadInput, einsums: list[WrittenEinsum]) -> None:
         """Sizes and bounds that no Einsum has a use for are most likely misspelt."""
@@ -251,13 +291,13 @@ class _Binder:
             bits[access.name] = amount
         return bits
 
-    def check_across(self, einsums: list[Einsum]) -> None:
+    def check_across(self, einsums: list[Einsum], paths: Mapping[str, Path]) -> None:
         """What one Einsum says of a variable or tensor must agree with the others."""
         extents: dict[str, tuple[str, int]] = {}
         bits: dict[str, tuple[str, float]] = {}
         lasting: dict[str, tuple[str, bool]] = {}
-        at = self.at("workload")
         for einsum in einsums:
+            at = place(self.root, paths[einsum.name])
             for variable, extent in einsum.bounds:
                 other, size = extents.setdefault(variable, (einsum.name, extent))
                 if size != extent:
@@ -298,7 +338,7 @@ def _words(expressions: Iterable[object]) -> set[str]:
 
 def _rounded(value: int) -> str:
     """Digits while they are few."""
-    return str(value) if value < 10**15 else f"about {value:.1e}"
+    return str(value) if value < 10**15 else f"about 2**{value.bit_length() - 1}"
 
 
 def _product(extents: tuple[tuple[str, int], ...]) -> int:

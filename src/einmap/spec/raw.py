@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import numbers
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from einmap.errors import At, SpecError, did_you_mean
+from einmap.errors import At, EinmapError, SpecError, did_you_mean
 
 type Scalar = bool | int | float | str | None
 type Raw = RawScalar | RawList | RawMap
@@ -21,8 +25,19 @@ type Step = str | int
 type Path = tuple[Step, ...]
 
 
+FREE_FORM = frozenset(
+    {"variables", "extra_attributes_for_component_model", "extra_attributes_for_all_component_models"}
+)
+"""Keys whose values may be text as well as expressions; only there quotes make a difference."""
+
+_TEMPLATE_MARK = re.compile(r"\{[{%#]")
+
+
 class LiteralString(str):
-    """A string that is text, never an expression (quoted in YAML)."""
+    """A string that is text, never an expression (quoted in YAML).
+
+    It makes a difference in free-form places only: `variables` and the extra attributes of components.
+    """
 
     __slots__ = ()
 
@@ -86,12 +101,13 @@ def tag_of(raw: Raw) -> str | None:
 def from_python(value: Any, at: At | None = None) -> Raw:
     """Plain dicts, lists and scalars as a raw tree; a dict key `type` becomes the node tag.
 
-    Only a capitalised `type` is a tag (`{"type": "Memory", ...}`), as in `!Memory`.
+    Only a capitalised `type` is a tag (`{"type": "Memory", ...}`), as in `!Memory`. Numbers may be numpy's.
+    Raises SpecError for what a file could not hold.
     """
     match value:
         case RawScalar() | RawList() | RawMap():
             return value
-        case dict():
+        case Mapping():
             tag = value.get("type")
             is_tag = isinstance(tag, str) and tag[:1].isupper()
             items = tuple((str(k), from_python(v, at)) for k, v in value.items() if not (is_tag and k == "type"))
@@ -99,9 +115,19 @@ def from_python(value: Any, at: At | None = None) -> Raw:
         case list() | tuple():
             return RawList(tuple(from_python(v, at) for v in value), at=at)
         case None | bool() | int() | float() | str():
-            return RawScalar(value, text=str(value), quoted=isinstance(value, LiteralString), at=at)
+            return RawScalar(value, text=_text(value), quoted=isinstance(value, LiteralString), at=at)
+        case numbers.Integral():
+            return from_python(int(value), at)
+        case numbers.Real():
+            return from_python(float(value), at)
         case _:
-            raise SpecError(f"a specification cannot hold a {type(value).__name__}: {value!r}", at=at)
+            hint = "functions are given beside it: Spec.from_dict(..., functions={...})" if callable(value) else None
+            raise SpecError(f"a specification cannot hold a {type(value).__name__}: {value!r}", at=at, hint=hint)
+
+
+def _text(value: Scalar) -> str:
+    """What a user would have written; endless digits are left to whoever writes them."""
+    return "" if isinstance(value, int) and value.bit_length() > 10_000 else str(value)
 
 
 def to_python(raw: Raw) -> Any:
@@ -227,7 +253,67 @@ def place(raw: Raw, path: Path) -> At:
     return At(at.file, at.line, at.column, text.removeprefix("."))
 
 
+def could_be_expression(text: str) -> bool:
+    """Whether `text` may stand without quotes: not empty, printable, and nothing that a template would change."""
+    lines = text.replace("\t", " ").split("\n")
+    is_printable = all(line.isprintable() for line in lines)
+    return bool(text) and text == text.strip() and is_printable and not _TEMPLATE_MARK.search(text)
+
+
+def content(raw: Raw) -> str:
+    """What `raw` says, as a text that is equal for equal content, wherever and however it was written.
+
+    The order of keys counts (renames may use those before them), and so do quotes in free-form places.
+    A tag is the same as its synonym `type`, and 4.0 is 4.
+    """
+    return json.dumps(_content(raw, is_free=False), separators=(",", ":"))
+
+
+def _content(raw: Raw, *, is_free: bool) -> Any:
+    match raw:
+        case RawScalar(value=str(text), quoted=quoted):
+            is_text = is_free and (quoted or not could_be_expression(text))
+            return {"text": text} if is_text else text
+        case RawScalar(value=value):
+            return _number_content(value)
+        case RawList(items=items):
+            return [_content(item, is_free=is_free) for item in items]
+        case RawMap(items=pairs):
+            tag = tag_of(raw)
+            named = raw.tag is None and tag is not None and tag[:1].isupper()
+            fields = [
+                [key, _content(value, is_free=is_free or key in FREE_FORM)]
+                for key, value in pairs
+                if not (named and key == "type")
+            ]
+            return {"tag": tag if raw.tag or named else None, "fields": fields}
+
+
+def _number_content(value: Scalar) -> Any:
+    match value:
+        case bool() | None:
+            return value
+        case float() if value.is_integer() and abs(value) <= 2**53:
+            return int(value)
+        case int() if abs(value) > 2**53:
+            # decimal output is limited to some thousand digits
+            return {"integer": hex(value)}
+        case float() if not math.isfinite(value):
+            return {"float": str(value)}
+        case _:
+            return value
+
+
+@contextmanager
+def placed(raw: Raw, path: Path) -> Iterator[None]:
+    """Errors that leave this block without a place get the one of `path`."""
+    try:
+        yield
+    except EinmapError as problem:
+        problem.at = problem.at or place(raw, path)
+        raise
+
+
 def content_hash(raw: Raw) -> str:
-    """A hash of the content (not of places, quoting or comments): 16 hexadecimal digits."""
-    text = json.dumps(to_python(raw), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """A hash of the content (not of places or comments): 16 hexadecimal digits."""
+    return hashlib.sha256(content(raw).encode()).hexdigest()[:16]

@@ -10,8 +10,9 @@ from typing import Any
 from einmap.einsum.operation import Operation, parse_operation, product_of
 from einmap.einsum.parse import checked_projection, parse_einsum, rank_of_variable, rank_with_index
 from einmap.einsum.projection import Projection
-from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
-from einmap.spec.raw import Path, Raw, RawList, RawMap, RawScalar, place
+from einmap.errors import EinmapError, ManyErrors, SpecError, did_you_mean, raise_all
+from einmap.spec.names import check_name
+from einmap.spec.raw import Path, Raw, RawList, RawMap, RawScalar, place, placed
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import AccessInput, EinsumInput, EinsumRenamesInput, RenameInput, RenamesInput
 from einmap.spec.symbols import Rename, unknown_einsum
@@ -61,13 +62,15 @@ class WorkloadReader:
             try:
                 yield self.read_einsum(item, path)
             except EinmapError as problem:
-                problem.at = problem.at or place(self.root, path)
+                if not isinstance(problem, ManyErrors):
+                    problem.at = problem.at or place(self.root, path)
                 self.problems.append(problem)
 
     def read_einsum(self, raw: Raw, path: Path) -> WrittenEinsum | None:
         """One Einsum, a string or a dictionary. Raises SpecError."""
+        text_path = (*path, "einsum")
         if isinstance(raw, RawScalar):
-            raw = RawMap((("einsum", raw),), at=raw.at)
+            raw, text_path = RawMap((("einsum", raw),), at=raw.at), path
         if isinstance(raw, RawMap) and raw.get("einsum") is None and any("[" in key for key, _ in raw.items):
             raise SpecError(
                 f"field {raw.keys()[0]!r} of an Einsum looks like part of an Einsum string",
@@ -77,12 +80,19 @@ class WorkloadReader:
         if given is None:
             return None
         if given.einsum is not None:
-            return self.read_concise(given, path)
+            return self.read_concise(given, path, text_path)
         if given.name is None:
             raise SpecError("an Einsum needs a name (or the concise form in `einsum`)")
-        accesses = tuple(
-            self.read_access(access, (*path, "tensor_accesses", i)) for i, access in enumerate(given.tensor_accesses)
-        )
+        check_name(given.name, "Einsum", place(self.root, (*path, "name")))
+        found: list[WrittenAccess] = []
+        problems: list[EinmapError] = []
+        for index, access in enumerate(given.tensor_accesses):
+            try:
+                found.append(self.read_access(access, (*path, "tensor_accesses", index)))
+            except EinmapError as problem:
+                problems.append(problem)
+        raise_all(problems)
+        accesses = tuple(found)
         if not any(a.output for a in accesses):
             raise SpecError(f"Einsum {given.name!r} has no output", hint="mark one access with output: true")
         for name, times in Counter(a.name for a in accesses).items():
@@ -95,13 +105,17 @@ class WorkloadReader:
         )
         return WrittenEinsum(given.name, accesses, given, operation, path)
 
-    def read_concise(self, given: EinsumInput, path: Path) -> WrittenEinsum:
+    def read_concise(self, given: EinsumInput, path: Path, text_path: Path) -> WrittenEinsum:
         """An Einsum given as a string, with attributes added by `tensor_accesses`."""
         assert given.einsum is not None
-        parsed = parse_einsum(given.einsum, given.reduction or "sum")
+        with placed(self.root, text_path):
+            parsed = parse_einsum(given.einsum, given.reduction or "sum")
         if given.operation is not None:
             raise SpecError("the Einsum string already gives the operation; leave out `operation`")
-        name = given.name or parsed.output[0]
+        for tensor, _ in (*parsed.inputs, parsed.output):
+            check_name(tensor, "tensor", place(self.root, text_path), reserved=True)
+        name = parsed.output[0] if given.name is None else given.name
+        check_name(name, "Einsum", place(self.root, (*path, "name")))
         twice = _first_repeated(access.name for access in given.tensor_accesses)
         if twice is not None:
             index, tensor = twice
@@ -109,15 +123,20 @@ class WorkloadReader:
             raise SpecError(f"tensor {tensor!r} is listed twice in tensor_accesses", at=at, hint="join the two entries")
         extra = {access.name: access for access in given.tensor_accesses}
         known = [parsed.output[0], *(t for t, _ in parsed.inputs)]
-        for tensor, access in extra.items():
+        for index, (tensor, access) in enumerate(extra.items()):
+            here = (*path, "tensor_accesses", index)
             if tensor not in known:
                 raise SpecError(
                     f"tensor {tensor!r} is not in the Einsum string {given.einsum!r}",
+                    at=place(self.root, here),
                     hint=did_you_mean(tensor, known),
                 )
             for set_already in ("projection", "output"):
                 if set_already in access.model_fields_set:
-                    raise SpecError(f"{set_already} of tensor {tensor!r} is already set by the Einsum string")
+                    raise SpecError(
+                        f"{set_already} of tensor {tensor!r} is already set by the Einsum string",
+                        at=place(self.root, (*here, set_already)),
+                    )
 
         def made(tensor: str, projection: Projection, output: bool) -> WrittenAccess:
             return WrittenAccess(tensor, projection, output, extra.get(tensor, AccessInput(name=tensor)), path)
@@ -127,19 +146,21 @@ class WorkloadReader:
 
     def read_access(self, given: AccessInput, path: Path) -> WrittenAccess:
         """One access of the verbose form."""
-        match given.projection:
-            case None:
-                raise SpecError(f"tensor {given.name!r} needs a projection", at=place(self.root, path))
-            case list(variables):
-                ranks = [rank_of_variable(v, given.name) for v in variables]
-            case entries:
-                ranks = [rank_with_index(rank, str(index), given.name) for rank, index in entries.items()]
+        check_name(given.name, "tensor", place(self.root, (*path, "name")), reserved=True)
+        if given.projection is None:
+            raise SpecError(f"tensor {given.name!r} needs a projection", at=place(self.root, path))
+        with placed(self.root, (*path, "projection")):
+            if isinstance(given.projection, list):
+                ranks = [rank_of_variable(v, given.name) for v in given.projection]
+            else:
+                ranks = [rank_with_index(rank, str(index), given.name) for rank, index in given.projection.items()]
+            projection = checked_projection(ranks, given.name)
         if given.backing_storage_size_scale != 1:
             raise SpecError(
                 "backing_storage_size_scale is not supported; no known tool gives it an effect",
                 at=place(self.root, (*path, "backing_storage_size_scale")),
             )
-        return WrittenAccess(given.name, checked_projection(ranks, given.name), bool(given.output), given, path)
+        return WrittenAccess(given.name, projection, bool(given.output), given, path)
 
     def read_renames(self, einsums: list[str]) -> dict[str, list[Rename]]:
         """The top-level renames by Einsum name; `default` is for all."""
@@ -171,8 +192,13 @@ class WorkloadReader:
     def renames_of(self, given: dict[str, Any] | list[RenameInput], path: Path) -> list[Rename]:
         """Either form of a list of renames."""
         if isinstance(given, dict):
-            return [Rename(name, source, None, place(self.root, (*path, name))) for name, source in given.items()]
-        return [Rename(r.name, r.source, r.expected_count, place(self.root, (*path, i))) for i, r in enumerate(given)]
+            found = [Rename(name, source, None, place(self.root, (*path, name))) for name, source in given.items()]
+        else:
+            places = [place(self.root, (*path, i)) for i, _ in enumerate(given)]
+            found = [Rename(r.name, r.source, r.expected_count, at) for r, at in zip(given, places, strict=True)]
+        for rename in found:
+            check_name(rename.name, "rename", rename.at, reserved=True)
+        return found
 
     def check_cascade(self, einsums: list[WrittenEinsum]) -> None:
         """Names, ranks, writers and copies agree across Einsums."""
@@ -185,10 +211,9 @@ class WorkloadReader:
         names: dict[str, WrittenEinsum] = {}
         for einsum in einsums:
             if einsum.name in names or einsum.name == "Total":
-                complain(
-                    f"Einsum name {einsum.name!r} is {'reserved' if einsum.name == 'Total' else 'used twice'}",
-                    einsum,
-                )
+                other = names.get(einsum.name)
+                why = f"used twice (also {place(self.root, other.path)})" if other else "reserved"
+                complain(f"Einsum name {einsum.name!r} is {why}", einsum)
             names[einsum.name] = einsum
             for access in einsum.accesses:
                 these = frozenset(rank for rank, _ in access.projection)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, attempt, did_you_mean, raise_all
+from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.dialect import Dialect, dialect_of
+from einmap.spec.dialect import Choice, Dialect, checked_dialect, choose_dialect
 from einmap.spec.loop_tree import path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
     Raw,
     RawMap,
+    content,
     content_hash,
     from_python,
     get_value,
@@ -31,9 +35,13 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
+from einmap.spec.translate import translated
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
 """The top-level keys of a specification."""
+
+
+_ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +58,73 @@ class Spec:
     """A specification: workload, architecture and perhaps a mapping. Immutable.
 
     The raw tree is what was written; `workload`, `arch(einsum)` and `mapping` are evaluated from it at
-    first use. `set` and `with_mapping` return new specifications. Two are equal when their raw content is.
+    first use. `set` and `with_mapping` return new specifications. Two are equal when their content is (see
+    `spec.raw.content`: places, comments, and the spelling of numbers do not count), and their functions are the same.
     """
 
     raw: RawMap
     load_notes: tuple[Note, ...] = field(default=())
+    functions: MappingOf[str, Callable[..., Any]] = field(default_factory=dict)
+    """Functions that expressions may call beside the built-in ones, and in place of those of the same name."""
+    allowed_code: frozenset[str] = frozenset()
+    """The entries of `config.expression_custom_functions` that the user has allowed; `functions` has theirs."""
 
     @staticmethod
-    def from_dict(value: MappingOf[str, Any]) -> Spec:
-        """A specification from plain dictionaries; `{"type": "Memory", ...}` stands for a tagged node."""
-        if not isinstance(value, MappingOf):
+    def from_dict(
+        value: MappingOf[str, Any] | None = None,
+        functions: MappingOf[str, Callable[..., Any]] | None = None,
+        **sections: Any,
+    ) -> Spec:
+        """A specification from plain dictionaries, lists, strings and numbers, as the YAML files hold them.
+
+        `{"type": "Memory", ...}` stands for the tagged node `!Memory {...}`, a `LiteralString` for quoted text;
+        under `mapping` a LoopTree may stand. The top-level keys may be given by name, too:
+
+        Spec.from_dict(arch={"nodes": [...]}, workload={"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], ...})
+
+        `functions`: what expressions may call beside the built-in functions, by name.
+
+        Raises SpecError for what is no specification; problems inside are found at use, with their field paths.
+        """
+        given = {} if value is None else value
+        if not isinstance(given, MappingOf):
             raise SpecError(f"a specification is a dictionary, found {value!r}", hint=f"keys: {', '.join(TOP_LEVEL)}")
-        return Spec(_checked(from_python(dict(value))))
+        twice = sorted(given.keys() & sections.keys())
+        if twice:
+            raise SpecError(f"the section {twice[0]!r} is given twice", hint="in the dictionary or by name, not both")
+        joined = {**given, **sections}
+        if isinstance(joined.get("mapping"), Mapping):
+            joined["mapping"] = write_mapping(joined["mapping"])
+        return Spec(_checked(from_python(joined)), functions=dict(functions or {}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
-        return Spec, (self.raw, self.load_notes)
+        return Spec, (self.raw, self.load_notes, self.functions, self.allowed_code)
 
     def __eq__(self, other: object) -> bool:
-        return self.raw == other.raw if isinstance(other, Spec) else NotImplemented
+        if not isinstance(other, Spec):
+            return NotImplemented
+        return self._content == other._content and self.functions == other.functions
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
 
     @cached_property
+    def _content(self) -> str:
+        return content(self.raw)
+
+    @cached_property
     def content_hash(self) -> str:
         """16 hexadecimal digits; equal for equal content, wherever and however it was written."""
         return content_hash(self.raw)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification as plain dictionaries, lists and scalars: `Spec.from_dict(spec.to_dict()) == spec`.
+
+        Tags are the key `type`; text that is never an expression is a `LiteralString`.
+        """
+        plain: dict[str, Any] = to_python(self.raw)
+        return plain
 
     def get(self, path: str) -> Any:
         """What was written at `path`, as plain Python: `spec.get("arch.nodes.MAC.area")`."""
@@ -87,13 +135,13 @@ class Spec:
 
         spec.set("arch.nodes.GlobalBuffer.size", "64*1024*8")
         """
-        return Spec(_checked(set_value(self.raw, parse_path(path), value)), self.load_notes)
+        return replace(self, raw=_checked(set_value(self.raw, parse_path(path), value)))
 
     def with_mapping(self, mapping: Mapping) -> Spec:
         """A new specification with this LoopTree under `mapping`."""
         changed = set_value(self.raw, ("mapping",), write_mapping(mapping))
         assert isinstance(changed, RawMap)
-        return Spec(changed, self.load_notes)
+        return replace(self, raw=changed)
 
     def provenance(self, path: str) -> At:
         """The file and line where `path`, or the nearest part of it that exists, was written."""
@@ -103,17 +151,26 @@ class Spec:
         """Where a node of the mapping was written."""
         return place(self.raw, path_of_node(self.raw, address))
 
+    def place_of_component(self, name: str) -> At:
+        """Where a component of the architecture was written."""
+        path = next((leaf.path for leaf in self.arch_inputs.leaves if leaf.given.name == name), ("arch",))
+        return place(self.raw, path)
+
     @cached_property
     def variables(self) -> Scope:
-        """The scope of the top-level `variables`."""
+        """The scope of the top-level `variables`, above the functions that the user gives."""
+        functions = Scope().layer(custom_functions(self.functions))
         raw = self.raw.get("variables")
         if raw is None:
-            return Scope()
+            return functions
         if not isinstance(raw, RawMap):
             raise SpecError("variables must be a dictionary", at=place(self.raw, ("variables",)))
         texts = {name: to_python(value) for name, value in raw.items}
-        layer = lazy_layer(texts, Scope(), lambda name: place(self.raw, ("variables", name)))
-        return layer.layer({"variables": {name: layer.lookup(name) for name in texts}})
+        layer = lazy_layer(texts, functions, lambda name: place(self.raw, ("variables", name)))
+        problems: list[EinmapError] = []
+        values = {name: attempt(problems, partial(layer.lookup, name)) for name in texts}
+        raise_all(problems)
+        return layer.layer({"variables": values})
 
     @cached_property
     def bound_workload(self) -> BoundWorkload:
@@ -133,7 +190,7 @@ class Spec:
     @cached_property
     def bound(self) -> MappingOf[str, Bound]:
         """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
-        dialect = self.dialect
+        dialect = self._dialect_choice
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []
         for einsum in self.workload.einsums:
@@ -185,17 +242,36 @@ class Spec:
         """The key `mapper`. Raises SpecError."""
         return self._options(MapperInput, "mapper")
 
-    @cached_property
+    @property
     def dialect(self) -> Dialect:
-        """The dialect that the architecture is written in (`config.dialect`, or detected)."""
+        """The dialect that the architecture is written in (`config.dialect`, or detected). Raises SpecError."""
+        return self._dialect_choice.dialect
+
+    @cached_property
+    def _dialect_choice(self) -> Choice:
         config = self._options(ConfigInput, "config")
         for name in ("expression_custom_functions", "component_models"):
-            if getattr(config, name):
+            if not self.allowed_code.issuperset(getattr(config, name)):
                 raise SpecError(
                     f"config.{name} names code files, which a specification may not bring along",
                     at=self.provenance(f"config.{name}"),
+                    hint=_ALLOW if name == "expression_custom_functions" else None,
                 )
-        return dialect_of(self.raw.get("arch"), config.dialect)
+        return choose_dialect(self.raw.get("arch"), config.dialect, self.provenance("config.dialect"))
+
+    def in_dialect(self, dialect: str) -> Spec:
+        """The same specification in the words of `older` or `newer`; what both dialects have is left as it is.
+
+        !Fanout {...}, latency: 1 / (8 * 614e9) --> !Container {...}, throughput: 8 * 614e9
+
+        Costs stay the same up to rounding. Raises SpecError (several problems together) naming place and
+        construct for what the older dialect cannot express.
+        """
+        wanted = checked_dialect(dialect)
+        return replace(self, raw=translated(self.raw, wanted, self.dialect, self.variables, self._symbols))
+
+    def _symbols(self) -> MappingOf[str, MappingOf[str, NameSet]]:
+        return self.bound_workload.symbols
 
     @property
     def notes(self) -> tuple[Note, ...]:

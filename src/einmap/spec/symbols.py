@@ -68,8 +68,11 @@ def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float
         "rank variables",
         _info(einsum, bits),
     )
-    names = {v: variables.with_members(frozenset({v}) & variables.universe) for v in cascade.rank_variables}
-    names |= {t: tensors(frozenset({t})) for t in cascade.tensors}
+    # those of other Einsums share one empty set: a cascade may have thousands
+    names = dict.fromkeys(cascade.rank_variables, variables.with_members(frozenset()))
+    names |= {v: variables.with_members(frozenset({v})) for v in einsum.rank_variables}
+    names |= dict.fromkeys(cascade.tensors, tensors(frozenset()))
+    names |= {t: tensors(frozenset({t})) for t in einsum.tensors}
     names |= {
         "All": universe,
         "Tensors": universe,
@@ -108,11 +111,13 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
     from einmap.expressions.arithmetic import evaluate, number
 
     found: dict[str, NameSet] = {}
-    for rename in renames:
-        if rename.name in RESERVED:
-            raise SpecError(f"{rename.name!r} is a reserved name and cannot be a rename", at=rename.at)
+    for position, rename in enumerate(renames):
         current = scope.layer(found)
-        value = evaluate(union_text(rename.source), current, at=rename.at)
+        try:
+            value = evaluate(union_text(rename.source), current, at=rename.at)
+        except ExpressionError as problem:
+            _suggest_order(problem, renames[position:])
+            raise
         if not isinstance(value, NameSet):
             raise ExpressionError(
                 f"rename {rename.name!r} of Einsum {einsum!r} must be a set, got {value!r}", at=rename.at
@@ -127,6 +132,13 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
                 )
         found[rename.name] = value
     return found
+
+
+def _suggest_order(problem: ExpressionError, later: list[Rename]) -> None:
+    """A name that is not defined yet is defined further down."""
+    for rename in later:
+        if problem.message == f"name {rename.name!r} is not defined":
+            problem.hint = f"a rename sees only those before it: change the order, {rename.name!r} comes later"
 
 
 def unknown_einsum(name: str, known: list[str], at: At) -> SpecError:

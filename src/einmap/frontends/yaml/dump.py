@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from einmap.frontends.yaml.merge import MERGE_KEYS
 from einmap.frontends.yaml.scalars import resolve
-from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
+from einmap.spec.raw import FREE_FORM, Raw, RawList, RawMap, RawScalar, Scalar, could_be_expression
 
 WIDTH = 110
 # The root and its sections are written in block style, however small.
 _BLOCK_LEVELS = 2
 _INDICATORS = frozenset("?:,[]{}#&*!|>'\"%@`")
 _FLOW_MARKS = re.compile(r"[,\[\]{}?:]")
-_TEMPLATE_MARK = re.compile(r"\{[{%#]")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def to_yaml(raw: Raw) -> str:
     """`raw` as YAML text: `parse_yaml(to_yaml(raw), "") == raw`.
 
-    Numbers keep the spelling of the user. Unquoted text stays unquoted where YAML can write it so,
-    since quoted text is never an expression.
+    Numbers keep the spelling of the user. In free-form places, where quoted text is never an expression,
+    unquoted text stays unquoted: what YAML takes for something else becomes a block of text.
     """
+    raw = _with_quotes(raw, is_free=False)
     inline = _inline(raw, level=0)
     lines = [inline] if inline is not None else _tag_line(raw) + _block(raw, level=0, indent=0)
     return "\n".join(lines) + "\n"
 
 
+def _with_quotes(raw: Raw, *, is_free: bool) -> Raw:
+    """The same tree, with quotes around all text that needs them and may have them.
+
+    size: [1024]*2 --> size: "[1024]*2"
+    """
+    match raw:
+        case RawScalar(value=str(text)) if not raw.quoted and not _is_plain(text):
+            return replace(raw, quoted=not (is_free and could_be_expression(text)))
+        case RawList(items=items):
+            return replace(raw, items=tuple(_with_quotes(item, is_free=is_free) for item in items))
+        case RawMap(items=pairs):
+            fields = ((key, _with_quotes(value, is_free=is_free or key in FREE_FORM)) for key, value in pairs)
+            return replace(raw, items=tuple(fields))
+        case _:
+            return raw
+
+
+def _is_block(raw: Raw) -> bool:
+    """Whether a scalar is written as a block of text: without quotes, and not readable as a plain word."""
+    return isinstance(raw, RawScalar) and isinstance(raw.value, str) and not raw.quoted and not _is_plain(raw.value)
+
+
 def _block(raw: Raw, level: int, indent: int) -> list[str]:
-    """The elements of a list or dictionary, each on lines of its own."""
+    """The elements of a list or dictionary, or the lines of a text, each on lines of its own."""
     margin = " " * indent
     match raw:
         case RawList(items=items):
@@ -38,7 +61,7 @@ def _block(raw: Raw, level: int, indent: int) -> list[str]:
         case RawMap(items=pairs):
             return [line for key, value in pairs for line in _field(f"{margin}{_key(key)}:", value, level + 1, indent)]
         case RawScalar():
-            return [margin + _scalar(raw)]
+            return [f"{margin}{line}" if line else "" for line in str(raw.value).split("\n")]
 
 
 def _element(dash: str, value: Raw, level: int, indent: int) -> list[str]:
@@ -64,13 +87,16 @@ def _fits(line: str, value: Raw) -> bool:
 
 
 def _tag_line(raw: Raw) -> list[str]:
+    """What stands behind the key of something that fills the lines below."""
+    if _is_block(raw):
+        return ["|-"]
     return [f"!{raw.tag}"] if isinstance(raw, RawMap) and raw.tag else []
 
 
 def _inline(raw: Raw, level: int) -> str | None:
     """What can stand behind a key or dash: scalars, empty collections, and below the sections small ones."""
     if isinstance(raw, RawScalar):
-        return _scalar(raw)
+        return None if _is_block(raw) else _scalar(raw)
     if raw.items and (level < _BLOCK_LEVELS or not _is_small(raw)):
         return None
     return _flow(raw)
@@ -97,6 +123,8 @@ def _flow(raw: Raw) -> str | None:
     """In one line, or None where that would need quotes around text that has none."""
     match raw:
         case RawScalar():
+            if _is_block(raw):
+                return None
             text = _scalar(raw)
             return None if not text.startswith('"') and _FLOW_MARKS.search(text) else text
         case RawList(items=items):
@@ -120,7 +148,7 @@ def _key(key: str) -> str:
 def _scalar(raw: RawScalar) -> str:
     value = raw.value
     if isinstance(value, str):
-        return value if not raw.quoted and _is_plain(value) else _quoted(value)
+        return _quoted(value) if raw.quoted else value
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -153,7 +181,7 @@ def _reads_as(text: str, value: Scalar) -> bool:
 
 def _is_plain(text: str) -> bool:
     """Whether `text` without quotes reads as the same text in block style."""
-    if not text or not text.isprintable() or text != text.strip() or _TEMPLATE_MARK.search(text):
+    if not could_be_expression(text) or not text.isprintable():
         return False
     if text[0] in _INDICATORS or text == "-" or text.startswith(("- ", "---", "...")):
         return False

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from einmap.errors import At, EinmapError, ManyErrors, Note, SpecError, closest, did_you_mean, raise_all
-from einmap.frontends.files import read_text_file
-from einmap.frontends.yaml.parse import parse_yaml
-from einmap.frontends.yaml.templates import render
+from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.include import Documents
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
 TOP_LEVEL_KEYS = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
@@ -28,25 +27,55 @@ class _Document:
     entries: tuple[tuple[str, Raw, At | None], ...]
 
 
-def read_files(*paths: FilePath | Sequence[FilePath], define: Mapping[str, object] | None = None) -> Loaded:
+def read_files(
+    *paths: FilePath | Sequence[FilePath], define: Mapping[str, object] | None = None, top_key: str | None = None
+) -> Loaded:
     """The specification in `paths` as one tree, with notes on what was dropped.
 
     A path may be a glob pattern or a list of paths; a file reached twice is read once. Where two files
     give one top-level key, the first file wins. Keys that start with `_` or `x-` are left out: they are
-    places for anchors. Raises SpecError, or ManyErrors with the problems of all files.
+    places for anchors. With `top_key` only the value of that key counts: a section such as `arch`, or a
+    whole specification. Raises SpecError, or ManyErrors with the problems of all files.
     """
     problems: list[EinmapError] = []
     files = _files(paths, problems)
-    documents = [
-        document for path in files if (document := _collect(problems, partial(_read_file, path, define))) is not None
+    documents = Documents(define or {}, Roots.of(files))
+    tops = [
+        top for path in files if (top := _collect(problems, partial(_read_file, documents, path, top_key))) is not None
     ]
     raise_all(problems)
-    return _joined(documents)
+    return _loaded(tops, top_key, documents)
 
 
-def read_text(text: str, name: str = "<text>", define: Mapping[str, object] | None = None) -> Loaded:
+def read_text(
+    text: str, name: str = "<text>", define: Mapping[str, object] | None = None, top_key: str | None = None
+) -> Loaded:
     """The specification in `text`; `name` stands for the file in messages."""
-    return _joined([_document(text, name, None, define)])
+    documents = Documents(define or {})
+    return _loaded([_top_level(documents.text(text, name), name, top_key)], top_key, documents)
+
+
+def _loaded(tops: list[_Document], top_key: str | None, documents: Documents) -> Loaded:
+    tree, notes = _joined(tops)
+    if top_key is not None:
+        tree = _section(tree, top_key, [top.file for top in tops])
+    unused = [name for name in documents.define if name not in documents.names]
+    return tree, (*notes, *(Note(f"{name} is defined, but no file has a template variable {name}") for name in unused))
+
+
+def _section(tree: RawMap, key: str, files: list[str]) -> RawMap:
+    """What stands below `key`: with the name of a section, a specification of that section alone."""
+    value = tree.get(key)
+    if value is None:
+        hint = did_you_mean(key, tree.keys(), listing="keys there")
+        raise SpecError(f"the key {key!r} (top_key) is not in {', '.join(files)}", hint=hint)
+    if key in TOP_LEVEL_KEYS:
+        return RawMap(((key, value),), at=tree.at, key_at=(tree.place_of(key),))
+    if not isinstance(value, RawMap) or value.tag is not None:
+        raise SpecError(f"below top_key {key!r} must be a dictionary, but it is {_kind(value)}", at=value.at)
+    section = _counting_part(value)
+    raise_all([_unknown(name, section) for name, _ in section.items if name not in TOP_LEVEL_KEYS])
+    return section
 
 
 def _collect[T](problems: list[EinmapError], read: Callable[[], T]) -> T | None:
@@ -100,25 +129,27 @@ def _no_file(pattern: Path) -> SpecError:
     return SpecError(f"no file matches {str(pattern)!r}, searched in {folder}", hint=hint)
 
 
-def _read_file(path: Path, define: Mapping[str, object] | None) -> _Document:
-    return _document(read_text_file(path), str(path), path.absolute().parent, define)
+def _read_file(documents: Documents, path: Path, top_key: str | None) -> _Document:
+    return _top_level(documents.file(path), str(path), top_key)
 
 
-def _document(text: str, file: str, folder: Path | None, define: Mapping[str, object] | None) -> _Document:
-    rendered = render(text, file, folder=folder, define=define)
-    top = _counting_part(_top_level(parse_yaml(rendered.text, rendered.file), rendered.file))
-    if top.keys() == ("spec",) and isinstance(inner := top.get("spec"), RawMap):
-        top = _counting_part(inner)
-    raise_all([_unknown(key, top) for key, _ in top.items if key not in TOP_LEVEL_KEYS])
+def _top_level(raw: Raw, file: str, top_key: str | None) -> _Document:
+    """The entries that count. With `top_key` a file may have keys of any name beside it."""
+    top = _counting_part(_dictionary(raw, file), top_key)
+    if top_key is None:
+        if top.keys() == ("spec",) and isinstance(inner := top.get("spec"), RawMap):
+            top = _counting_part(inner)
+        raise_all([_unknown(key, top) for key, _ in top.items if key not in TOP_LEVEL_KEYS])
     return _Document(file, tuple((key, value, top.place_of(key)) for key, value in top.items))
 
 
-def _top_level(raw: Raw, file: str) -> RawMap:
+def _dictionary(raw: Raw, file: str) -> RawMap:
     if isinstance(raw, RawMap) and raw.tag is None:
         return raw
-    found = _kind(raw)
     hint = f"start with one of the keys {', '.join(TOP_LEVEL_KEYS)}, each followed by a colon"
-    raise SpecError(f"the top level must be a dictionary, but it is {found}", at=raw.at or At(file), hint=hint)
+    if isinstance(raw, RawMap):
+        hint = f"include it where the node belongs, e.g. nodes: [!include {Path(file).name}]"
+    raise SpecError(f"the top level must be a dictionary, but it is {_kind(raw)}", at=raw.at or At(file), hint=hint)
 
 
 def _kind(raw: Raw) -> str:
@@ -133,9 +164,9 @@ def _kind(raw: Raw) -> str:
             return repr(value) if len(repr(value)) < 40 else repr(value)[:40] + "..."
 
 
-def _counting_part(top: RawMap) -> RawMap:
-    """Without the keys that only carry anchors."""
-    kept = [(key, value) for key, value in top.items if not key.startswith(("_", "x-"))]
+def _counting_part(top: RawMap, also: str | None = None) -> RawMap:
+    """Without the keys that only carry anchors, unless one is `also` wanted."""
+    kept = [(key, value) for key, value in top.items if key == also or not key.startswith(("_", "x-"))]
     return replace(top, items=tuple(kept), key_at=tuple(top.place_of(key) for key, _ in kept))
 
 

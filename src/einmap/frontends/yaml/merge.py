@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
+from operator import is_
 
 from einmap.errors import SpecError
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
@@ -34,14 +35,19 @@ def merged(local: RawMap, merges: list[tuple[RawScalar, Raw]]) -> RawMap:
 
 
 def without_nomerge(raw: Raw) -> Raw:
-    """The tree without the marks of `!nomerge`."""
+    """The tree without the marks of `!nomerge`; parts without any stay the same objects."""
     match raw:
         case RawScalar():
             return raw
         case RawList(items=items):
-            return replace(raw, items=tuple(without_nomerge(item) for item in items), tag=_plain(raw.tag))
+            plain = tuple(without_nomerge(item) for item in items)
+            is_same = raw.tag != NOMERGE and all(map(is_, plain, items))
+            return raw if is_same else replace(raw, items=plain, tag=_plain(raw.tag))
         case RawMap(items=pairs):
-            return replace(raw, items=tuple((k, without_nomerge(v)) for k, v in pairs), tag=_plain(raw.tag))
+            values = tuple(without_nomerge(value) for _, value in pairs)
+            is_same = raw.tag != NOMERGE and all(map(is_, values, (value for _, value in pairs)))
+            named = tuple((key, value) for (key, _), value in zip(pairs, values, strict=True))
+            return raw if is_same else replace(raw, items=named, tag=_plain(raw.tag))
 
 
 def _plain(tag: str | None) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ruamel.yaml import YAML
 from ruamel.yaml.events import (
@@ -23,13 +23,14 @@ from ruamel.yaml.events import (
     StreamEndEvent,
 )
 
-from einmap.errors import At, NotSupportedError, SpecError
+from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.yaml.merge import MERGE_KEYS, NOMERGE, merged, without_nomerge
+from einmap.frontends.yaml.places import Places
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.syntax import QUOTE_EINSUM, QUOTE_OPERATOR, at_mark, explain
+from einmap.frontends.yaml.work import MAX_NODES, NODE_STEPS, Work
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
 
-MAX_NODES = 1_000_000
 MAX_DEPTH = 100
 
 _NODE_TAG = re.compile(r"![A-Z]\w*")
@@ -40,7 +41,21 @@ _SCALAR_TAGS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "null": (type(None),),
 }
-_LATER = ("!include", "!includedir", "!include_loaded")
+_INCLUDES = ("!include", "!includedir")
+
+
+class Includes(Protocol):
+    """What stands for other documents in the one that is read; trees keep the marks of `!nomerge`."""
+
+    work: Work
+
+    def by_tag(self, tag: str, path: str) -> Raw:
+        """The document, or list of documents, that `!include PATH` or `!includedir PATH` names."""
+        ...
+
+    def by_placeholder(self, text: str) -> Raw | None:
+        """What a template function included, when `text` is its placeholder; None for any other text."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +67,29 @@ class _Built:
     height: int
 
 
-def parse_yaml(text: str, file: str) -> Raw:
+def parse_yaml(text: str, file: str | Places, includes: Includes | None = None) -> Raw:
     """The tree of the one document in `text`, every node and key with its place in `file`.
 
-    An empty document is a null. Raises SpecError with the place, and NotSupportedError for includes.
+    An empty document is a null. Without `includes` the document cannot include others. Raises SpecError
+    with the place.
     """
+    return without_nomerge(_parsed(text, file, includes, steps=0))
+
+
+def parse_part(text: str, file: Places, includes: Includes) -> Raw:
+    """The same for a document that others include: marks of `!nomerge` stay, and every node costs steps."""
+    return _parsed(text, file, includes, NODE_STEPS)
+
+
+def _parsed(text: str, file: str | Places, includes: Includes | None, steps: int) -> Raw:
     text = text.removeprefix("\ufeff")
+    places = Places(file) if isinstance(file, str) else file
     try:
-        return _Builder(_events(text), file).document()
-    except SpecError:
+        return _Builder(_events(text), places, includes, steps).document()
+    except EinmapError:
         raise
     except Exception as error:
-        raise explain(error, text, file) from error
+        raise explain(error, text, places) from error
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -74,35 +100,38 @@ def _events(text: str) -> Iterator[Any]:
 class _Builder:
     """Builds the tree of one document in a single pass over its events."""
 
-    def __init__(self, events: Iterator[Any], file: str) -> None:
+    def __init__(self, events: Iterator[Any], places: Places, includes: Includes | None, steps: int) -> None:
         self._events = events
-        self._file = file
+        self._places = places
+        self._includes = includes
+        self._work = includes.work if includes else Work()
+        self._steps = steps
         self._anchors: dict[str, _Built] = {}
         self._open: set[str] = set()
         self._nodes = 0
-        self._has_nomerge = False
 
     def document(self) -> Raw:
         """The only document of the stream."""
         next(self._events)
         start = next(self._events)
         if isinstance(start, StreamEndEvent):
-            return RawScalar(None, at=At(self._file))
+            return RawScalar(None, at=At(self._places.file))
         raw = self._node(next(self._events), depth=1).raw
         next(self._events)
         after = next(self._events)
         if isinstance(after, DocumentStartEvent):
             hint = "put the second document into a file of its own"
             raise SpecError("only one document per file is allowed", at=self._at(after), hint=hint)
-        return without_nomerge(raw) if self._has_nomerge else raw
+        return raw
 
     def _at(self, event: Any) -> At:
-        return at_mark(event.start_mark, self._file)
+        return at_mark(event.start_mark, self._places)
 
     def _node(self, event: Any, depth: int) -> _Built:
         if isinstance(event, AliasEvent):
             return self._alias(event, depth)
         self._count(1, event)
+        self._work.step(self._steps)
         self._check_depth(depth, event)
         before = self._nodes
         if event.anchor:
@@ -117,7 +146,8 @@ class _Builder:
     def _content(self, event: Any, depth: int) -> tuple[Raw, int]:
         match event:
             case ScalarEvent():
-                return self._scalar(event), 0
+                included = self._included(event)
+                return (self._scalar(event), 0) if included is None else self._counted(included, event, depth)
             case SequenceStartEvent():
                 return self._list(event, depth)
             case MappingStartEvent():
@@ -137,10 +167,35 @@ class _Builder:
         self._check_depth(depth + built.height - 1, event)
         return built
 
+    def _included(self, event: Any) -> Raw | None:
+        """The document that stands for `event`, None when that is an ordinary scalar."""
+        if self._includes is None or not (event.tag in _INCLUDES or event.tag is None):
+            return None
+        try:
+            if event.tag is None:
+                included = self._includes.by_placeholder(str(event.value))
+                if included is not None and event.style not in (None, ""):
+                    raise SpecError("what include gives is a value, not text", hint="leave out the quotes around it")
+                return included
+            path = str(event.value).rstrip().removesuffix(",").rstrip()
+            if not path:
+                raise SpecError(f"{event.tag} needs a path, e.g. {event.tag} parts/buffer.yaml")
+            return self._includes.by_tag(event.tag, path)
+        except SpecError as error:
+            error.at = error.at or self._at(event)
+            raise
+
+    def _counted(self, raw: Raw, event: Any, depth: int) -> tuple[Raw, int]:
+        size, height = _measure(raw, {})
+        self._count(size - 1, event)
+        self._check_depth(depth + height - 1, event)
+        return raw, height - 1
+
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
-        if self._nodes > MAX_NODES:
-            text = f"the document has more than {MAX_NODES:,} values, aliases expanded"
+        self._work.nodes += nodes
+        if self._work.nodes > MAX_NODES:
+            text = f"the document has more than {MAX_NODES:,} values, aliases and includes expanded"
             raise SpecError(text, at=self._at(event), hint="split it, or let fewer aliases repeat aliases")
 
     def _check_depth(self, depth: int, event: Any) -> None:
@@ -195,7 +250,6 @@ class _Builder:
         if tag in (None, "!", _STANDARD + kind):
             return None
         if tag == f"!{NOMERGE}":
-            self._has_nomerge = True
             return NOMERGE
         if _NODE_TAG.fullmatch(tag):
             return str(tag[1:])
@@ -213,7 +267,10 @@ class _Builder:
         if tag is None and plain:
             return RawScalar(_resolved(text, at), text, at=at)
         if tag in (None, "!", _STANDARD + "str"):
-            return RawScalar(text, text, quoted=True, at=at)
+            # a block of text (`|`, `>`) is how long expressions are written: it has no quotes
+            is_block = tag is None and event.style in ("|", ">")
+            text = text.strip() if is_block else text
+            return RawScalar(text, text, quoted=not is_block, at=at)
         return self._tagged_scalar(tag, text, plain, at)
 
     def _tagged_scalar(self, tag: str, text: str, plain: bool, at: At) -> Raw:
@@ -231,6 +288,17 @@ class _Builder:
                 raise _misplaced_tag(tag, repr(text), at)
             return RawMap((), tag=tag[1:], at=at)
         raise _unknown_tag(tag, at)
+
+
+def _measure(raw: Raw, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Nodes and levels of a tree; parts that it shares are counted each time, but looked at once."""
+    if isinstance(raw, RawScalar):
+        return 1, 1
+    if id(raw) not in known:
+        children = raw.items if isinstance(raw, RawList) else [value for _, value in raw.items]
+        parts = [_measure(child, known) for child in children]
+        known[id(raw)] = 1 + sum(size for size, _ in parts), 1 + max((height for _, height in parts), default=0)
+    return known[id(raw)]
 
 
 def _resolved(text: str, at: At) -> Scalar:
@@ -256,8 +324,7 @@ def _misplaced_tag(tag: str, found: str, at: At) -> SpecError:
 
 def _unknown_tag(tag: str, at: At) -> SpecError:
     shown = "!!" + tag.removeprefix(_STANDARD) if tag.startswith(_STANDARD) else tag
-    if tag in _LATER:
-        hint = "give all files to the loader, or paste the included text"
-        return NotSupportedError(f"the tag {shown} is not supported yet", at=at, hint=hint)
+    if tag in _INCLUDES:
+        return SpecError(f"the tag {shown} needs a path and a file to stand in, e.g. {shown} parts/buffer.yaml", at=at)
     hint = "tags of nodes start with a capital, e.g. !Memory; quote the value if it is text"
     return SpecError(f"the tag {shown} is not known", at=at, hint=hint)

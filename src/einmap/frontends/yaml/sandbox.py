@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from jinja2 import BaseLoader, StrictUndefined, Template, TemplateNotFound, nodes
 from jinja2.environment import Environment
@@ -22,10 +23,12 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from einmap.errors import SpecError
+from einmap.errors import NotSupportedError, SpecError
 from einmap.frontends.files import MAX_TEXT, read_text_file
+from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.places import marked
+from einmap.frontends.yaml.work import CALL_STEPS, FILE_STEPS, Work
 
-MAX_STEPS = 1_000_000
 MAX_LENGTH = 1_000_000
 MAX_BITS = 10_000
 MAX_FACTORIAL = 1_000
@@ -46,7 +49,7 @@ _TEXT_METHODS = _words("""
     rsplit rstrip split splitlines startswith strip swapcase title upper
 """)
 _MATH = _words("""
-    ceil copysign fabs floor fmod frexp fsum gcd isclose isfinite isinf isnan isqrt modf remainder trunc
+    ceil copysign fabs floor fmod frexp fsum gcd isclose isfinite isinf isnan isqrt ldexp modf remainder trunc
     exp expm1 log log1p log2 log10 sqrt acos asin atan atan2 cos dist hypot sin tan degrees radians acosh
     asinh atanh cosh sinh tanh erf erfc gamma lgamma pi e tau inf nan
 """)
@@ -54,19 +57,25 @@ _BUILTINS = (abs, round, sum, len, min, max, float, int, str, bool, list, tuple,
 
 
 class SandboxedTemplates(SandboxedEnvironment):
-    """Renders one file of a specification and what it includes from `folder`; for one rendering."""
+    """Renders one file of a specification; for one rendering. `name` is its path, empty where it has none.
+
+    Lines of the file itself are marked in what it renders to, see `places`; `names` collects the
+    variables that it mentions, those of included templates among them.
+    """
 
     # Only these operators reach call_binop.
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, name: str, roots: Roots, work: Work) -> None:
         super().__init__(
-            loader=None if folder is None else _FolderLoader(folder),
+            loader=_FolderLoader(roots, work),
             undefined=StrictUndefined,
             extensions=[_Assert],
             keep_trailing_newline=True,
         )
-        self._steps = 0
+        self.names: set[str] = set()
+        self._name = name
+        self._work = work
         self.globals = {name: self.globals[name] for name in ("range", "namespace", "dict")} | _functions()
         self.filters = {name: self._charged(self.filters[name]) for name in _FILTERS}
         self.filters |= {"join": _join, "replace": _replace, "_counted": self._counted, "_short": _short}
@@ -79,35 +88,38 @@ class SandboxedTemplates(SandboxedEnvironment):
                 raise SecurityError("recursive loops are not supported in templates")
             loop.iter = _filtered(loop.iter, "_counted")
         _LongTexts().visit(tree)
+        self.names |= {name.name for name in tree.find_all(nodes.Name)}
+        if name == self._name:
+            _LineMarks().visit(tree)
         return tree
-
-    def step(self, count: int = 1) -> None:
-        """Count work that one iteration, call or inclusion does."""
-        self._steps += count
-        if self._steps > MAX_STEPS:
-            raise SecurityError(f"the template takes more than {MAX_STEPS:,} steps")
 
     def _counted(self, values: Iterable[Any]) -> Iterator[Any]:
         for value in values:
-            self.step()
+            self._work.step()
             yield value
 
     def _charged(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def charged(*args: Any, **kwargs: Any) -> Any:
-            self.step(1 + sum(map(_size, args)))
+            self._work.step(1 + sum(map(_size, args)))
             return function(*args, **kwargs)
 
         return charged
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """As in Jinja2, but counted; the names leave all others to the keywords of the called."""
-        __self.step(1 + _size(getattr(__obj, "__self__", None)) + sum(map(_size, args)))
+        __self._work.step(CALL_STEPS + _size(getattr(__obj, "__self__", None)) + sum(map(_size, args)))
         return super().call(__context, __obj, *args, **kwargs)
 
     def _load_template(self, name: str, globals: MutableMapping[str, Any] | None) -> Template:  # noqa: A002
-        self.step()
+        self._work.step()
         return super()._load_template(name, globals)
+
+    def join_path(self, template: str, parent: str) -> str:
+        """Paths are relative to the file that includes, as everywhere."""
+        if not parent:
+            raise SpecError("a specification that is not read from a file has no folder to include from")
+        return os.path.normpath(Path(parent).parent / template)
 
     def wrap_str_format(self, value: Any) -> None:
         """No `str.format`, whose widths make endless text; `is_safe_attribute` refuses it too."""
@@ -144,21 +156,42 @@ class _LongTexts(NodeTransformer):
         return _filtered(self.generic_visit(node), "_short")
 
 
-class _FolderLoader(BaseLoader):
-    """Jinja2's `include` and `import`: only files in `folder` and below, also through links."""
+class _LineMarks(NodeTransformer):
+    """Marks the lines of what the file itself writes; what goes through filters and macros stays as it is."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+    def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802
+        parts: list[nodes.Expr] = []
+        for part in node.nodes:
+            if isinstance(part, nodes.TemplateData):
+                parts.append(nodes.TemplateData(marked(part.data, part.lineno)))
+            else:
+                parts += [nodes.TemplateData(marked("", part.lineno)), part]
+        node.nodes = parts
+        return node
+
+    def _unchanged(self, node: nodes.Node) -> nodes.Node:
+        return node
+
+    visit_Macro = visit_CallBlock = visit_FilterBlock = visit_AssignBlock = visit_Block = _unchanged  # noqa: N815
+
+
+class _FolderLoader(BaseLoader):
+    """Jinja2's `include` and `import`: only files below the roots, also through links."""
+
+    def __init__(self, roots: Roots, work: Work) -> None:
+        self._roots = roots
+        self._work = work
 
     def get_source(
         self,
         environment: Environment,  # noqa: ARG002
         template: str,
     ) -> tuple[str, str, Callable[[], bool]]:
-        path = (self._folder / template).resolve()
-        if not path.is_relative_to(self._folder) or not path.is_file():
-            raise TemplateNotFound(template)
-        return read_text_file(path), str(path), lambda: True
+        self._work.step(FILE_STEPS)
+        path = self._roots.check(Path(template), self._roots.shown(Path(template)))
+        if not path.is_file():
+            raise TemplateNotFound(self._roots.shown(path))
+        return read_text_file(path), self._roots.shown(path), lambda: True
 
 
 def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
@@ -172,7 +205,12 @@ def _functions() -> dict[str, Any]:
     """The functions and constants of expressions, those that grow fast with a limit."""
     functions = {name: getattr(math, name) for name in _MATH} | {f.__name__: f for f in _BUILTINS}
     limited = {f.__name__: _limited(f) for f in (math.factorial, math.comb, math.perm)}
-    return functions | limited | {"pow": _power, "prod": _product}
+    return functions | limited | {"pow": _power, "prod": _product, "setenv": _setenv}
+
+
+def _setenv(*_args: object) -> NoReturn:
+    hint = "give values to templates with -D NAME=VALUE or load(..., define={...})"
+    raise NotSupportedError("setenv is not supported: a specification does not change the environment", hint=hint)
 
 
 def _limited(function: Callable[..., int]) -> Callable[..., int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from einmap.errors import SpecError
+from einmap.errors import Note, SpecError
+from einmap.expressions.custom import custom_functions, hidden_built_ins
+from einmap.frontends.code import Functions, allowed_code, functions_in
 from einmap.frontends.files import exists
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.yaml.load import read_files, read_text
@@ -20,24 +22,53 @@ from einmap.spec.spec import Spec
 def load(
     *paths: str | Path | Sequence[str | Path],
     define: Mapping[str, object] | None = None,
+    top_key: str | None = None,
+    functions: Functions | None = None,
+    allow_code: Iterable[str | Path] = (),
 ) -> Spec:
     """Read one specification from several YAML files; each gives some of the top-level keys.
 
     `define`: values of template variables (`{{ N }}`). A path may also be the name of a shipped example
-    (`tpu_v4i`, see `example_paths`) when no such file exists. Nothing in a file is executed.
+    (`tpu_v4i`, see `example_paths`) when no such file exists. `top_key`: read only what stands below
+    this key, a section such as `arch` or a whole specification.
+
+    `functions`: what expressions may call beside the built-in functions, by name. `allow_code`: Python
+    files that are run for the functions that they define; nothing else is executed, whatever a
+    specification says.
 
     Raises SpecError (several problems together) with file, line, what was found and what was expected.
     """
-    raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define)
-    return Spec(raw, notes)
+    raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define, top_key=top_key)
+    return _with_functions(raw, notes, functions, _code_files(allow_code))
 
 
-def loads(text: str, define: Mapping[str, object] | None = None) -> Spec:
+def loads(
+    text: str,
+    define: Mapping[str, object] | None = None,
+    top_key: str | None = None,
+    functions: Functions | None = None,
+    allow_code: Iterable[str | Path] = (),
+) -> Spec:
     """The same from a text."""
     if not isinstance(text, str):
         raise SpecError(f"expected YAML text, found {text!r}", hint="use Spec.from_dict for data")
-    raw, notes = read_text(text, define=define)
-    return Spec(raw, notes)
+    raw, notes = read_text(text, define=define, top_key=top_key)
+    return _with_functions(raw, notes, functions, _code_files(allow_code))
+
+
+def _with_functions(raw: RawMap, notes: tuple[Note, ...], given: Functions | None, code: list[str | Path]) -> Spec:
+    allowed = allowed_code(raw, code)
+    functions: dict[str, Callable[..., Any]] = {**functions_in(code)}
+    if both := sorted(functions.keys() & (given or {}).keys()):
+        raise SpecError(f"the function {both[0]} is given, and defined in a file as well", hint="rename one of them")
+    functions |= given or {}
+    custom_functions(functions)  # checks names and callables here, not at the first expression
+    hidden = [Note(f"the function {name} takes the place of the built-in one") for name in hidden_built_ins(functions)]
+    return Spec(raw, (*notes, *hidden), functions, allowed)
+
+
+def _code_files(given: Iterable[str | Path]) -> list[str | Path]:
+    return [given] if isinstance(given, str | Path) else _flat([*given])
 
 
 def dump_mapping(mapping: LoopTree) -> str:
@@ -45,12 +76,14 @@ def dump_mapping(mapping: LoopTree) -> str:
     return to_yaml(RawMap((("mapping", write_mapping(mapping)),)))
 
 
-def dump(spec: Spec) -> str:
+def dump(spec: Spec, dialect: str | None = None) -> str:
     """A specification as YAML text with tags: `loads(dump(spec)) == spec`.
 
-    Templates and merges are written as what they gave, names of examples as their content.
+    Templates and merges are written as what they gave, names of examples as their content. With a
+    `dialect` (`older` or `newer`) the architecture is written in its words, see `Spec.in_dialect`; costs
+    stay the same. Raises SpecError for what that dialect cannot express.
     """
-    return to_yaml(spec.raw)
+    return to_yaml((spec if dialect is None else spec.in_dialect(dialect)).raw)
 
 
 def _flat(paths: Sequence[str | Path | Sequence[str | Path]]) -> list[str | Path]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 
+from einmap.arch.constraint import OPERATORS
 from einmap.spec.schema.base import Expression, Input, SetExpression
+
+type Direction = Annotated[str, Field(json_schema_extra={"enum": ["up", "down", "up_and_down"]})]
 
 
 class ComparisonInput(Input):
     """A limit on rank variables: `{expression: ~m, operator: ==, value: 1}`."""
 
     expression: SetExpression
-    operator: str
+    operator: Annotated[str, Field(json_schema_extra={"enum": list(OPERATORS)})]
     value: Expression
 
 
@@ -108,7 +111,7 @@ class MemoryInput(HolderInput):
 class TollInput(HolderInput):
     """`!Toll`."""
 
-    direction: str | dict[str, str]
+    direction: Direction | dict[str, Direction]
 
 
 class ComputeInput(ComponentInput):

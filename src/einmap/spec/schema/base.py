@@ -8,6 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
+from einmap.expressions.budget import MAX_BITS
 from einmap.spec.raw import Path, Raw, RawMap, RawScalar, place, to_python
 
 type Expression = bool | int | float | str
@@ -114,6 +115,8 @@ def _shown(value: object) -> str:
             return "nothing"
         case bool():
             return str(value).lower()
+        case int() if value.bit_length() > MAX_BITS:
+            return f"an integer of {value.bit_length()} bits"
         case int() | float() | str():
             return repr(value)[:80]
         case Mapping():

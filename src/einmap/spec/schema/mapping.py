@@ -7,7 +7,13 @@ from pydantic import StrictBool
 from einmap.spec.schema.base import Expression, Input
 
 
-class LoopInput(Input):
+class NodeInput(Input):
+    """What all nodes share: `text` is a label for drawings."""
+
+    text: str | None = None
+
+
+class LoopInput(NodeInput):
     """What loops share. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
 
     rank_variable: str | dict[str, str]
@@ -28,7 +34,7 @@ class SpatialLoopInput(LoopInput):
     name: str
 
 
-class TollNodeInput(Input):
+class TollNodeInput(NodeInput):
     """`!Toll`."""
 
     tensors: list[str] | str
@@ -42,14 +48,14 @@ class StorageInput(TollNodeInput):
     sliding_window: StrictBool = False
 
 
-class ComputeNodeInput(Input):
+class ComputeNodeInput(NodeInput):
     """`!Compute`."""
 
     einsum: str
     component: str
 
 
-class SplitInput(Input):
+class SplitInput(NodeInput):
     """`!Sequential`, `!Split`, `!Nested`: only `nodes`."""
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from einmap.spec.schema.base import Expression, Input, SetExpression
 
@@ -70,7 +70,7 @@ class RenamesInput(Input):
 class ModelInput(Input):
     """The top-level key `model`."""
 
-    semantics: str = "exact"
+    semantics: Annotated[str, Field(json_schema_extra={"enum": ["exact", "accelforge"]})] = "exact"
     sliding_window: StrictBool = False
     metrics: Any = None
 
@@ -78,7 +78,7 @@ class ModelInput(Input):
 class ConfigInput(Input):
     """The top-level key `config`."""
 
-    dialect: str = "auto"
+    dialect: Annotated[str, Field(json_schema_extra={"enum": ["auto", "older", "newer"]})] = "auto"
     expression_custom_functions: list[str] = []
     component_models: list[str] = []
     use_installed_component_models: StrictBool = True

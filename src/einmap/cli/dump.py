@@ -1,0 +1,57 @@
+"""`einmap dump`: files in, one specification out, in either dialect."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
+from einmap.cli.output import print_hint, print_notes
+from einmap.errors import At, SpecError
+from einmap.frontends.files import check_target, write_atomically
+from einmap.frontends.yaml.spec import dump
+
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        metavar="older|newer",
+        help="Write the architecture in the words of this dialect; without it, as it is written.",
+        show_default=False,
+    ),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.")]
+
+
+def dump_command(
+    files: Files,
+    *,
+    define: Define = None,
+    allow_code: AllowCode = None,
+    dialect: Dialect = None,
+    output: Output = None,
+) -> None:
+    """Write a whole specification as one YAML text: templates rendered, files and merges joined.
+
+    Example: einmap dump tpu_v4i matmul --dialect newer -o newer.yaml
+    """
+    if output is not None:
+        check_target(output)
+        if is_input(output, files):
+            text = "the output would replace a file of the specification"
+            raise SpecError(text, at=At(str(output)), hint="choose another name")
+    spec = load_spec(files, define, allow_code)
+    write_or_print(dump(spec, dialect), output)
+    print_notes(spec.load_notes)
+
+
+def write_or_print(text: str, output: Path | None) -> None:
+    """`text` into the file, or to the standard output."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    write_atomically(output, text)
+    print_hint(f"wrote {output}")

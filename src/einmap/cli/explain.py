@@ -1,0 +1,74 @@
+"""`einmap explain`: why a mapping costs what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
+from einmap.cli.output import console, print_json, print_notes, print_report
+from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
+from einmap.model.explanation.explain import explain
+from einmap.model.explanation.filters import only
+from einmap.report.explanation import explanation_report
+from einmap.spec.spec import Spec
+
+Einsums = Annotated[
+    list[str] | None,
+    typer.Option("--einsum", metavar="NAME", help="Only this Einsum; may be given several times.", show_default=False),
+]
+Tensors = Annotated[
+    list[str] | None,
+    typer.Option("--tensor", metavar="NAME", help="Only this tensor; may be given several times.", show_default=False),
+]
+Components = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--component", metavar="NAME", help="Only this component; may be given several times.", show_default=False
+    ),
+]
+
+
+def explain_command(
+    files: Files,
+    define: Define = None,
+    allow_code: AllowCode = None,
+    einsum: Einsums = None,
+    tensor: Tensors = None,
+    component: Components = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a mapping: reuse at every storage node, what each count is made of, what would help.
+
+    Counted as the preset `exact` does; every number is one that `einmap simulate` would count.
+
+    Example: einmap explain simple matmul simple_matmul --tensor A
+    """
+    spec = load_spec(files, define, allow_code)
+    _check_names(spec, einsum or (), tensor or (), component or ())
+    explanation = only(explain(spec), einsum or (), tensor or (), component or ())
+    if as_json:
+        print_json(explanation.to_dict())
+    else:
+        print_report(explanation_report(explanation, console().width))
+    notes = [note for note in explanation.notes if note.kind == "warning"]
+    if spec.model_options.semantics != "exact":
+        notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))
+    print_notes(notes)
+
+
+def _check_names(spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str]) -> None:
+    """Raise SpecError for names that the specification does not have."""
+    problems: list[EinmapError] = []
+    known = {
+        "--einsum": (einsums, [e.name for e in spec.workload.einsums], "the workload has no such Einsum"),
+        "--tensor": (tensors, sorted(spec.workload.users), "the workload has no such tensor"),
+        "--component": (components, list(spec.arch().components), "the architecture has no such component"),
+    }
+    for option, (names, valid, text) in known.items():
+        for name in names:
+            if name not in valid:
+                problems.append(SpecError(f"{option} {name}: {text}", hint=did_you_mean(name, valid, listing="valid")))
+    raise_all(problems)

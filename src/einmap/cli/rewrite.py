@@ -1,0 +1,119 @@
+"""`einmap rewrite`: change a mapping step by step, each step keeping what it computes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, is_input, load_spec
+from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
+from einmap.errors import At, MappingError, Note, SpecError
+from einmap.frontends.files import check_target, write_atomically
+from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.rewrite.text import USAGE, rewritten
+from einmap.mapping.validate import validate
+from einmap.model.cost import Cost
+from einmap.model.evaluate import evaluate
+from einmap.report.change import change_report
+from einmap.spec.loop_tree import write_mapping
+from einmap.spec.raw import to_python
+from einmap.spec.spec import Spec
+
+SCHEMA = 1
+"""Version of the JSON document."""
+
+Steps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--do",
+        metavar="REWRITE",
+        help="A rewrite, may be given several times: " + "; ".join(USAGE.values()) + ". "
+        "A LOOP is a rank variable (k, or k#2 for the second loop over it) or an address such as nodes[3].",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the new mapping there, as YAML.")
+]
+
+
+def rewrite_command(
+    files: Files,
+    *,
+    steps: Steps = None,
+    semantics: SemanticsName = None,
+    output: Output = None,
+    define: Define = None,
+    allow_code: AllowCode = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite a mapping so that it computes the same values, and show what that changes.
+
+    Example: einmap rewrite simple matmul simple_matmul --do 'split k 8' --do 'sink Z@GlobalBuffer'
+    """
+    if not steps:
+        raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
+    if output is not None:
+        check_target(output)
+    spec = load_spec(files, define, allow_code)
+    if output is not None and is_input(output, files):
+        text = "the output would replace a file of the specification"
+        raise SpecError(text, at=At(str(output)), hint="choose another name")
+    tree = _checked_mapping(spec)
+    before, problem = _cost_before(spec, semantics)
+    mapping = _applied(spec, tree, steps)
+    after = evaluate(spec, mapping, semantics)
+    if as_json:
+        print_json(_document(steps, before, after, mapping))
+    else:
+        print_report(change_report(before, after, spec.with_mapping(mapping), mapping, console().width))
+    print_notes([*problem, *after.notes])
+    if output is not None:
+        write_atomically(output, _mapping_file(mapping, files, define or [], steps))
+        print_hint(f"wrote the mapping to {output}")
+
+
+def _checked_mapping(spec: Spec) -> Mapping:
+    if spec.mapping is None:
+        raise MappingError("no mapping given; name a file that has `mapping:`")
+    archs = {name: bound.arch for name, bound in spec.bound.items()}
+    validate(spec.mapping, spec.workload, archs, spec.place_of_node, archs)
+    return spec.mapping
+
+
+def _cost_before(spec: Spec, semantics: str | None) -> tuple[Cost | None, list[Note]]:
+    """A mapping that does not fit, or that exchanges tiles in a way that is refused, may be what is to be mended."""
+    try:
+        return evaluate(spec, semantics=semantics), []
+    except MappingError as error:
+        return None, [Note(f"the mapping before has no cost: {error.message}", error.at)]
+
+
+def _applied(spec: Spec, mapping: Mapping, steps: list[str]) -> Mapping:
+    for number, step in enumerate(steps):
+        try:
+            mapping = rewritten(mapping, spec.workload, step)
+        except MappingError as error:
+            done = f" (addresses are those after {number} rewrite{'s' if number > 1 else ''})" if number else ""
+            raise MappingError(f"--do {step!r}: {error.message}{done}", at=error.at, hint=error.hint) from None
+    return mapping
+
+
+def _mapping_file(mapping: Mapping, files: list[str], define: list[str], steps: list[str]) -> str:
+    given = [*files, *(w for one in define for w in ("-D", one)), *(w for step in steps for w in ("--do", step))]
+    lines = f"Rewritten by: {shlex.join(['einmap', 'rewrite', *given])}".splitlines()
+    return "\n".join([*(f"# {line}" for line in lines), dump_mapping(mapping)])
+
+
+def _document(steps: list[str], before: Cost | None, after: Cost, mapping: Mapping) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "rewrites": steps,
+        "before": before.to_dict() if before else None,
+        "after": after.to_dict(),
+        "mapping": to_python(write_mapping(mapping)),
+    }

@@ -1,0 +1,114 @@
+"""`einmap show`: a mapping, an architecture or a workload as a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
+from einmap.cli.output import print_hint, print_notes
+from einmap.errors import At, EinmapError, SpecError
+from einmap.frontends.files import check_target, read_text_file, write_atomically
+from einmap.report.drawing.draw import What, draw, what_to_draw
+from einmap.report.drawing.svg import MARK
+from einmap.spec.spec import Spec
+
+STDOUT = "-"
+
+
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE.svg",
+        help="Where to write; - is stdout. The default is here, named after the file that holds what is drawn.",
+        show_default=False,
+    ),
+]
+WhatName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="mapping|arch|workload",
+        help="What to draw; the default is the mapping, or else the only thing given.",
+        show_default=False,
+    ),
+]
+EinsumName = Annotated[
+    str | None, typer.Option("--einsum", metavar="NAME", help="Draw what concerns one Einsum.", show_default=False)
+]
+Costs = Annotated[
+    bool,
+    typer.Option("--costs", help="Evaluate the mapping, and write into its nodes iterations, tiles, and energy."),
+]
+ThemeName = Annotated[
+    str, typer.Option("--theme", metavar="light|dark", help="Dark text on light ground, or light text on dark ground.")
+]
+
+
+def show_command(
+    files: Files,
+    *,
+    output: Output = None,
+    what: WhatName = None,
+    einsum: EinsumName = None,
+    costs: Costs = False,
+    theme: ThemeName = "light",
+    define: Define = None,
+    allow_code: AllowCode = None,
+) -> None:
+    """Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file.
+
+    Files that hold a mapping are drawn as that; --costs needs an architecture and a workload beside it.
+
+    Example: einmap show simple two_matvecs simple_two_matvecs_fused --costs -o fused.svg
+    """
+    if output is not None and output != STDOUT:
+        _check_name(Path(output))
+    spec = load_spec(files, define, allow_code)
+    name = _name(spec, what_to_draw(spec, what))
+    target = Path(output) if output is not None else Path(f"{name}.svg")
+    if output != STDOUT:
+        _check_free(target, files, is_default=output is None)
+    picture = draw(spec, what, einsum=einsum, costs=costs, title=name, theme=theme)
+    if output == STDOUT:
+        sys.stdout.write(picture)
+        sys.stdout.flush()
+    else:
+        write_atomically(target, picture)
+    print_notes(spec.load_notes)
+    if output != STDOUT:
+        print_hint(f"wrote {target}")
+
+
+def _name(spec: Spec, what: What) -> str:
+    """That of the file that holds what is drawn."""
+    file = spec.provenance(what).file
+    return Path(file).stem if file else what
+
+
+def _check_name(path: Path) -> None:
+    if path.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"{path}: the picture is an SVG, name it {path.stem}.svg", param_hint="--output")
+    check_target(path)
+
+
+def _check_free(path: Path, files: list[str], *, is_default: bool) -> None:
+    """No input is replaced, and under a name that was not asked for nothing but an earlier drawing."""
+    if is_input(path, files):
+        raise SpecError("the output would replace a file of the specification", at=At(str(path)))
+    if is_default:
+        check_target(path)
+        if path.exists() and not _is_drawing(path):
+            text = "this file is there already, and einmap did not draw it"
+            raise SpecError(text, at=At(str(path)), hint="name another one, or this one, with -o")
+
+
+def _is_drawing(path: Path) -> bool:
+    try:
+        return MARK in read_text_file(path)[:1000]
+    except EinmapError:
+        return False

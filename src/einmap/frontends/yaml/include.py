@@ -1,0 +1,228 @@
+"""Files that include files: by the tags `!include` and `!includedir`, and by the template functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from einmap.errors import SpecError, did_you_mean
+from einmap.frontends.files import read_text_file
+from einmap.frontends.yaml.folders import NO_ROOTS, IncludePath, Roots
+from einmap.frontends.yaml.parse import parse_part, parse_yaml
+from einmap.frontends.yaml.places import Places
+from einmap.frontends.yaml.templates import Rendered, Surroundings, is_template, render
+from einmap.frontends.yaml.work import FILE_STEPS, MAX_INCLUDED, Work
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Step, format_path, get_value, parse_path
+
+if TYPE_CHECKING:
+    from jinja2.runtime import Context
+
+# Characters for private use: allowed in YAML, and written by nobody.
+_START, _END = "\ue000", "\ue001"
+_PLACEHOLDER = re.compile(rf"{_START}([0-9]+){_END}((?:\.|\[)\S*)?")
+_ANY_PLACEHOLDER = re.compile(rf"{_START}[0-9]+{_END}")
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Reads what the user names; templates get the variables `define`. `names` are those that they used."""
+
+    define: Mapping[str, object]
+    roots: Roots = NO_ROOTS
+    names: set[str] = field(default_factory=set)
+
+    def file(self, path: Path) -> Raw:
+        """The document in a file, with all that it includes. Raises SpecError."""
+        text = read_text_file(path)
+        resolved = path.absolute().parent.resolve() / path.name
+        return self.source(str(path), resolved).document(text)
+
+    def text(self, text: str, name: str) -> Raw:
+        """The document in a text, which cannot include files."""
+        return self.source(name, None).document(text)
+
+    def source(self, shown: str, path: Path | None) -> SourceFile:
+        """The file at `path`, called `shown` in messages, or a text that is no file."""
+        return SourceFile(_Reading(self.roots, self.names), shown, path, dict(self.define))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What a file shares with all that it includes.
+
+    `included` is what placeholders stand for. `parsed` are the documents by file and rendered text, each
+    with the variables: what a file includes by tag sees them as well.
+    """
+
+    roots: Roots
+    names: set[str]
+    work: Work = field(default_factory=Work)
+    included: list[tuple[Raw, str]] = field(default_factory=list)
+    parsed: dict[tuple[Path, str], tuple[Mapping[str, object], Raw]] = field(default_factory=dict)
+
+
+class SourceFile:
+    """One file while it is read, with its variables and the files that include it (`chain`)."""
+
+    def __init__(
+        self,
+        reading: _Reading,
+        shown: str,
+        path: Path | None,
+        define: Mapping[str, object],
+        chain: tuple[tuple[Path, str], ...] = (),
+    ) -> None:
+        self.work = reading.work
+        self._reading = reading
+        self._shown = shown
+        self._path = path
+        self._define = define
+        self._chain = chain if path is None else (*chain, (path.resolve(), shown))
+        self._paths = IncludePath(None if path is None else path.parent, reading.roots, reading.work)
+
+    def document(self, text: str) -> Raw:
+        """The document in `text`, the content of the file."""
+        rendered = self.rendered(text)
+        return parse_yaml(rendered.text, rendered.places, self)
+
+    def rendered(self, text: str) -> Rendered:
+        """`text` without template constructs."""
+        if not is_template(text):
+            return Rendered(text, Places(self._shown))
+        around = Surroundings(self._path, self._reading.roots, self.work, self._functions())
+        rendered = render(text, self._shown, self._define, around)
+        self._reading.names |= rendered.names
+        return rendered
+
+    # what the parser asks for
+
+    def by_tag(self, tag: str, path: str) -> Raw:
+        """The document that `!include` names, or a list of those in the folder that `!includedir` names."""
+        here = IncludePath(self._paths.home(), self._reading.roots, self.work)
+        if tag == "!includedir":
+            return RawList(tuple(self._part(file, "", self._define) for file in here.files(f"{path}/*.yaml")))
+        return self._part(_single(here.files(path), path), "", self._define)
+
+    def by_placeholder(self, text: str) -> Raw | None:
+        """What a placeholder stands for; `.key` may follow it."""
+        if _ANY_PLACEHOLDER.search(text) is None:
+            return None
+        found = _PLACEHOLDER.fullmatch(text)
+        if found is None or int(found[1]) >= len(self._reading.included):
+            hint = "let it stand alone as a value, or followed by .key; include_text() gives text"
+            raise SpecError("what include() gives is a value and cannot be a part of a text", hint=hint)
+        raw, file = self._reading.included[int(found[1])]
+        return _part_of(raw, (found[2] or "").removeprefix("."), file)
+
+    # functions of templates
+
+    def _functions(self) -> dict[str, Callable[..., object]]:
+        # Here, not above: only files with templates need it, and it takes long to import.
+        from jinja2 import pass_context
+
+        names = ("cwd", "add_to_path", "find_path", "find_paths", "path_exists")
+        of_paths: dict[str, Callable[..., object]] = {name: getattr(self._paths, name) for name in names}
+        included = {name: pass_context(self._including(kind)) for name, kind in _KINDS.items()}
+        return of_paths | included
+
+    def _including(self, include: Callable[[SourceFile, str, str, dict[str, object]], str]) -> Callable[..., str]:
+        def function(
+            context: Context, path: str, /, keys: str = "", inherit_parse_data: bool = True, **variables: object
+        ) -> str:
+            inherited = _variables(context) if inherit_parse_data else {}
+            return include(self, path, keys, inherited | variables)
+
+        return function
+
+    def _include(self, pattern: str, keys: str, define: dict[str, object]) -> str:
+        file = _single(self._paths.files(pattern), pattern)
+        return self._placeholder(self._part(file, keys, define), self._reading.roots.shown(file))
+
+    def _include_all(self, pattern: str, keys: str, define: dict[str, object]) -> str:
+        files = sorted(self._paths.files(pattern))
+        return self._placeholder(RawList(tuple(self._part(file, keys, define) for file in files)), pattern)
+
+    def _include_text(self, pattern: str, keys: str, define: dict[str, object]) -> str:
+        if keys:
+            raise SpecError("include_text takes no keys: it pastes the whole text", hint="use include")
+        texts = [self._other(file, define).rendered(self._read(file)).text for file in self._paths.files(pattern)]
+        return "\n".join(texts)
+
+    def _placeholder(self, raw: Raw, file: str) -> str:
+        self._reading.included.append((raw, file))
+        return f"{_START}{len(self._reading.included) - 1}{_END}"
+
+    # other files
+
+    def _part(self, path: Path, keys: str, define: Mapping[str, object]) -> Raw:
+        other = self._other(path, define)
+        rendered = other.rendered(self._read(path))
+        known = self._reading.parsed.get((path, rendered.text))
+        raw = known[1] if known and known[0] == define else parse_part(rendered.text, rendered.places, other)
+        self._reading.parsed[path, rendered.text] = define, raw
+        return _part_of(raw, keys, self._reading.roots.shown(path))
+
+    def _read(self, path: Path) -> str:
+        self.work.step(FILE_STEPS)
+        text = read_text_file(path)
+        self.work.write(len(text))
+        return text
+
+    def _other(self, path: Path, define: Mapping[str, object]) -> SourceFile:
+        """The file at `path`. Raises SpecError for a file that includes itself, perhaps through others."""
+        shown = self._reading.roots.shown(path)
+        real = path.resolve()
+        names = [name for _, name in self._chain]
+        if real in (files := [file for file, _ in self._chain]):
+            cycle = " -> ".join([*names[files.index(real) :], shown])
+            raise SpecError(f"include cycle {cycle}", hint="move what both need into a file of its own")
+        if len(self._chain) > MAX_INCLUDED:
+            raise SpecError(f"files include each other more than {MAX_INCLUDED} deep: {' -> '.join(names)}")
+        return SourceFile(self._reading, shown, path, define, self._chain)
+
+
+_KINDS = {
+    "include": SourceFile._include,
+    "include_all": SourceFile._include_all,
+    "include_text": SourceFile._include_text,
+}
+
+
+def _variables(context: Context) -> dict[str, object]:
+    """The variables of a template: those given to it, and those that it sets outside of loops and macros."""
+    own = context.environment.globals
+    return {name: value for name, value in context.get_all().items() if name not in own or own[name] is not value}
+
+
+def _single(files: list[Path], pattern: str) -> Path:
+    if len(files) > 1:
+        found = ", ".join(map(str, files[:5])) + (", ..." if len(files) > 5 else "")
+        hint = f"name one of them; include_all() gives all of several: {found}"
+        raise SpecError(f"{pattern!r} matches {len(files)} files", hint=hint)
+    return files[0]
+
+
+def _part_of(raw: Raw, keys: str, file: str) -> Raw:
+    """The value at the dotted `keys` of the document in `file`. Raises SpecError with the keys there are."""
+    done: tuple[Step, ...] = ()
+    for step in parse_path(keys):
+        try:
+            raw = get_value(raw, (step,))
+        except SpecError as problem:
+            text = f"the key {step!r} is not in " + (f"{format_path(done)} of {file}" if done else file)
+            raise SpecError(text, hint=_keys_there(raw, step) or problem.hint) from None
+        done = (*done, step)
+    return raw
+
+
+def _keys_there(raw: Raw, step: Step) -> str | None:
+    match raw:
+        case RawMap():
+            return did_you_mean(str(step), raw.keys(), listing="keys there")
+        case RawScalar():
+            return f"there is a single value, {raw.text!r:.40}"
+        case _:
+            return None

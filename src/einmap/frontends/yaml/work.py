@@ -1,0 +1,44 @@
+"""How much one file of a specification may do, with all that it includes: counted, never timed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from einmap.errors import SpecError
+from einmap.frontends.files import MAX_TEXT
+
+MAX_STEPS = 1_000_000
+"""Iterations and elements that templates handle, and what costs more, as follows."""
+CALL_STEPS = 4
+"""What it costs to call a function or macro."""
+NODE_STEPS = 10
+"""What it costs to read one value of a file that is included."""
+FILE_STEPS = 1_000
+"""What it costs to include a file."""
+FOLDER_STEPS = 500
+"""What it costs to look into a folder."""
+MAX_NODES = 1_000_000
+"""Values in YAML documents, aliases and includes expanded."""
+MAX_INCLUDED = 20
+"""Files that include one another, down from the first."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What was done so far."""
+
+    steps: int = 0
+    characters: int = 0
+    nodes: int = 0
+
+    def step(self, count: int = 1) -> None:
+        """Count steps. Raises SpecError when they are too many."""
+        self.steps += count
+        if self.steps > MAX_STEPS:
+            raise SpecError(f"the template takes more than {MAX_STEPS:,} steps, with all that it includes")
+
+    def write(self, characters: int) -> None:
+        """Count rendered text. Raises SpecError when it is too much."""
+        self.characters += characters
+        if self.characters > MAX_TEXT:
+            raise SpecError(f"the rendered text is longer than {MAX_TEXT:,} characters, with all that is included")

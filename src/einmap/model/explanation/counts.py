@@ -1,0 +1,118 @@
+"""What every action count is made of: the flows of the exchanges, as the evaluation charges them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from einmap.arch.component import Compute, Memory
+from einmap.model.copies import copy_flows
+from einmap.model.evaluate import Workings
+from einmap.model.explanation.cases import loop_use, positions_of
+from einmap.model.explanation.values import Derivation, Piece
+from einmap.model.path import EinsumPath, Station
+from einmap.model.reuse import Takes, TensorCounts
+from einmap.model.tiles import ALL, FIRST, LARGEST, SKIP, Take
+from einmap.model.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic, Way, skipped, ways
+
+type Pieces = dict[tuple[str, str, str], list[Piece]]
+"""By component, tensor and action."""
+
+
+def derivations_of(workings: Workings) -> Iterator[Derivation]:
+    """One for each count of the cost, in its order; what comes to nothing is left out."""
+    energy = {(r.einsum, r.component, r.tensor, r.action): r.energy for r in workings.cost.actions}
+    for name in workings.order:
+        traffic = workings.traffic[name]
+        pieces = _copied(traffic) if traffic.path.einsum.is_copy else _moved(traffic)
+        for (component, tensor, action), found in pieces.items():
+            key = (name, component, tensor, action)
+            if key in energy:
+                yield _derivation(workings, key, tuple(p for p in found if p.gross or p.values), energy[key])
+        done = (name, traffic.path.compute.component.name, None, "compute")
+        if done in energy:
+            yield _derivation(workings, done, (_operations(traffic),), energy[done])
+
+
+def _derivation(
+    workings: Workings, key: tuple[str, str, str | None, str], pieces: tuple[Piece, ...], energy: float
+) -> Derivation:
+    einsum, component, tensor, action = key
+    path = workings.paths[einsum]
+    unit = path.arch.components[component]
+    per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
+    return Derivation(
+        *key,
+        pieces=pieces,
+        per_value=per_value,
+        bits=unit.bits[tensor] if isinstance(unit, Memory) and tensor is not None else None,
+        scale=unit.actions_scale,
+        instances=workings.spec.workload.n_instances * path.einsum.n_instances,
+        energy=energy,
+    )
+
+
+def _moved(traffic: EinsumTraffic) -> Pieces:
+    found: Pieces = {}
+    for tensor in traffic.tensors:
+        for exchange in tensor.exchanges:
+            for at in exchange.chain:
+                if isinstance(at.component, Compute):
+                    continue
+                for action, way in ways(tensor, exchange, at):
+                    if way == "down" or tensor.access.output:
+                        key = (at.component.name, tensor.access.tensor, action)
+                        found.setdefault(key, []).append(_piece(traffic.path, tensor, exchange, at, way))
+    return found
+
+
+def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Station, way: Way) -> Piece:
+    child, counts = exchange.child, tensor.counts
+    flow = tensor.flow(exchange, at)
+    # of the lanes that reduce into one copy, one alone is filled with what the parent has
+    seen_at = exchange.parent if way == "down" and tensor.access.output else at
+    takes = tensor.takes(child, seen_at, EVERY)
+    gross = counts.values(takes)
+    free = skipped(tensor, exchange, at, flow) if way == "down" else 0
+    paid = flow.up if way == "up" else flow.live + flow.initial - free
+    return Piece(
+        way=way,
+        child=child.component.name,
+        parent=exchange.parent.component.name,
+        child_address=() if child is path.compute else child.address,
+        station=at.address,
+        tiles=positions_of(counts, takes) * counts.repeats(takes),
+        tile_values=counts.tile_values(tuple(_largest(take) for take in takes)),
+        gross=gross,
+        unmerged=counts.values(tensor.takes(child, child, EVERY)),
+        skipped=free,
+        shared=paid - gross + free,
+        loops=tuple(
+            loop_use(path, counts, i) for i, take in enumerate(takes) if take == ALL and not path.loops[i].absent
+        ),
+        merged=tuple(loop_use(path, counts, i) for i, take in enumerate(takes) if take == FIRST),
+    )
+
+
+def _largest(take: Take) -> Take:
+    return SKIP if take == SKIP else LARGEST
+
+
+def _copied(traffic: EinsumTraffic) -> Pieces:
+    """Every value of a copy is paid for once at each station on its way."""
+    path = traffic.path
+    everything: Takes = tuple(ALL for _ in path.loops)
+    found: Pieces = {}
+    for access, at, action in copy_flows(path):
+        moved = TensorCounts(path, access, traffic.tiles).relevant(everything)
+        name = at.component.name
+        piece = Piece("copy", name, name, at.address, at.address, 1, moved, moved, moved, 0, 0, (), ())
+        found.setdefault((name, access.tensor, action), []).append(piece)
+    return found
+
+
+def _operations(traffic: EinsumTraffic) -> Piece:
+    path = traffic.path
+    done, _ = traffic.operations()
+    loops = tuple(loop_use(path, traffic.tensors[0].counts, i) for i, loop in enumerate(path.loops) if not loop.absent)
+    unit = path.compute.component.name
+    return Piece("compute", unit, unit, (), path.compute.address, done, 1, done, done, 0, 0, loops, ())

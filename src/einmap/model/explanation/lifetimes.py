@@ -1,0 +1,128 @@
+"""From when to when each buffer lives in the LoopTree, and what lives at the fullest moment of each memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from einmap.mapping import nodes as tree
+from einmap.mapping.nodes import Address
+from einmap.model.copies import aliases, stations_used
+from einmap.model.evaluate import Workings
+from einmap.model.explanation.values import Fullest, Life, Occupied
+from einmap.model.occupancy import Buffer, without_aliases
+from einmap.model.path import EinsumPath
+from einmap.model.reuse import VariableTiles
+from einmap.model.tiles import ALL, FIRST, SKIP, number_of
+
+
+def lives_of(workings: Workings) -> Iterator[Life]:
+    """One for each buffer, in the order in which they come to life first."""
+    found: dict[object, tuple[Buffer, list[str]]] = {}
+    spread = _in_several_nodes(workings)
+    for name in workings.order:
+        for buffer in workings.live[name]:
+            one = buffer.backing and buffer.tensor in spread
+            key: object = buffer.tensor if one else (buffer.address, buffer.tensor)
+            known, running = found.setdefault(key, (buffer, []))
+            running.append(name)
+            if buffer.bits > known.bits:
+                found[key] = (buffer, running)
+    for kind, (buffer, running) in found.items():
+        yield _life(workings, buffer, tuple(running), isinstance(kind, str))
+
+
+def _in_several_nodes(workings: Workings) -> frozenset[str]:
+    """Tensors with a backing node in each of several branches: one buffer passes from branch to branch."""
+    nodes: dict[str, set[Address]] = {}
+    for path in workings.paths.values():
+        for tensor, stations in path.stations.items():
+            nodes.setdefault(tensor, set()).add(stations[0].address)
+    return frozenset(tensor for tensor, found in nodes.items() if len(found) > 1)
+
+
+def _life(workings: Workings, buffer: Buffer, running: tuple[str, ...], spread: bool) -> Life:
+    nodes = _nodes(workings, buffer, spread)
+    persistent = any(b.persistent for found in workings.live.values() for b in found if _is_at(b, buffer, nodes))
+    first, last = nodes[0], nodes[-1]
+    times = 1 if spread else max(_visits(workings.paths[name], address) for name, address in nodes)
+    return Life(
+        tensor=buffer.tensor,
+        memory=buffer.memory.name,
+        address=first[1],
+        bits=buffer.bits,
+        begins=() if persistent else _edge(workings, *first),
+        ends=() if persistent else _edge(workings, *last),
+        times=1 if persistent else times,
+        einsums=running,
+        persistent=persistent,
+    )
+
+
+def _nodes(workings: Workings, buffer: Buffer, spread: bool) -> list[tuple[str, Address]]:
+    """The Einsums that use a buffer, in the order in which they run, and the node at which they do."""
+    found = []
+    for name in workings.order:
+        path = workings.paths[name]
+        stations = path.stations.get(buffer.tensor, ())
+        used = stations_used(path) if path.einsum.is_copy else None
+        for station in stations[:1] if spread else stations:
+            passes = used is None or (buffer.tensor, station.position) in used
+            if spread or (station.address == buffer.address and passes):
+                found.append((name, station.address))
+    return found
+
+
+def _is_at(other: Buffer, buffer: Buffer, nodes: list[tuple[str, Address]]) -> bool:
+    return other.tensor == buffer.tensor and any(other.address == address for _, address in nodes)
+
+
+def _edge(workings: Workings, einsum: str, address: Address) -> Address:
+    """The branch below a node whose run begins and ends its buffer's life; the node itself where loops iterate."""
+    absent = {loop.address for loop in workings.paths[einsum].loops if loop.absent}
+    path = workings.tree.path_of[einsum]
+    edge = address
+    for index, placed in enumerate(path):
+        if placed.address <= address:
+            continue
+        if isinstance(placed.node, tree.Temporal) and placed.address not in absent:
+            break
+        if isinstance(placed.node, tree.Sequential):
+            edge = path[index + 1].address[: len(placed.address) + 1]
+    return edge
+
+
+def _visits(path: EinsumPath, address: Address) -> int:
+    """How often the node is reached in time."""
+    position = next(s.position for found in path.stations.values() for s in found if s.address == address)
+    takes = tuple(FIRST if lp.is_spatial else ALL if lp.position < position else SKIP for lp in path.loops)
+    tiles = VariableTiles(path)
+    own = tuple(FIRST if take == SKIP else take for take in takes)
+    return math.prod(number_of(tiles.of(v, own)) for v in path.einsum.rank_variables)
+
+
+def fullest_of(workings: Workings) -> Iterator[Fullest]:
+    """The fullest moment of each memory that holds something."""
+    spread = _in_several_nodes(workings)
+    for memory, peak in workings.peaks.items():
+        largest = sorted(peak.live, key=lambda b: -b.bits)
+        held = tuple((b.tensor, _address(workings, b, spread), b.bits) for b in largest)
+        yield Fullest(memory, peak.einsum, peak.bits, peak.memory.size_bits, held)
+
+
+def _address(workings: Workings, buffer: Buffer, spread: frozenset[str]) -> Address:
+    """The node of a buffer; the first one of those in several branches."""
+    one = buffer.backing and buffer.tensor in spread
+    return _nodes(workings, buffer, spread=True)[0][1] if one else buffer.address
+
+
+def occupied_of(workings: Workings) -> Iterator[Occupied]:
+    """Bits in each memory while each Einsum runs, in the order in which they run."""
+    same = aliases(workings.paths.values())
+    live = {name: list(found) for name, found in workings.live.items()}
+    for name, found in (without_aliases(live, same) if same else live).items():
+        by_memory: dict[str, float] = {}
+        for buffer in found:
+            by_memory[buffer.memory.name] = by_memory.get(buffer.memory.name, 0) + buffer.bits
+        for memory, bits in by_memory.items():
+            yield Occupied(name, memory, bits)

@@ -1,0 +1,222 @@
+"""An architecture as a tree: memories, fanouts, tolls and compute units, outermost on top."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from einmap.arch.component import Container, Leaf, Memory
+from einmap.arch.tree import Fork, Hierarchical, Node
+from einmap.errors import ExpressionError
+from einmap.expressions.arithmetic import evaluate
+from einmap.expressions.scope import Scope, lazy_layer
+from einmap.report.drawing.font import words
+from einmap.report.drawing.page import Entry, Heading, page
+from einmap.report.drawing.shapes import Kind, Line, Picture, Shape
+from einmap.report.drawing.svg import to_svg
+from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, Theme, memory_hues
+from einmap.report.drawing.tidy import Chain, tree_layout
+from einmap.spec.bind_arch import BranchInput, LeafInput
+from einmap.spec.raw import place
+from einmap.spec.schema.arch import MemoryInput
+from einmap.spec.spec import Spec
+from einmap.units import format_bits
+
+WIDEST = 230.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is drawn of one node. Amounts are numbers, or their expression where it depends on a workload.
+
+    `size`: bits, None for what stores nothing. `fanouts`: name and copies of each dimension.
+    """
+
+    kind: str
+    name: str
+    size: float | str | None
+    fanouts: tuple[tuple[str, int | str], ...]
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A fork: it hangs below what stands before it, and nothing hangs below it."""
+
+    parts: tuple[Unit | Branch, ...]
+
+
+type Part = Unit | Branch
+
+
+def arch_svg(spec: Spec, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> str:
+    """The architecture of a specification as SVG text: as it is for `einsum` (the first one), or as it is written.
+
+    Without a workload, sizes that depend on one are shown as expressions. Raises SpecError.
+    """
+    return to_svg(arch_picture(spec, einsum=einsum, title=title, theme=theme))
+
+
+def arch_picture(spec: Spec, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> Picture:
+    """The same before it is written."""
+    is_bound = einsum is not None or spec.raw.get("workload") is not None
+    parts = tuple(bound_parts(spec.arch(einsum).nodes)) if is_bound else written_parts(spec)
+    memories = tuple(unit.name for unit in _units(parts) if unit.kind == "Memory")
+    painter = _Painter(theme, memory_hues(memories))
+    chain = painter.chain(parts, 1)
+    kinds = {unit.kind for unit in _units(parts)}
+    legend = [
+        Entry("cylinder", theme.paint(painter.hues[memories[0]]) if memories else theme.paint(None), "memory"),
+        Entry("double box", theme.paint(PURPLE), "fanout: copies of all below"),
+        Entry("hexagon", theme.paint(VERMILION), "toll"),
+        Entry("ellipse", theme.paint(GREY), "compute"),
+    ]
+    shown = {"cylinder": "Memory" in kinds, "hexagon": "Toll" in kinds, "ellipse": "Compute" in kinds}
+    shown["double box"] = any(unit.fanouts for unit in _units(parts))
+    is_one_of_several = is_bound and len(spec.workload.einsums) > 1
+    subtitle = f"as it is for Einsum {einsum or spec.workload.einsums[0].name}" if is_one_of_several else ""
+    heading = Heading(title or "Architecture", subtitle, _outline(parts))
+    return page(tree_layout(chain), heading, [entry for entry in legend if shown[entry.kind]], theme)
+
+
+def bound_parts(nodes: Iterable[Node]) -> Iterable[Part]:
+    """The nodes of an architecture that is bound for an Einsum."""
+    for node in nodes:
+        match node:
+            case Fork(nodes=inner):
+                yield Branch(tuple(bound_parts(inner)))
+            case Hierarchical(nodes=inner):
+                yield from bound_parts(inner)
+            case _:
+                yield _bound_unit(node)
+
+
+def _bound_unit(leaf: Leaf) -> Unit:
+    fanouts = tuple((dimension.name, dimension.fanout) for dimension in leaf.spatial)
+    size = leaf.size_bits if isinstance(leaf, Memory) else None
+    enabled = isinstance(leaf, Container) or leaf.enabled
+    return Unit(type(leaf).__name__, leaf.name, size, fanouts, enabled)
+
+
+def written_parts(spec: Spec) -> tuple[Part, ...]:
+    """The nodes of an architecture without a workload. Raises SpecError."""
+    given = spec.arch_inputs
+    scope = lazy_layer(given.given.variables, spec.variables, lambda name: place(spec.raw, ("arch", "variables", name)))
+    return tuple(_written(given.nodes, scope))
+
+
+def _written(nodes: Iterable[LeafInput | BranchInput], scope: Scope) -> Iterable[Part]:
+    for node in nodes:
+        if isinstance(node, LeafInput):
+            fanouts = tuple((d.name, _amount(d.fanout, scope)) for d in node.given.spatial)
+            size = _amount(node.given.size, scope) if isinstance(node.given, MemoryInput) else None
+            whole = tuple((name, int(n) if isinstance(n, float) else n) for name, n in fanouts)
+            yield Unit("Container" if node.tag == "Fanout" else node.tag, node.given.name, size, whole)
+        elif node.tag == "Fork":
+            yield Branch(tuple(_written(node.nodes, scope)))
+        else:
+            yield from _written(node.nodes, scope)
+
+
+def _amount(expression: object, scope: Scope) -> float | str:
+    """The number, or the text where it needs what only a workload brings."""
+    try:
+        value = evaluate(expression, scope)
+    except ExpressionError:
+        return str(expression)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else str(expression)
+
+
+@dataclass(frozen=True)
+class _Painter:
+    theme: Theme
+    hues: dict[str, str]
+
+    def chain(self, parts: Sequence[Part], outside: int | str) -> Chain:
+        """`outside`: copies of the first part that the fanouts above it make."""
+        shapes: list[Shape] = []
+        for index, part in enumerate(parts):
+            rest = parts[index + 1 :]
+            if isinstance(part, Branch) or (part.kind == "Compute" and rest):
+                return self.fork(shapes, parts[index:], outside)
+            copies = _times(outside, part)
+            shapes += self.shapes(part, copies)
+            outside = copies
+        return Chain(tuple(shapes))
+
+    def fork(self, shapes: list[Shape], parts: Sequence[Part], outside: int | str) -> Chain:
+        """Side branches that begin at the same place, and the main line as the last one."""
+        branches: list[Chain] = []
+        rest = list(parts)
+        while rest and (isinstance(rest[0], Branch) or (rest[0].kind == "Compute" and rest[1:])):
+            part = rest.pop(0)
+            branches.append(self.chain(part.parts if isinstance(part, Branch) else (part,), outside))
+        if rest:
+            branches.append(self.chain(rest, outside))
+        return Chain(tuple(shapes), tuple(branches))
+
+    def shapes(self, unit: Unit, copies: int | str) -> list[Shape]:
+        """A node, its fanout above it."""
+        found = [self.fanout(unit)] if unit.fanouts else []
+        name = [Line(text, 13, bold=True) for text in words(unit.name, WIDEST, 13, bold=True)]
+        notes = [Line(f"{copies:,} instances", 11, muted=True)] if isinstance(copies, int) and copies > 1 else []
+        notes += [] if unit.enabled else [Line("disabled", 11, muted=True)]
+        kind, paint = self.look(unit)
+        if kind is not None:
+            size = [Line(text) for text in words(_size(unit.size), WIDEST, 12)] if unit.size is not None else []
+            found.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
+        return found
+
+    def look(self, unit: Unit) -> tuple[Kind | None, Paint]:
+        match unit.kind:
+            case "Memory":
+                return "cylinder", self.theme.paint(self.hues[unit.name])
+            case "Toll":
+                return "hexagon", self.theme.paint(VERMILION)
+            case "Compute":
+                return "ellipse", self.theme.paint(GREY)
+            case _:
+                return (None if unit.fanouts else "box"), self.theme.paint(None)
+
+    def fanout(self, unit: Unit) -> Shape:
+        lines = [Line(text, 12, bold=True) for text in words(unit.name, WIDEST, 12, bold=True)]
+        for name, copies in unit.fanouts:
+            shown = f"{copies:,}" if isinstance(copies, int) else copies
+            lines += [Line(text) for text in words(f"{name} × {shown}", WIDEST, 12)]
+        return Shape("double box", tuple(lines), self.theme.paint(PURPLE), f"fanout of {unit.name}")
+
+
+def _times(outside: int | str, unit: Unit) -> int | str:
+    numbers = [n for _, n in unit.fanouts if isinstance(n, int)]
+    if isinstance(outside, str) or len(numbers) < len(unit.fanouts):
+        return "?"
+    return outside * math.prod(numbers)
+
+
+def _size(size: float | str) -> str:
+    if isinstance(size, str):
+        return size
+    return "unlimited" if math.isinf(size) else format_bits(size)
+
+
+def _units(parts: Iterable[Part]) -> Iterable[Unit]:
+    for part in parts:
+        if isinstance(part, Branch):
+            yield from _units(part.parts)
+        else:
+            yield part
+
+
+def _outline(parts: Iterable[Part], depth: int = 0) -> str:
+    """The tree in words."""
+    lines = []
+    for part in parts:
+        if isinstance(part, Branch):
+            lines += ["  " * depth + "fork:", _outline(part.parts, depth + 1)]
+            continue
+        size = f", {_size(part.size)}" if part.size is not None else ""
+        fanouts = "".join(f", {name} x {copies}" for name, copies in part.fanouts)
+        lines.append(f"{'  ' * depth}{part.kind} {part.name}{size}{fanouts}")
+    return "\n".join(lines)

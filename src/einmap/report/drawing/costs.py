@@ -1,0 +1,122 @@
+"""What `--costs` writes into the nodes of a LoopTree: iterations, tile shapes, bits in use, shares of the energy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from einmap.arch.component import Memory
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Address
+from einmap.model.cost import Cost
+from einmap.model.path import EinsumPath, Station, path_of
+from einmap.report.figures import percent
+from einmap.report.loop_tree import tile_of
+from einmap.spec.spec import Spec
+from einmap.units import format_bits, format_count, format_si
+
+
+@dataclass(slots=True)
+class NodeCosts:
+    """What is known of one node. `tiles`: shape (`16×64`) and bits of each tensor's largest tile.
+
+    `energy` in J; `loop`: iterations or lanes in words; `operations` of a Compute, all instances together.
+    """
+
+    tiles: dict[str, tuple[str, float]] = field(default_factory=dict)
+    capacity: float = math.inf
+    energy: float | None = None
+    loop: str = ""
+    operations: float | None = None
+
+    def lines(self, total: float) -> list[str]:
+        """What to write below the node's own text; `total` is the energy of everything, in J."""
+        found = [self.loop] if self.loop else []
+        if self.tiles:
+            used = sum(bits for _, bits in self.tiles.values())
+            part = f" of {format_bits(self.capacity)}" if math.isfinite(self.capacity) else ""
+            found.append(f"{format_bits(used)}{part}")
+        if self.operations is not None:
+            found.append(f"{format_count(self.operations)} operations")
+        if self.energy is not None and total > 0:
+            found.append(f"{percent(self.energy / total)} of energy")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The costs of nodes, and of everything that is drawn: `energy` in J, `latency` in s."""
+
+    nodes: dict[Address, NodeCosts]
+    energy: float
+    latency: float
+
+    @property
+    def elsewhere(self) -> float:
+        """Joules that belong to no node: leakage, and copies inside the architecture."""
+        return self.energy - math.fsum(node.energy or 0.0 for node in self.nodes.values())
+
+    def __str__(self) -> str:
+        parts = [f"energy {format_si(self.energy, 'J')}", f"latency {format_si(self.latency, 's')}"]
+        if self.energy > 0 and self.elsewhere / self.energy >= 0.005:
+            parts.append(f"leakage and other energy outside of the nodes {percent(self.elsewhere / self.energy)}")
+        return ", ".join(parts)
+
+
+def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | None = None) -> Annotations:
+    """The costs of each node, for all Einsums or one; `mapping` is the one that `cost` was evaluated for.
+
+    Where a tensor is held twice in one component, the upper node has the energy of both. A node of several Einsums
+    has the largest tile of each tensor, the energy of all of them, and the iterations of the first one.
+    """
+    found: dict[Address, NodeCosts] = {}
+    by_tensor: dict[tuple[str, str, str | None], float] = {}
+    for row in cost.actions:
+        if row.action != "leak":
+            key = row.einsum, row.component, row.tensor
+            by_tensor[key] = by_tensor.get(key, 0.0) + row.energy
+    operations = cost.count_by("einsum", "action")
+    for name in mapping.path_of if einsum is None else (einsum,):
+        path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
+        _add_loops(path, found)
+        for tensor, stations in path.stations.items():
+            _add_stations(path, tensor, stations, by_tensor, found)
+        last = _at(found, path.compute.address)
+        last.energy = by_tensor.get((name, path.compute.component.name, None), 0.0)
+        last.operations = operations.get((name, "compute"), 0.0)
+    if einsum is None:
+        return Annotations(found, cost.energy, cost.latency)
+    return Annotations(found, cost.energy_by("einsum").get((einsum,), 0.0), cost.latency_by_einsum.get(einsum, 0.0))
+
+
+def _at(found: dict[Address, NodeCosts], address: Address) -> NodeCosts:
+    return found.setdefault(address, NodeCosts())
+
+
+def _add_loops(path: EinsumPath, found: dict[Address, NodeCosts]) -> None:
+    for loop in path.loops:
+        node = _at(found, loop.address)
+        if loop.dimension is not None:
+            node.loop = node.loop or f"{loop.iterations:,} of {loop.dimension.fanout:,} lanes"
+        else:
+            node.loop = node.loop or f"{loop.iterations:,} {'iteration' if loop.iterations == 1 else 'iterations'}"
+
+
+def _add_stations(
+    path: EinsumPath,
+    tensor: str,
+    stations: tuple[Station, ...],
+    energy: dict[tuple[str, str, str | None], float],
+    found: dict[Address, NodeCosts],
+) -> None:
+    charged: set[str] = set()
+    for station in stations:
+        node, component = _at(found, station.address), station.component
+        once = 0.0 if component.name in charged else energy.get((path.einsum.name, component.name, tensor), 0.0)
+        charged.add(component.name)
+        node.energy = (node.energy or 0.0) + once
+        if isinstance(component, Memory):
+            shape, bits = tile_of(path, station, path.einsum.by_tensor[tensor], component)
+            if bits > node.tiles.get(tensor, ("", -1.0))[1]:
+                node.tiles[tensor] = shape.replace("x", "×"), bits
+            node.capacity = component.size_bits

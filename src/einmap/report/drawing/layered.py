@@ -1,0 +1,285 @@
+"""Layout of a directed graph without cycles: nodes in layers, every edge from an upper layer to a lower one.
+
+Steps: layers (longest path), a point in each layer that an edge passes, the order in each layer (barycentres of the
+neighbours), middles as close to the neighbours' as the widths allow, then edges with one level of their own in the gap
+below each layer for every node that has edges there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from einmap.report.drawing.shapes import Box, Edge, Placed, Point, Shape
+from einmap.report.drawing.tidy import Layout
+
+GAP = 26.0
+"""Between two nodes of a layer."""
+LEVEL = 7.0
+"""Between the levels of two bundles of edges."""
+ROOM = 15.0
+"""Between a node and the first level, and between the last level and the nodes below."""
+PORT = 16.0
+"""Between two edges that enter a node side by side, where it is wide enough."""
+_POINT = 8.0
+"""Width that a passing edge takes in a layer."""
+_SWEEPS = 12
+_STRAIGHT, _CHAIN = 16.0, 8.0
+"""How much a neighbour pulls: for edges that pass several layers, and for those on a path from further above."""
+
+
+@dataclass(eq=False)
+class _Node:
+    """A shape or, without one, the point where edges of `origin` pass a layer."""
+
+    layer: int
+    origin: int
+    shape: Shape | None = None
+    above: list[_Node] = field(default_factory=list)
+    below: list[_Node] = field(default_factory=list)
+    middle: float = 0.0
+
+    @property
+    def width(self) -> float:
+        return self.shape.size[0] if self.shape else _POINT
+
+    @property
+    def height(self) -> float:
+        return self.shape.size[1] if self.shape else 0.0
+
+
+def graph_layout(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> Layout:
+    """`edges` are pairs of places in `shapes`, without cycles; every pair at most once."""
+    layers = _layers(shapes, edges)
+    _order(layers)
+    _set_middles(layers)
+    return _routed(layers, shapes, edges)
+
+
+def _depths(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Longest path from above; nodes without anything above come down to just above what uses them."""
+    below: dict[int, list[int]] = {}
+    waiting = [0] * count
+    for source, target in edges:
+        below.setdefault(source, []).append(target)
+        waiting[target] += 1
+    order = [node for node in range(count) if not waiting[node]]
+    roots = list(order)
+    depths = [0] * count
+    for node in order:
+        for target in below.get(node, ()):
+            depths[target] = max(depths[target], depths[node] + 1)
+            waiting[target] -= 1
+            if not waiting[target]:
+                order.append(target)
+    for node in roots:
+        depths[node] = min((depths[target] - 1 for target in below.get(node, ())), default=0)
+    return depths
+
+
+def _layers(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> list[list[_Node]]:
+    depths = _depths(len(shapes), edges)
+    layers: list[list[_Node]] = [[] for _ in range(max(depths, default=0) + 1)]
+    nodes = [_Node(depths[index], index, shape) for index, shape in enumerate(shapes)]
+    for node in nodes:
+        layers[node.layer].append(node)
+    points: dict[tuple[int, int], _Node] = {}
+    for source, target in edges:
+        upper = nodes[source]
+        for layer in range(depths[source] + 1, depths[target]):
+            if (source, layer) not in points:
+                points[source, layer] = _Node(layer, source)
+                layers[layer].append(points[source, layer])
+                _join(upper, points[source, layer])
+            upper = points[source, layer]
+        _join(upper, nodes[target])
+    return layers
+
+
+def _join(upper: _Node, lower: _Node) -> None:
+    upper.below.append(lower)
+    lower.above.append(upper)
+
+
+def _order(layers: list[list[_Node]]) -> None:
+    """Sweeps down and up; the order with the fewest crossings stays."""
+    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            position = {id(node): index for other in layers for index, node in enumerate(other)}
+
+            def barycentre(node: _Node, position: Mapping[int, int] = position, down: bool = down) -> float:
+                around = node.above if down else node.below
+                if not around:
+                    return float(position[id(node)])
+                return sum(position[id(other)] for other in around) / len(around)
+
+            layer.sort(key=barycentre)
+        crossings = _crossings(layers)
+        if crossings < fewest:
+            best, fewest = [list(layer) for layer in layers], crossings
+    layers[:] = best
+
+
+def _crossings(layers: list[list[_Node]]) -> int:
+    total = 0
+    for layer, lower in pairwise(layers):
+        position = {id(node): index for index, node in enumerate(lower)}
+        ends = [position[id(other)] for node in layer for other in sorted(node.below, key=lambda n: position[id(n)])]
+        total += sum(a > b for index, a in enumerate(ends) for b in ends[index + 1 :])
+    return total
+
+
+def _set_middles(layers: list[list[_Node]]) -> None:
+    for layer in layers:
+        _spread(layer, [0.0] * len(layer))
+    for sweep in range(_SWEEPS + 1):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            wanted = []
+            for node in layer:
+                around = (node.above if down else node.below) or node.below or node.above
+                pulls = [_pull(node, other) for other in around]
+                middles = [pull * other.middle for pull, other in zip(pulls, around, strict=True)]
+                wanted.append(sum(middles) / sum(pulls) if around else node.middle)
+            _spread(layer, wanted)
+
+
+def _pull(node: _Node, other: _Node) -> float:
+    if node.shape is None and other.shape is None:
+        return _STRAIGHT
+    return _CHAIN if (node if node.layer < other.layer else other).above else 1.0
+
+
+def _spread(layer: list[_Node], wanted: list[float]) -> None:
+    apart = [(left.width + right.width) / 2 + GAP for left, right in pairwise(layer)]
+    stays = [_CHAIN if node.above else 1.0 for node in layer]
+    for node, middle in zip(layer, kept_apart(wanted, apart, stays), strict=True):
+        node.middle = middle
+
+
+def kept_apart(
+    wanted: Sequence[float],
+    apart: Sequence[float],
+    weights: Sequence[float] = (),
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> list[float]:
+    """Places in this order, each at least `apart` from the next, as close as can be (least squares) to those wanted.
+
+    They stay within `limits`, between which there must be room for all.
+    What would come too close is pooled: it moves as one block to the weighted mean of what its members want.
+
+    >>> kept_apart([0, 0, 30], [10, 10])
+    [-5.0, 5.0, 30.0]
+    """
+    offsets = [0.0]
+    for distance in apart:
+        offsets.append(offsets[-1] + distance)
+    blocks: list[tuple[float, float, int]] = []
+    for want, offset, weight in zip(wanted, offsets, weights or [1.0] * len(wanted), strict=False):
+        mean, mass, count = want - offset, weight, 1
+        while blocks and blocks[-1][0] >= mean:
+            other, more, members = blocks.pop()
+            mean = (mean * mass + other * more) / (mass + more)
+            mass, count = mass + more, count + members
+        blocks.append((mean, mass, count))
+    low, high = limits[0], limits[1] - offsets[-1]
+    means = [max(low, min(mean, high)) for mean, _, count in blocks for _ in range(count)]
+    return [float(mean + offset) for mean, offset in zip(means, offsets, strict=False)]
+
+
+def _routed(layers: list[list[_Node]], shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> Layout:
+    left = min((node.middle - node.width / 2 for layer in layers for node in layer), default=0.0)
+    for node in (node for layer in layers for node in layer):
+        node.middle = float(round(node.middle - left))
+    ports = {id(node): _ports(node) for layer in layers for node in layer}
+    boxes: dict[int, Box] = {}
+    turns: dict[int, float] = {}
+    y = 0.0
+    for layer in layers:
+        height = max(node.height for node in layer)
+        for node in layer:
+            boxes[id(node)] = Box(node.middle - node.width / 2, y + (height - node.height) / 2, node.width, node.height)
+        bundles = [node for node in layer if node.below]
+        y += height
+        levels = _levels(bundles, ports)
+        for node in bundles:
+            turns[id(node)] = y + ROOM + LEVEL * levels[id(node)]
+        y += 2 * ROOM + LEVEL * max(levels.values(), default=0)
+    placed = {node.origin: Placed(node.shape, boxes[id(node)]) for la in layers for node in la if node.shape}
+    start = {node.origin: node for layer in layers for node in layer if node.shape}
+    routes = tuple(Edge(s, t, _route(start[s], start[t], boxes, turns, ports), arrow=True) for s, t in edges)
+    return Layout(tuple(placed[index] for index in range(len(shapes))), routes)
+
+
+def _ports(node: _Node) -> dict[int, float]:
+    """Where the edges from above enter a node: straight below where they come from, if it is wide enough."""
+    order = sorted(node.above, key=lambda other: other.middle)
+    if node.shape is None:
+        return {id(other): node.middle for other in order}
+    reach = max(0.0, node.width - (node.height if node.shape.kind == "pill" else 2 * PORT)) / 2
+    apart = min(PORT, 2 * reach / max(1, len(order) - 1))
+    wanted = [min(max(other.middle, node.middle - reach), node.middle + reach) for other in order]
+    limits = node.middle - reach, node.middle + reach
+    places = kept_apart(wanted, [apart] * (len(order) - 1), limits=limits) if order else []
+    return {id(other): round(place, 2) for other, place in zip(order, places, strict=True)}
+
+
+def _levels(bundles: list[_Node], ports: Mapping[int, Mapping[int, float]]) -> dict[int, int]:
+    """Levels of bundles: those whose horizontal parts would meet lie apart.
+
+    Where one bundle ends in the column in which another starts, the other turns aside above it.
+    """
+    ends = {id(node): [ports[id(lower)][id(node)] for lower in node.below] for node in bundles}
+    spans = {id(n): (min(n.middle, *ends[id(n)]), max(n.middle, *ends[id(n)])) for n in bundles}
+    waiting = sorted(bundles, key=lambda node: (spans[id(node)][1] - spans[id(node)][0], node.middle))
+    levels: dict[int, int] = {}
+    taken: list[list[tuple[float, float]]] = []
+    while waiting:
+        free = (n for n in waiting if not any(_must_precede(o, n, ends) for o in waiting if o is not n))
+        node = next(free, waiting[0])
+        waiting.remove(node)
+        low, high = spans[id(node)]
+        above = (levels[id(o)] for o in bundles if id(o) in levels and _must_precede(o, node, ends))
+        level = max(above, default=-1) + 1
+        while level < len(taken) and any(low - PORT / 2 <= b and a <= high + PORT / 2 for a, b in taken[level]):
+            level += 1
+        taken += [[] for _ in range(level + 1 - len(taken))]
+        taken[level].append((low, high))
+        levels[id(node)] = level
+    return levels
+
+
+def _must_precede(first: _Node, second: _Node, ends: Mapping[int, list[float]]) -> bool:
+    return any(abs(first.middle - end) < PORT / 4 for end in ends[id(second)] if end != second.middle)
+
+
+def _route(
+    source: _Node, target: _Node, boxes: dict[int, Box], turns: dict[int, float], ports: dict[int, dict[int, float]]
+) -> tuple[Point, ...]:
+    points: list[Point] = [(source.middle, boxes[id(source)].bottom)]
+    node = source
+    while node is not target:
+        points_below = (lower for lower in node.below if lower.shape is None)
+        lower = target if target in node.below else next(points_below)
+        end = ports[id(lower)][id(node)]
+        if end != node.middle:
+            points += [(node.middle, turns[id(node)]), (end, turns[id(node)])]
+        node = lower
+    end = points[-1][0]
+    return (*points, (end, _entry(boxes[id(target)], target, end)))
+
+
+def _entry(box: Box, target: _Node, x: float) -> float:
+    """The height of the outline of a shape at `x`: ends of ellipses and pills are round."""
+    if target.shape is None or target.shape.kind not in ("ellipse", "pill"):
+        return box.y
+    radius = box.height / 2
+    if target.shape.kind == "ellipse":
+        part = (x - box.middle) / (box.width / 2)
+        return box.y + radius * (1 - math.sqrt(max(0.0, 1 - part**2)))
+    beyond = abs(x - box.middle) - (box.width / 2 - radius)
+    return box.y if beyond <= 0 else box.y + radius - math.sqrt(max(0.0, radius**2 - beyond**2))

@@ -1,0 +1,141 @@
+"""A picture as SVG text: the same text for the same picture, valid XML whatever its names hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from xml.sax.saxutils import escape
+
+from einmap.report.drawing.font import FAMILY
+from einmap.report.drawing.shapes import CAP, INSET, SLANT, Box, Edge, Line, Picture, Placed, Point, Shape, Text
+from einmap.report.drawing.theme import Theme
+
+MARK = "<!-- drawn by einmap -->"
+"""The second line of every file."""
+
+_BASELINE = 0.97
+"""From the top of a line of text to its baseline, in font sizes."""
+_ARROW = 7.0
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_svg(picture: Picture) -> str:
+    """The picture as an SVG document of its own."""
+    return "\n".join(_lines(picture)) + "\n"
+
+
+def _lines(picture: Picture) -> Iterator[str]:
+    width, height, theme = _n(picture.width), _n(picture.height), picture.theme
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" font-family="{FAMILY}">'
+    )
+    yield MARK
+    yield f"<title>{_text(picture.title)}</title>"
+    yield f"<desc>{_text(picture.description)}</desc>"
+    yield f'<rect width="{width}" height="{height}" fill="{theme.background}"/>'
+    yield f'<g fill="none" stroke="{theme.line}" stroke-width="1.4" stroke-linejoin="round">'
+    yield from (f'<path d="{lines}"/>' for lines in _edges(picture.edges))
+    yield "</g>"
+    for placed in (*picture.shapes, *picture.samples):
+        yield from _shape(placed, theme)
+    yield from (_outside(text, theme) for text in picture.texts)
+    yield "</svg>"
+
+
+def _edges(edges: Iterable[Edge]) -> Iterable[str]:
+    """One path for all lines from a shape: where they run together they are not drawn twice."""
+    found: dict[int, str] = {}
+    for edge in edges:
+        found[edge.source] = found.get(edge.source, "") + _edge(edge)
+    return found.values()
+
+
+def _edge(edge: Edge) -> str:
+    if not edge.arrow:
+        return _path(edge.points)
+    x, y = edge.points[-1]
+    head = (x - _ARROW / 2, y - _ARROW), (x, y), (x + _ARROW / 2, y - _ARROW)
+    return _path(edge.points) + _path(head)
+
+
+def _path(points: Sequence[Point]) -> str:
+    return "".join(f"{'L' if index else 'M'}{_n(x)} {_n(y)}" for index, (x, y) in enumerate(points))
+
+
+def _shape(placed: Placed, theme: Theme) -> Iterator[str]:
+    shape, box = placed.shape, placed.box
+    yield f'<g fill="{shape.paint.fill}" stroke="{shape.paint.stroke}" stroke-width="1.4">'
+    if shape.tip:
+        yield f"<title>{_text(shape.tip)}</title>"
+    yield from _outline(shape, box)
+    y = box.y + shape.text_top
+    for line in shape.lines:
+        yield _line(line, box.middle, y, "middle", theme)
+        y += line.height
+    yield "</g>"
+
+
+def _outline(shape: Shape, box: Box) -> Iterator[str]:
+    x, y, width, height = _n(box.x), _n(box.y), _n(box.width), _n(box.height)
+    match shape.kind:
+        case "box":
+            yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
+        case "double box":
+            yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
+            inner = Box(box.x + INSET, box.y + INSET, box.width - 2 * INSET, box.height - 2 * INSET)
+            yield (
+                f'<rect x="{_n(inner.x)}" y="{_n(inner.y)}" width="{_n(inner.width)}" height="{_n(inner.height)}" '
+                'fill="none" rx="1"/>'
+            )
+        case "pill" | "disc":
+            yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{_n(box.height / 2)}"/>'
+        case "ellipse":
+            middle = f'cx="{_n(box.middle)}" cy="{_n(box.y + box.height / 2)}"'
+            yield f'<ellipse {middle} rx="{_n(box.width / 2)}" ry="{_n(box.height / 2)}"/>'
+        case "hexagon":
+            yield f'<path d="{_hexagon(box)}"/>'
+        case "cylinder":
+            yield from _cylinder(box)
+
+
+def _hexagon(box: Box) -> str:
+    slant, half = min(SLANT, box.width / 4), box.height / 2
+    corners = [
+        (box.x, box.y + half),
+        (box.x + slant, box.y),
+        (box.right - slant, box.y),
+        (box.right, box.y + half),
+        (box.right - slant, box.bottom),
+        (box.x + slant, box.bottom),
+    ]
+    return _path(corners) + "Z"
+
+
+def _cylinder(box: Box) -> Iterator[str]:
+    arc = f"A{_n(box.width / 2)} {_n(CAP)} 0 0"
+    left, right, top, bottom = _n(box.x), _n(box.right), _n(box.y + CAP), _n(box.bottom - CAP)
+    yield f'<path d="M{left} {top}V{bottom}{arc} 0 {right} {bottom}V{top}{arc} 0 {left} {top}Z"/>'
+    yield f'<path d="M{left} {top}{arc} 0 {right} {top}" fill="none"/>'
+
+
+def _outside(text: Text, theme: Theme) -> str:
+    return _line(text.line, text.x, text.y, "start", theme)
+
+
+def _line(line: Line, x: float, y: float, anchor: str, theme: Theme) -> str:
+    weight = ' font-weight="bold"' if line.bold else ""
+    where = f'x="{_n(x)}" y="{_n(y + _BASELINE * line.size)}"'
+    colour = theme.muted if line.muted else theme.text
+    style = f'font-size="{_n(line.size)}"{weight} text-anchor="{anchor}" fill="{colour}" stroke="none"'
+    return f"<text {where} {style}>{_text(line.text)}</text>"
+
+
+def _text(text: str) -> str:
+    """Escaped; characters that XML cannot hold are replaced."""
+    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def _n(value: float) -> str:
+    """At most two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")

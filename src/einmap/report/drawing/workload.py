@@ -1,0 +1,111 @@
+"""A workload as a graph: tensors flow into Einsums and out of them, from top to bottom."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.workload import Workload
+from einmap.errors import SpecError, did_you_mean
+from einmap.report.drawing.font import GLUE, words
+from einmap.report.drawing.layered import graph_layout
+from einmap.report.drawing.page import Entry, Heading, page
+from einmap.report.drawing.shapes import Line, Picture, Shape
+from einmap.report.drawing.svg import to_svg
+from einmap.report.drawing.theme import BLUE, GREEN, LIGHT, ORANGE, Theme
+from einmap.units import format_bits
+
+WIDEST = 300.0
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ROLES = {"input": BLUE, "intermediate": ORANGE, "output": GREEN}
+
+
+def workload_svg(workload: Workload, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> str:
+    """The cascade as SVG text, or one Einsum of it. Raises SpecError when there is no such Einsum."""
+    return to_svg(workload_picture(workload, einsum=einsum, title=title, theme=theme))
+
+
+def workload_picture(
+    workload: Workload, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT
+) -> Picture:
+    """The same before it is written."""
+    einsums = workload.einsums if einsum is None else (_named(workload, einsum),)
+    definitions = _definitions(einsums)
+    shapes = [_einsum_shape(e, theme) for e in einsums]
+    shapes += [_tensor_shape(e, access, _role(workload, name), theme) for name, (e, access) in definitions.items()]
+    tensor_place = {name: len(einsums) + index for index, name in enumerate(definitions)}
+    edges = [
+        (place, tensor_place[access.tensor]) if access.output else (tensor_place[access.tensor], place)
+        for place, e in enumerate(einsums)
+        for access in e.accesses
+    ]
+    heading = Heading(
+        title or f"Workload: {', '.join(e.name for e in einsums)}",
+        f"the whole runs {workload.n_instances:,} times" if workload.n_instances > 1 else "",
+        "\n".join(equation(e).replace(GLUE, " ") for e in einsums),
+    )
+    roles = {_role(workload, name) for name in definitions}
+    legend = [Entry("box", theme.paint(None), "Einsum")]
+    legend += [Entry("pill", theme.paint(hue), f"{role} tensor") for role, hue in _ROLES.items() if role in roles]
+    return page(graph_layout(shapes, edges), heading, legend, theme)
+
+
+def equation(einsum: Einsum) -> str:
+    """`Z[m, n] = A[m, k] * B[k, n]`; a reduction other than the sum is named."""
+    shown = {access.tensor: _indexed(access) for access in einsum.accesses}
+    right = _NAME.sub(lambda found: shown.get(found[0], found[0]), str(einsum.operation))
+    left = ", ".join(shown[access.tensor] for access in einsum.accesses if access.output)
+    reduction = einsum.operation.reduction
+    return f"{left} = {right}" + (f" (reduced by {reduction})" if reduction != "sum" else "")
+
+
+def _indexed(access: TensorAccess) -> str:
+    return f"{access.tensor}[{f',{GLUE}'.join(str(index) for _, index in access.projection)}]"
+
+
+def _named(workload: Workload, name: str) -> Einsum:
+    if name not in workload.by_name:
+        hint = did_you_mean(name, workload.by_name, listing="Einsums")
+        raise SpecError(f"the workload has no Einsum {name!r}", hint=hint)
+    return workload.by_name[name]
+
+
+def _definitions(einsums: Sequence[Einsum]) -> Mapping[str, tuple[Einsum, TensorAccess]]:
+    """For each tensor the access that writes it, or else the first one, in order of first use."""
+    found: dict[str, tuple[Einsum, TensorAccess]] = {}
+    for einsum in einsums:
+        for access in einsum.accesses:
+            if access.output or access.tensor not in found:
+                found[access.tensor] = einsum, access
+    return found
+
+
+def _role(workload: Workload, tensor: str) -> str:
+    if tensor in workload.intermediates:
+        return "intermediate"
+    return "output" if tensor in workload.producers else "input"
+
+
+def _einsum_shape(einsum: Einsum, theme: Theme) -> Shape:
+    text = equation(einsum)
+    bounds = ", ".join(f"{variable} {extent:,}" for variable, extent in einsum.bounds)
+    lines = [Line(part, 13, bold=True) for part in words(einsum.name, WIDEST, 13, bold=True)]
+    lines += [Line(part) for part in words(text, WIDEST, 12)]
+    if einsum.is_copy:
+        lines.append(Line("copy", 11, muted=True))
+    if einsum.n_instances > 1:
+        lines.append(Line(f"{einsum.n_instances:,} instances", 11, muted=True))
+    return Shape("box", tuple(lines), theme.paint(None), f"{text.replace(GLUE, ' ')}\n{bounds}")
+
+
+def _tensor_shape(einsum: Einsum, access: TensorAccess, role: str, theme: Theme) -> Shape:
+    extents = [index.extent(einsum.extents) for _, index in access.projection]
+    bits = math.prod(extents) * access.bits_per_value
+    lines = [Line(part, 13, bold=True) for part in words(access.tensor, WIDEST, 13, bold=True)]
+    lines += [Line(part) for part in words(" × ".join(f"{extent:,}" for extent in extents) or "1", WIDEST, 12)]
+    lines.append(Line(format_bits(bits) + (", persistent" if access.persistent else ""), 11, muted=True))
+    ranks = ", ".join(rank for rank, _ in access.projection)
+    tip = f"{access.tensor}[{ranks}], {role}, {access.bits_per_value:g} bits per value"
+    return Shape("pill", tuple(lines), theme.paint(_ROLES[role]), tip)

@@ -1,0 +1,392 @@
+"""The terminal report of `einmap explain`: the four cases, what stays, what counts are made of, what would help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from einmap.mapping.nodes import format_address
+from einmap.model.explanation.values import (
+    Bottleneck,
+    Change,
+    Derivation,
+    EnergyShare,
+    Explanation,
+    Fanout,
+    Fullest,
+    Life,
+    LoopUse,
+    NodeCases,
+    Occupied,
+    Piece,
+    Stationary,
+)
+from einmap.report.figures import NONE, Bar, Scale, percent
+from einmap.units import format_bits, format_si
+
+MOST_CHANGES = 12
+"""Changes that are shown; all of them are in the JSON document."""
+MOST_ENERGY = 10
+"""Parts of the energy that are shown."""
+FIXED = (
+    "Each change alone, evaluated anew. All else is held fixed: the other tile shapes and loops, and what a larger "
+    "memory, a faster port or a wider fanout would cost unless the specification says so."
+)
+
+
+def explanation_report(explanation: Explanation, width: int = 80) -> RenderableType:
+    """Everything about why a mapping costs what it does."""
+    cost = explanation.cost
+    total = f"energy {format_si(cost.energy, 'J')}, latency {format_si(cost.latency, 's')}, counted as exact"
+    sections = [
+        Text(total, style="bold"),
+        cases_section(explanation.cases, several=len(explanation.order) > 1),
+        stationary_section(explanation.stationary),
+        counts_section(explanation.derivations),
+        lives_section(explanation.lives, len(explanation.order)),
+        memories_section(explanation.fullest),
+        occupied_section(explanation.occupied, explanation.order),
+        bottleneck_section(explanation.bottlenecks),
+        energy_section(explanation.energy),
+        fanouts_section(explanation.fanouts),
+        changes_section(explanation.changes, width),
+    ]
+    shown = [section for section in sections if section is not None]
+    return Group(*[part for section in shown for part in (section, Text(""))][:-1])
+
+
+# the four cases
+
+
+def cases_section(cases: tuple[NodeCases, ...], *, several: bool) -> RenderableType | None:
+    """One small table for each tensor at each storage node."""
+    if not cases:
+        return None
+    parts: list[RenderableType] = [_title("Storage nodes: what the loops above and below them do")]
+    for node in cases:
+        who = f"{node.einsum}: " if several else ""
+        role = ", its outermost holder" if node.backing else ""
+        head = f"{who}{node.tensor} in {node.component}{role} ({format_address(node.address)})"
+        table = _table("", "loops above", "loops below", left=(1, 2))
+        for label, above, below in case_rows(node):
+            table.add_row(label, above, below)
+        parts += [Text(f"  {head}", style="cyan"), Padding(table, (0, 0, 0, 2))]
+    return Group(*parts)
+
+
+def case_rows(node: NodeCases) -> list[tuple[str, str, str]]:
+    """Label, what loops above do, what loops below do; a third row where windows slide over the tensor."""
+    partial = [use for use in (*node.above, *node.below) if use.kind == "partial"]
+    rows = [
+        (f"rank not in {node.tensor}", _fetched(node), _reused(node)),
+        (f"rank in {node.tensor}", _chunks(node), _tile(node)),
+    ]
+    if partial:
+        rows.append((f"rank partly in {node.tensor}", _windows(node), _loops(node.below, "partial")))
+    return rows
+
+
+def _fetched(node: NodeCases) -> str:
+    loops = _loops(node.above, "irrelevant")
+    if node.backing:
+        return f"{loops}\nnothing is fetched: the data are here"
+    text = f"each chunk fetched {node.fetches:,} x"
+    if node.lanes > 1:
+        text += f", into {node.lanes:,} lanes at one time"
+    if node.reads != node.fetches:
+        text += f"; read {node.reads:,} x, multicast serves the other lanes"
+    return f"{loops}\n{text}"
+
+
+def _reused(node: NodeCases) -> str:
+    reuse = f"{node.reuse:,.4g}"
+    average = "" if float(node.reuse).is_integer() else " on average"
+    return f"{_loops(node.below, 'irrelevant')}\neach value used {reuse} x{average} by {node.child}"
+
+
+def _chunks(node: NodeCases) -> str:
+    if node.chunks is None:
+        return f"{_loops(node.above, 'relevant')}\n{node.positions:,} chunks, not compared: too many"
+    chunks = f"{node.chunks:,} distinct chunk{'' if node.chunks == 1 else 's'}"
+    return f"{_loops(node.above, 'relevant')}\n{chunks}"
+
+
+def _tile(node: NodeCases) -> str:
+    ragged = f", ragged: down to {_shape(node.smallest)}" if node.smallest != node.shape else ""
+    tile = f"tile {_shape(node.shape)} ({', '.join(node.ranks)}), {format_bits(node.bits)}{ragged}"
+    return f"{_loops(node.below, 'relevant')}\n{tile}"
+
+
+def _windows(node: NodeCases) -> str:
+    loops = _loops(node.above, "partial")
+    if node.overlap is None:
+        return f"{loops}\n{node.positions:,} windows, overlap not counted: too many"
+    if not node.overlap:
+        return f"{loops}\nno overlap"
+    of = f"{node.overlap:,} of {node.values:,} values ({percent(node.overlap / node.values)})"
+    return f"{loops}\noverlap: {of} are in an earlier window too"
+
+
+def _loops(uses: Iterable[LoopUse], kind: str | None = None) -> str:
+    """`n 3, k 4 lanes`: the loops of a kind with their iterations."""
+    return ", ".join(_loop(use) for use in uses if kind is None or use.kind == kind) or NONE
+
+
+def _loop(use: LoopUse) -> str:
+    return f"{use.variable} {use.iterations:,}" + (" lanes" if use.dimension else "")
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(f"{n}" for n in shape) or "1"
+
+
+# stationarity
+
+
+def stationary_section(rows: tuple[Stationary, ...]) -> RenderableType | None:
+    """What stays while the innermost loops of a level run."""
+    if not rows:
+        return None
+    table = _table("Einsum", "loops of the level", "stationary", "stays for", left=(1, 2))
+    for row in rows:
+        loops = "  ".join(_loop(use) for use in row.loops)
+        what = "elements" if row.values == 1 else f"tiles {_shape(row.shape)}"
+        table.add_row(row.einsum, loops, f"{row.tensor}: {what}", f"{row.iterations:,} iterations")
+    return Group(_title("Stationary: what the innermost loops of each level leave in place"), table)
+
+
+# counts
+
+
+def counts_section(derivations: tuple[Derivation, ...]) -> RenderableType | None:
+    """Each count, and below it the pieces that add up to it."""
+    if not derivations:
+        return None
+    several = len({d.einsum for d in derivations}) > 1
+    parts: list[RenderableType] = [_title("Counts: what each is made of")]
+    for d in derivations:
+        who = f"{d.einsum}: " if several else ""
+        parts.append(Padding(Text(f"{who}{count_line(d)}", style="cyan"), (0, 0, 0, 2)))
+        for piece in d.pieces:
+            parts.append(Padding(Text(piece_line(piece, d)), (0, 0, 0, 6)))
+    return Group(*parts)
+
+
+def count_line(d: Derivation) -> str:
+    """`GlobalBuffer read A: 16,384 = 2,048 values x 8 actions`."""
+    name = f"{d.component} {d.action}" + (f" {d.tensor}" if d.tensor else "")
+    unit = "values" if d.tensor else "operations"
+    factors = [f"{_number(d.values)} {unit}"]
+    if d.per_value != 1 and d.tensor:
+        factors.append(f"{_number(d.per_value)} actions each{_bits(d)}")
+    if d.scale != 1:
+        factors.append(f"actions_scale {_number(d.scale)}")
+    if d.instances != 1:
+        factors.append(f"{d.instances} instances")
+    energy = f", {format_si(d.energy, 'J')}" if d.energy else ""
+    return f"{name}: {_number(d.count)} = {' x '.join(factors)}{energy}"
+
+
+def _bits(d: Derivation) -> str:
+    if d.bits is None or not d.per_value:
+        return ""
+    return f" ({_number(d.bits)} bits, {_number(d.bits / d.per_value)} an action)"
+
+
+def piece_line(piece: Piece, d: Derivation) -> str:
+    """`1,152 to fill PE: 12 tiles x 96 values: n 3, k 4`, and what is skipped, shared and merged."""
+    if piece.way == "compute":
+        return f"{piece.values:,} operations: {_loops(piece.loops)}"
+    if piece.way == "copy":
+        return f"{piece.values:,} values copied, each once"
+    return f"{piece.values:,} {_purpose(piece, d)}: {_sum(piece)}{_extras(piece)}"
+
+
+def _purpose(piece: Piece, d: Derivation) -> str:
+    if piece.way == "down":
+        return f"filled from {piece.parent}" if _is_child(piece, d) else f"down to {piece.child}"
+    return f"written back to {piece.parent}" if _is_child(piece, d) else f"up from {piece.child}"
+
+
+def _is_child(piece: Piece, d: Derivation) -> bool:
+    return piece.station == piece.child_address and d.component == piece.child
+
+
+def _sum(piece: Piece) -> str:
+    if piece.tile_values == 1 and piece.tiles == piece.gross:
+        text = f"{piece.tiles:,} x 1 value"
+    elif piece.tiles * piece.tile_values == piece.gross:
+        text = f"{piece.tiles:,} tile{'' if piece.tiles == 1 else 's'} x {piece.tile_values:,} values"
+    else:
+        text = f"{piece.gross:,} values in {piece.tiles:,} ragged tiles of at most {piece.tile_values:,}"
+    return text + (f" ({_loops(piece.loops)})" if piece.loops else "")
+
+
+def _extras(piece: Piece) -> str:
+    text = ""
+    if piece.multicast != 1:
+        verb = "one serves" if piece.way == "down" else "one stands for"
+        loops = f" ({_loops(piece.merged)})" if piece.merged else ""
+        text += f"; {verb} {_number(piece.multicast)} lanes{loops}"
+    if piece.skipped:
+        text += f"; less {piece.skipped:,} first touches"
+    if piece.shared < 0:
+        text += f"; less {-piece.shared:,} that another Einsum fills"
+    elif piece.shared:
+        text += f"; plus {piece.shared:,} that other Einsums use"
+    return text
+
+
+# lifetimes
+
+
+def lives_section(lives: tuple[Life, ...], einsums: int) -> RenderableType | None:
+    """Every buffer: how large, where its life begins and ends, how often."""
+    if not lives:
+        return None
+    table = _table("", "in", "bits", "times", "lives", left=(1, 4))
+    for life in lives:
+        table.add_row(life.tensor, life.memory, _number(life.bits), f"{life.times:,}", _span(life, einsums))
+    return Group(_title("Lives of the buffers"), table)
+
+
+def _span(life: Life, einsums: int) -> str:
+    if life.persistent:
+        return "throughout: persistent"
+    begin, end = format_address(life.begins), format_address(life.ends)
+    span = f"while {begin} runs" if begin == end else f"from {begin} to the end of {end}"
+    return span if einsums == 1 else f"{span}: {', '.join(life.einsums)}"
+
+
+def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
+    """What is live at the fullest moment of each memory."""
+    if not rows:
+        return None
+    table = _table("", "bits", "of", "free", "while", "what lives then", left=(4, 5))
+    for row in rows:
+        limit = ("unlimited", NONE) if math.isinf(row.capacity) else (_number(row.capacity), _number(row.free))
+        held = ", ".join(f"{tensor} {_number(bits)}" for tensor, _, bits in row.live)
+        table.add_row(row.memory, _number(row.bits), *limit, row.einsum, held)
+    return Group(_title("Memories at their fullest"), table)
+
+
+def occupied_section(rows: tuple[Occupied, ...], order: tuple[str, ...]) -> RenderableType | None:
+    """Bits in each memory from Einsum to Einsum."""
+    if len(order) < 2 or not rows:
+        return None
+    memories = tuple(dict.fromkeys(row.memory for row in rows))
+    bits = {(row.einsum, row.memory): row.bits for row in rows}
+    table = _table("while", *memories)
+    for einsum in order:
+        if any((einsum, memory) in bits for memory in memories):
+            table.add_row(einsum, *(_number(bits.get((einsum, memory), 0)) for memory in memories))
+    return Group(_title("Occupancy: the most bits at one time while each Einsum runs"), table)
+
+
+# bottlenecks
+
+
+def bottleneck_section(rows: tuple[Bottleneck, ...]) -> RenderableType | None:
+    """What sets the latency of each Einsum, and what follows."""
+    if not rows:
+        return None
+    table = _table("Einsum", "latency", "set by", "then", "", left=(2, 3, 4))
+    for row in rows:
+        if not row.latency:
+            table.add_row(row.einsum, NONE, "nothing takes time")
+            continue
+        following = next(iter(row.busy[1:]), None)
+        then = NONE if following is None or not following[1] else f"{following[0]} {format_si(following[1], 's')}"
+        ahead = "" if row.margin is None else "equal" if row.margin == 1 else f"{row.margin:,.3g} x ahead"
+        table.add_row(row.einsum, format_si(row.latency, "s"), row.busy[0][0], then, ahead)
+    return Group(_title("Bottlenecks"), table)
+
+
+def energy_section(rows: tuple[EnergyShare, ...]) -> RenderableType | None:
+    """Where the energy goes."""
+    paid = [row for row in rows if row.energy]
+    if not paid:
+        return None
+    scale = Scale.of((row.energy for row in paid), "J")
+    table = _table("", "", "", scale.unit, "", "", left=(1, 2, 5))
+    for row in paid[:MOST_ENERGY]:
+        told = row.component, row.action, row.tensor or NONE
+        table.add_row(*told, scale.show(row.energy), percent(row.share), Bar(row.share))
+    more = len(paid) - MOST_ENERGY
+    rest = [Text(f"  ... and {more} more")] if more > 0 else []
+    return Group(_title("Where the energy goes"), table, *rest)
+
+
+def fanouts_section(rows: tuple[Fanout, ...]) -> RenderableType | None:
+    """Lanes in use."""
+    if not rows:
+        return None
+    table = _table("Einsum", "fanout", "lanes used", "of", left=(1,))
+    for row in rows:
+        table.add_row(row.einsum, f"{row.component}.{row.dimension}", f"{row.used:,}", f"{row.available:,}")
+    return Group(_title("Fanouts"), table)
+
+
+# changes
+
+
+def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
+    """What one change would help, most first."""
+    title = _title("What one change would help")
+    if not changes:
+        return Group(title, Text("  no single change that was tried saves energy or time"))
+    table = _table("", "energy", "latency")
+    table.columns[0].max_width = max(30, width - 24)
+    for change in changes[:MOST_CHANGES]:
+        table.add_row(change_line(change), _saved(change.energy_change), _saved(change.latency_change))
+    more = len(changes) - MOST_CHANGES
+    rest = [Text(f"  ... and {more} more (--json has them all)")] if more > 0 else []
+    return Group(title, table, *rest, Padding(Text(FIXED, style="dim"), (0, 0, 0, 2)))
+
+
+def change_line(change: Change) -> str:
+    """What is changed, in words."""
+    match change.kind:
+        case "throughput":
+            return f"{change.component}: twice the throughput of {change.what}"
+        case "capacity":
+            assert change.needs_bits is not None
+            assert change.capacity is not None
+            needs = format_bits(change.needs_bits)
+            fits = "fits" if change.fits else f"fits if {change.component} grows to {needs}"
+            limited = change.fits and not math.isinf(change.capacity)
+            size = f": {needs} of {format_bits(change.capacity)}" if limited else ""
+            return f"{change.component}: hold {change.what}; {fits}{size}"
+        case "fanout":
+            assert change.used is not None
+            used, available = change.used
+            wider = "" if change.fits else f", the fanout twice as wide ({2 * available:,})"
+            return f"{change.component}.{change.what}; twice the {used:,} of {available:,} lanes in use{wider}"
+
+
+def _saved(change: float) -> str:
+    return NONE if abs(change) < 5e-5 else f"{change:+.1%}"
+
+
+# small parts
+
+
+def _title(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _number(n: float) -> str:
+    return f"{int(n):,}" if float(n).is_integer() else f"{n:,.6g}"
+
+
+def _table(*headers: str, left: tuple[int, ...] = ()) -> Table:
+    """A table without lines: numbers to the right, names and what `left` lists to the left."""
+    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="left" if not index or index in left else "right", overflow="fold")
+    return table

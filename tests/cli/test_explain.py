@@ -1,0 +1,99 @@
+"""`einmap explain`: the report, the JSON document, the filters, and what the documentation shows."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from einmap import load
+from einmap.model.explanation.explain import explain
+from einmap.report.explanation import case_rows, count_line, piece_line
+
+SIMPLE = ("simple", "matmul", "simple_matmul")
+DOCS = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+
+
+def test_the_report_has_every_section(run):
+    done = run("explain", *SIMPLE)
+    assert done.status == 0
+    for title in ("Storage nodes:", "Stationary:", "Counts:", "Lives of", "Memories at", "Bottlenecks", "What one"):
+        assert f"\n{title}" in done.out
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_no_line_is_wider_than_the_terminal(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    out = run("explain", "simple", "two_matvecs", "simple_two_matvecs_fused").out
+    assert [line for line in out.splitlines() if line != line.rstrip() or len(line) > int(columns)] == []
+
+
+def test_json_is_one_document_with_the_numbers_of_the_library(run):
+    done = run("explain", *SIMPLE, "--json")
+    found = json.loads(done.out, parse_constant=pytest.fail)
+    explanation = explain(load(*SIMPLE))
+    assert [d["count"] for d in found["derivations"]] == [d.count for d in explanation.derivations]
+    assert found["fullest"][0]["capacity"] is None  # infinite
+    assert found["cases"][0]["address"] == "nodes[0]"
+
+
+def test_tensors_components_and_einsums_can_be_chosen(run):
+    done = run("explain", *SIMPLE, "--json", "--tensor", "A", "--component", "GlobalBuffer")
+    found = json.loads(done.out)
+    assert {(d["tensor"], d["component"]) for d in found["derivations"]} == {("A", "GlobalBuffer")}
+    cascade = "simple", "two_matvecs", "simple_two_matvecs_fused"
+    found = json.loads(run("explain", *cascade, "--json", "--einsum", "EinsumB").out)
+    assert {n["einsum"] for n in found["cases"]} == {"EinsumB"}
+
+
+@pytest.mark.parametrize("option", ["--tensor", "--component", "--einsum"])
+def test_unknown_names_are_refused(run, option):
+    done = run("explain", *SIMPLE, option, "GlobalBufer")
+    assert done.status == 2
+    assert f"error: {option} GlobalBufer" in done.err
+
+
+def test_a_specification_without_a_mapping_is_refused(run):
+    done = run("explain", "simple", "matmul")
+    assert done.status == 2
+    assert "no mapping given" in done.err
+
+
+def test_other_counting_rules_are_named_in_a_note(run, tmp_path):
+    (tmp_path / "rules.yaml").write_text("model: {semantics: accelforge}\n")
+    assert "explained is what exact counts" in run("explain", *SIMPLE, tmp_path / "rules.yaml").err
+
+
+def test_lines_say_what_counts_are_made_of():
+    explanation = explain(load(*SIMPLE, define={"M": 16, "K": 8, "N": 16}))
+    (read,) = [d for d in explanation.derivations if (d.component, d.tensor, d.action) == ("GlobalBuffer", "Z", "read")]
+    assert (
+        count_line(read) == "GlobalBuffer read Z: 16,384 = 2,048 values x 8 actions each (8 bits, 1 an action), 8.19 nJ"
+    )
+    assert [piece_line(piece, read) for piece in read.pieces] == [
+        "1,792 down to MAC: 2,048 x 1 value (k 8, m 16, n 16); less 256 first touches",
+        "256 written back to MainMemory: 1 tile x 256 values",
+    ]
+    (a,) = [n for n in explanation.cases if (n.tensor, n.component) == ("A", "GlobalBuffer")]
+    assert case_rows(a) == [
+        ("rank not in A", "-\neach chunk fetched 1 x", "n 16\neach value used 16 x by MAC"),
+        ("rank in A", "-\n1 distinct chunk", "k 8, m 16\ntile 16x8 (M, K), 1,024 bits"),
+    ]
+
+
+def shown():
+    """Every command of the documentation with what it says that it prints."""
+    return re.findall(r"```\n\$ (einmap .*)\n((?:.*\n)*?)```", DOCS)
+
+
+@pytest.mark.parametrize(("command", "printed"), shown())
+def test_the_documentation_shows_what_is_printed(run, monkeypatch, command, printed):
+    monkeypatch.setenv("COLUMNS", "100")
+    out = run(*shlex.split(command)[1:]).out
+    for part in printed.split("...\n"):
+        assert part.strip("\n") in out
+
+
+def test_the_documentation_shows_both_commands():
+    assert {command.split()[1] for command, _ in shown()} == {"explain", "diff"}

@@ -1,0 +1,191 @@
+"""What an explanation says by hand, and that every number of it is what an execution counts."""
+
+import random
+
+import pytest
+from tests.cascades import valid_case
+from tests.model.executed import differences
+
+import einmap
+from einmap.model.explanation.explain import explain
+from einmap.model.explanation.filters import only
+
+ARCH = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {keep: All},
+             actions: [{name: read, energy: 10, throughput: 64}, {name: write, energy: 10, throughput: 64}]}
+  - !Memory {name: GLB, size: 2000, leak_power: 0, area: 0, tensors: {keep: All},
+             actions: [{name: read, energy: 1, throughput: 1000}, {name: write, energy: 1, throughput: 1000}]}
+  - !Container {name: PE, spatial: [{name: X, fanout: 4, may_reuse: All}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+"""
+MATMUL = """
+workload:
+  rank_sizes: {M: 16, K: 24, N: 32}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
+mapping:
+  nodes:
+  - !Storage {component: DRAM, tensors: [A, B, Z]}
+  - !Temporal {rank_variable: n, tile_shape: 8}
+  - !Temporal {rank_variable: m, tile_shape: 5}
+  - !Storage {component: GLB, tensors: [A, Z]}
+  - !Temporal {rank_variable: k, tile_shape: 4}
+  - !Storage {component: GLB, tensors: [B]}
+  - !Spatial {rank_variable: n, tile_shape: 2, component: PE, name: X}
+  - !Temporal {rank_variable: m, tile_shape: 1}
+  - !Temporal {rank_variable: n, tile_shape: 1}
+  - !Temporal {rank_variable: k, tile_shape: 1}
+  - !Compute {einsum: Z, component: MAC}
+"""
+
+
+@pytest.fixture(scope="module")
+def matmul():
+    return explain(einmap.loads(ARCH + MATMUL))
+
+
+def node(explanation, tensor, component):
+    (found,) = [n for n in explanation.cases if (n.tensor, n.component) == (tensor, component)]
+    return found
+
+
+def nest(order):
+    """Z[m, n] = A[m, k] * B[k, n] with these loops under storage nodes, which `|` stands for."""
+    nodes = ["- !Storage {component: DRAM, tensors: [A, B, Z]}"]
+    for word in order.split():
+        if word == "|":
+            nodes.append("- !Storage {component: GLB, tensors: [A, B, Z]}")
+        else:
+            nodes.append(f"- !Temporal {{rank_variable: {word[0]}, tile_shape: {4 if word.endswith('1') else 1}}}")
+    text = "\n  ".join([*nodes, "- !Compute {einsum: Z, component: MAC}"])
+    sizes = "{M: 8, K: 8, N: 8}"
+    workload = (
+        f"workload: {{rank_sizes: {sizes}, bits_per_value: {{All: 8}}, einsums: ['Z[m, n] = A[m, k] * B[k, n]']}}"
+    )
+    return einmap.loads(f"{ARCH}{workload}\nmapping:\n  nodes:\n  {text}\n")
+
+
+def test_loops_above_a_node_fetch_and_loops_below_it_reuse(matmul):
+    a = node(matmul, "A", "GLB")
+    assert [(u.variable, u.iterations, u.kind) for u in a.above] == [("n", 4, "irrelevant"), ("m", 4, "relevant")]
+    assert (a.fetches, a.chunks, a.visits) == (4, 4, 16)  # n fetches each of the 4 chunks of m again
+    assert (a.shape, a.smallest, a.bits) == ((5, 24), (1, 24), 5 * 24 * 8)  # m is cut into 5, 5, 5, 1
+    assert (a.held, a.used, a.reuse) == (4 * 16 * 24, 3072, 2)  # one read serves the 4 lanes of n: 2 are left
+    b = node(matmul, "B", "GLB")
+    assert (b.fetches, b.chunks, b.shape, b.reuse) == (4, 4 * 6, (4, 8), 4)  # rows 5, 5, 5, 1: 4 on average
+
+
+def test_the_outermost_holder_fetches_nothing(matmul):
+    z = node(matmul, "Z", "DRAM")
+    assert (z.backing, z.fetches, z.reads, z.chunks, z.shape) == (True, 1, 0, 1, (16, 32))
+
+
+def test_windows_that_slide_overlap():
+    spec = einmap.loads(
+        ARCH
+        + """
+workload: {rank_sizes: {P: 4, R: 3}, bits_per_value: {All: 8}, einsums: ["O[p] = I[H: p + r] * F[r]"]}
+mapping:
+  nodes:
+  - !Storage {component: DRAM, tensors: [I, F, O]}
+  - !Temporal {rank_variable: p, tile_shape: 1}
+  - !Storage {component: GLB, tensors: [I, F, O]}
+  - !Temporal {rank_variable: r, tile_shape: 1}
+  - !Compute {einsum: O, component: MAC}
+"""
+    )
+    window = node(explain(spec), "I", "GLB")
+    assert (window.positions, window.chunks, window.shape) == (4, 4, (3,))
+    assert (window.values, window.elements, window.overlap) == (12, 6, 6)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("| m n k", [("Z", 1, 8)]),
+        ("| m k n", [("A", 1, 8)]),
+        ("| k n m", [("B", 1, 8)]),
+        ("m1 n1 k1 | m0 n0 k0", [("Z", 16, 2), ("Z", 1, 4)]),
+        ("m1 k1 n1 | m0 n0 k0", [("A", 16, 2), ("Z", 1, 4)]),
+    ],
+)
+def test_what_the_innermost_loops_do_not_index_is_stationary(order, expected):
+    assert [(s.tensor, s.values, s.iterations) for s in explain(nest(order)).stationary] == expected
+
+
+def test_pieces_add_up_to_each_count(matmul):
+    (read,) = [d for d in matmul.derivations if (d.component, d.tensor, d.action) == ("GLB", "Z", "read")]
+    down, up = read.pieces
+    assert (down.tiles, down.skipped, down.values) == (16 * 24 * 32, 16 * 32, 11_776)  # first sums are not read
+    assert (up.way, up.tiles, up.tile_values, up.gross) == ("up", 16, 40, 512)  # ragged: 16 x 40 is more
+    assert read.count == (11_776 + 512) * 8
+    (a,) = [d for d in matmul.derivations if (d.component, d.tensor, d.action) == ("GLB", "A", "read")]
+    assert (a.pieces[0].gross, a.pieces[0].unmerged, a.pieces[0].multicast) == (3072, 12_288, 4)
+
+
+def test_the_fullest_moment_says_what_is_live_and_what_is_free(matmul):
+    (glb,) = [f for f in matmul.fullest if f.memory == "GLB"]
+    assert (glb.bits, glb.free) == (1536, 464)
+    assert glb.live == (("A", (3,), 960), ("Z", (3,), 320), ("B", (5,), 256))
+
+
+def test_changes_say_what_they_need_and_what_they_save(matmul):
+    found = {(c.kind, c.component, c.what.split(" above")[0]): c for c in matmul.changes}
+    compute = found["throughput", "MAC", "compute"]
+    assert (compute.latency_change, compute.energy_change) == (pytest.approx(-0.5), 0)
+    # A is fetched once instead of 4 times when GLB holds all of it: 3 x 384 values less to read and write
+    hold = found["capacity", "GLB", "A"]
+    assert (hold.needs_bits, hold.fits) == (3 * 1024 + 320 + 256, False)
+    assert matmul.cost.energy - hold.energy == 3 * 384 * 8 * (10 + 1)
+    lanes = found["fanout", "PE", "X: each lane half the tile"]
+    assert (lanes.used, lanes.sets, lanes.latency_change) == ((4, 4), (("arch.nodes.2.spatial.0.fanout", 8),), -0.5)
+
+
+def test_a_change_that_fits_changes_the_mapping_alone():
+    text = (ARCH + MATMUL).replace("size: 2000", "size: 9000")
+    hold = [c for c in explain(einmap.loads(text)).changes if c.kind == "capacity"]
+    assert [(c.sets, c.capacity) for c in hold] == [((), 9000), ((), 9000)]
+    after = einmap.evaluate(einmap.loads(text), mapping=hold[0].mapping)
+    assert (after.energy, after.latency) == (hold[0].energy, hold[0].latency)
+
+
+def test_a_part_can_be_asked_for(matmul):
+    part = only(matmul, tensors=["A"], components=["GLB"])
+    assert [(n.tensor, n.component) for n in part.cases] == [("A", "GLB")]
+    assert {(d.tensor, d.component) for d in part.derivations} == {("A", "GLB")}
+
+
+def wrong_numbers(seeds):
+    """(seed, first wrong number) of every random case whose explanation says what its execution does not do."""
+    found = []
+    for seed in seeds:
+        spec, _ = valid_case(random.Random(seed))
+        try:
+            first = next(differences(spec, explain(spec)), None)
+        except einmap.SpecError as refused:
+            # a tensor indexed below 0 can be counted but not stored
+            assert "indexes rank" in str(refused), seed
+            continue
+        if first is not None:
+            found.append((seed, *first))
+    return found
+
+
+def test_every_number_of_the_hand_made_examples_is_what_execution_counts(matmul):
+    assert list(differences(einmap.loads(ARCH + MATMUL), matmul)) == []
+    fused = einmap.load("simple", "two_matvecs", "simple_two_matvecs_fused")
+    assert list(differences(fused, explain(fused))) == []
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_number_of_an_explanation_is_what_execution_counts(part):
+    assert wrong_numbers(range(25 * part, 25 * part + 25)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+@pytest.mark.parametrize("part", range(10))
+def test_every_number_of_1000_explanations_is_what_execution_counts(part):
+    assert wrong_numbers(range(1_000 + 100 * part, 1_000 + 100 * part + 100)) == []
