@@ -18,9 +18,7 @@ from einmap.errors import NotSupportedError, SpecError
         ("explore_imperfect_spatial_loops", True),
         ("tiling_coarseness", 2),
         ("max_pmapping_templates_per_einsum", 10),
-        ("objective_tolerance", 0.1),
         ("resource_usage_tolerance", 0.1),
-        ("objective_tolerance", math.nan),
     ],
 )
 def test_what_is_not_implemented_is_refused_by_name(option, value):

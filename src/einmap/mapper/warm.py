@@ -26,8 +26,8 @@ def _once() -> None:
         table, table, row, row, two, one, column, table, row,
         np.zeros((1, 1, 2)), row + 1, one, 0.0, 0,
         np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
-        one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(), np.zeros((1, 1)), column.copy(), column.copy(),
-        one - 1, one.copy(), 100,
+        one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
+        np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
     )  # fmt: skip
 
 
