@@ -252,6 +252,9 @@ def brute_force(
 
     Raises NotSupportedError for other objectives.
     """
+    if request.uneven_loops or request.uneven_lanes or request.coarseness != 1:
+        text = f"Einsum {einsum.name!r} can only be searched with factors that divide, and with all of them"
+        raise NotSupportedError(text, hint="leave out the options for imperfect loops and coarseness")
     columns = {"energy": 0, "latency": 1, "energy_delay_product": 2}
     if not set(request.goals) <= set(columns):
         raise NotSupportedError(f"Einsum {einsum.name!r}: only energy and latency can be minimised for it")

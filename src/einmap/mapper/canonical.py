@@ -127,4 +127,4 @@ class _Names:
         axes = tuple(
             (tuple((self.variable[v], bound) for v, bound in axis.members), axis.sizes) for axis in path.lattice.axes
         )
-        return hash(plans), axes, path.lanes.bounds.shape, path.lanes.bounds.tobytes()
+        return hash(plans), axes, path.lanes.bounds.shape, path.lanes.bounds.tobytes(), path.lanes.shapes.tobytes()

@@ -82,7 +82,9 @@ class Pricer:
 
     def unmerged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
         """Irrelevant lanes there that do not share it."""
-        return table.over(self._between(table, outer, inner) & ~self._reuses(table, tensor), self._irrelevant(tensor))
+        return table.counted(
+            self._between(table, outer, inner) & ~self._reuses(table, tensor), self._irrelevant(tensor)
+        )
 
     def indexed(self, table: LaneTable, tensor: str, level: int) -> Floats:
         """Lanes at `level` that use different parts of the tensor."""
@@ -133,7 +135,7 @@ class Pricer:
                 inside = True
             elif inside and access.output and self.rules.lane_first_touch == "one lane":
                 # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
-                again = (1 - 1 / merged)[:, None]
+                again = np.where(merged > 1, self.lattice.excess - 1 / merged, 0.0)[:, None]
                 total[:, :1] -= again * self.skipped(table, access, exchange)[:, :1]
         return total, fixed
 

@@ -78,13 +78,13 @@ def _temporal(axis: Axis, outer: int, inner: int) -> Iterator[tree.Node]:
 
 
 def _spatial(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tree.Node]:
-    lanes, lattice = search.lanes_of(prefix), search.lattice
+    (lanes, shapes), lattice = search.lanes_of(prefix), search.lattice
     sizes = [_sizes(lattice, a, at, at)[0] for a in range(len(lattice.axes))]
     for d, fanned in enumerate(search.lanes.dimensions):
         if fanned.level != search.fanouts[r - 1]:
             continue
         for a, axis in enumerate(lattice.axes):
-            inner = sizes[a] // int(lanes[d, a])
+            inner = int(shapes[d, a]) or sizes[a] // int(lanes[d, a])
             for (variable, _), before, after in zip(axis.members, axis.split(sizes[a]), axis.split(inner), strict=True):
                 if before != after:
                     shape = tree.PerEinsum(after)

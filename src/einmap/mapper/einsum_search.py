@@ -23,14 +23,16 @@ from einmap.mapper import kernels
 from einmap.mapper.charges import Pricer, latency_is_linear
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.decode import mapping_of
-from einmap.mapper.factors import n_compositions, prime_factors
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
-from einmap.mapper.lattice import Lattice, lattice_of
+from einmap.mapper.lattice import Axis, Lattice, lattice_of
 from einmap.mapper.listing import Walk, listed, share_of
-from einmap.mapper.optimal import Archive, Compiled, PathSearch, goal_codes
+from einmap.mapper.optimal import Archive, Compiled, Descent, PathSearch, goal_codes
 from einmap.mapper.steps import Plan, Planner
 from einmap.mapping.mapping import Mapping
+from einmap.model.einsum_cost import einsum_cost
+from einmap.model.path import path_of
 from einmap.model.semantics import Semantics
+from einmap.model.traffic import EinsumTraffic
 from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
@@ -49,21 +51,36 @@ PATIENCE = 1.0
 """Seconds for which a search goes on after its time while it has found nothing."""
 POOL_BYTES = 96_000_000
 """Room for cost-to-go tables."""
-MOST_POINTS = 2_000_000
-"""Largest lattice that is searched with tables."""
+PLAN_TABLES = 12
+"""Tables of a dataplacement of middling depth; so many must have room."""
 WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine."""
+    """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
+
+    `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
+    lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
+    `memory`: bytes that may be used.
+    """
 
     goals: tuple[str, ...]
     rules: Semantics
     force_hierarchy_order: bool = True
     tolerance: float = 0.0
     prune: bool = True
+    uneven_loops: bool = False
+    uneven_lanes: bool = False
+    coarseness: float = 1.0
+    most_plans: float = math.inf
+    memory: float = math.inf
+
+    @property
+    def room(self) -> int:
+        """Bytes for cost-to-go tables."""
+        return int(min(POOL_BYTES, self.memory / 2))
 
 
 @dataclass
@@ -166,10 +183,7 @@ class EinsumSearch:
 
     def search_path(self, path: Path) -> None:
         """All dataplacements on one path."""
-        if path.lattice.size > MOST_POINTS:
-            self.left.append(np.zeros(len(self.request.goals)))
-            return
-        if not path.all_plans:
+        if not path.all_plans or path.is_coarse:
             self.left.append(np.zeros(len(self.request.goals)))
         for plans, lanes in path.groups():
             self.search_group(path, plans, lanes)
@@ -185,8 +199,7 @@ class EinsumSearch:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
             self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk))
-            kept = [i for i in waiting if not self.archive.beats(known.of_lanes[i], self.slack)]
-            waiting = np.array(kept, dtype=np.int64)
+            waiting = waiting[~self.archive.beats_each(known.of_lanes[waiting], self.slack)]
             size = path.most_lanes()
 
     def search_lanes(self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats) -> None:
@@ -199,7 +212,10 @@ class EinsumSearch:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
             search = path.search(lanes, self.instances)
-            taken = search.take([plans[i] for i in waiting[:size]], POOL_BYTES)
+            taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
+            if not search.fill(lambda: self.stopped):
+                self.left.append(bounds[waiting].min(axis=0))
+                return
             waiting = waiting[taken:]
             size = MOST_PLANS
             self.search_plans(search)
@@ -230,13 +246,36 @@ class EinsumSearch:
         while not done:
             before = walk.work
             budget = int(min(WORK, max(self.max_work - self.work, 1)))
-            done = search.step(compiled, number, walk, self.archive, self.slack, budget)
+            ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
+            done = ended == kernels.DONE
+            if ended == kernels.LEAF:
+                self.judge(search, compiled, number, walk)
             self.work += walk.work - before
             self.say()
             if not done and self.stopped:
                 self.left.append(bound)
                 break
         self.nodes += walk.nodes
+
+    def judge(self, search: PathSearch, compiled: Compiled, number: int, walk: Descent) -> None:
+        """Find the true cost of the mapping that the kernel has come to, and put it into the archive."""
+        n = len(compiled.levels)
+        prefix = int(walk.prefix_at[n])
+        mapping = mapping_of(search, compiled, prefix, [int(x) for x in walk.point_at[1 : n + 1]])
+        path = path_of(mapping, self.einsum, self.arch)
+        cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
+        values = np.empty(len(search.goal_codes))
+        columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
+        kernels.objectives(
+            columns, float(cost.leak_power), walk.occupied[n], search.capacity, search.goal_codes, values
+        )
+        archive = self.archive
+        if archive.beats(values, TIE):
+            return
+        if archive.n == len(archive.values):
+            archive.grow()
+        point = walk.point_at[1:]
+        archive.n = kernels.take(values, point, prefix, number, archive.values, archive.paths, archive.n)
 
     def say(self) -> None:
         """Report what has been done."""
@@ -289,17 +328,35 @@ class Path:
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Tile shapes; variables that constraints speak of are not merged with others."""
+        """Tile shapes; a coarser choice of them where there is no room for tables of all."""
+        coarseness = self.request.coarseness
+        found = self._lattice(coarseness)
+        most = self.request.room // (PLAN_TABLES * 8 * (2 + 2 * len(self.leaves)))
+        while found.size > max(most, 2 ** len(found.axes)):
+            coarseness *= 1.5
+            found = self._lattice(coarseness)
+        self.is_coarse = coarseness != self.request.coarseness
+        return found
+
+    def _lattice(self, coarseness: float) -> Lattice:
+        """Variables that constraints speak of are not merged with others."""
         apart = limited_variables(self.leaves)
         for leaf in self.leaves:
             if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
                 apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
-        return lattice_of(self.einsum, apart)
+        options = self.request
+        return lattice_of(
+            self.einsum,
+            apart,
+            ragged=options.uneven_loops or options.uneven_lanes,
+            loose=options.uneven_loops,
+            coarseness=coarseness,
+        )
 
     @cached_property
     def lanes(self) -> LaneTable:
         """Uses of the fanouts."""
-        return lane_table(self.einsum, self.leaves, self.lattice)
+        return lane_table(self.einsum, self.leaves, self.lattice, uneven=self.request.uneven_lanes)
 
     @cached_property
     def pricer(self) -> Pricer:
@@ -328,7 +385,7 @@ class Path:
         self.plans: list[Plan] = []
         planning = share_of(progress, PLANNING)
         for placement in placed:
-            if self.plans and planning.stopped:
+            if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
                 self.all_plans = False
                 break
             self.plans.append(planner.plan(placement))
@@ -386,13 +443,15 @@ class Path:
         """Mappings of the whole mapspace, before any pruning; memory sizes are not looked at."""
         total = 0.0
         counted: dict[tuple[int, ...], float] = {}
-        used = self.lanes.bounds.prod(axis=1)
+        even = np.where(self.lanes.shapes > 0, 1, self.lanes.bounds).prod(axis=1)
+        shapes = self.lanes.shapes.max(axis=1, initial=0)
+        left = np.where(shapes > 0, shapes, self.lanes.tops) // even
         for plan in self.plans:
             if plan.loops not in counted:
                 ways = np.ones(len(self.lanes))
                 for a, axis in enumerate(self.lattice.axes):
-                    chains = {size: float(_chains(size, plan.loops[a])) for size in axis.sizes}
-                    ways *= [chains[axis.sizes[-1] // int(lanes)] for lanes in used[:, a]]
+                    at = np.searchsorted(axis.sizes, left[:, a], side="right") - 1
+                    ways *= _chains(axis, plan.loops[a])[at]
                 counted[plan.loops] = float(ways.sum())
             total += counted[plan.loops]
         return total
@@ -400,12 +459,16 @@ class Path:
     def most_lanes(self) -> int:
         """Uses of the fanouts whose tables have room at a time."""
         table = self.lattice.size * self.pricer.columns.n * 8
-        return int(max(1, min(512, POOL_BYTES // (table * 12))))
+        return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
 
 
-def _chains(size: int, loops: int) -> int:
-    """Ways to bring a tile shape down to 1 with so many loops."""
-    return math.prod(n_compositions(e, loops) for _, e in prime_factors(size))
+def _chains(axis: Axis, loops: int) -> Floats:
+    """Ways to bring each tile shape of an axis down to 1 with so many loops."""
+    ways = np.zeros(len(axis.sizes))
+    ways[0] = 1.0
+    for _ in range(loops):
+        ways = np.array([ways[list(inner)].sum() for inner in axis.below])
+    return ways
 
 
 class Bounds:
@@ -443,9 +506,8 @@ class Bounds:
     def _objectives(self, costs: Floats) -> Floats:
         goals = goal_codes(self.path.request.goals, self.path.leaves)
         found = np.empty((len(costs), len(goals)))
-        nothing, room = np.zeros(len(self.path.leaves) + 1), np.ones(len(self.path.leaves) + 1)
-        for row, leak, out in zip(costs, self.path.pricer.leak_power(self.lanes), found, strict=True):
-            kernels.objectives(row, float(leak), nothing, room, goals, out)
+        leak = self.path.pricer.leak_power(self.lanes)
+        kernels.many_objectives(costs, leak, np.ones(len(self.path.leaves) + 1), goals, found)
         return found
 
     def _costs(self, plan: Plan) -> Floats:

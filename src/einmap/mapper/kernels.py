@@ -14,8 +14,8 @@ from numba import njit
 ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)
 """Objectives; USAGE + m is the used part of memory m."""
 GAP, PLACE = 0, 1
-DONE, PAUSED, FULL = 0, 1, 2
-"""How a call ends: all done, budget used up, archive full."""
+DONE, PAUSED, FULL, LEAF = range(4)
+"""How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +86,14 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: An
 
 
 @njit(cache=True, nogil=True)
+def many_objectives(costs: Any, leak: Any, capacity: Any, wanted: Any, out: Any) -> None:
+    """The same for many rows, with nothing in the memories."""
+    nothing = np.zeros(len(capacity))
+    for row in range(len(costs)):
+        objectives(costs[row], leak[row], nothing, capacity, wanted, out[row])
+
+
+@njit(cache=True, nogil=True)
 def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
     """Whether some point found is at most as large in everything, but for `slack`."""
     for row in range(n):
@@ -100,7 +108,7 @@ def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any, n: int) -> int:
+def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any, n: int) -> int:
     """Put a point into the archive in place of those that it beats; the new number of points, -1 when it is full."""
     kept = 0
     for row in range(n):
@@ -135,7 +143,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
-    pool: Any, capacity: Any, wanted: Any, slack: float, plan: int,
+    pool: Any, capacity: Any, wanted: Any, slack: float, plan: int, exact: bool,
     # archive
     found: Any, paths: Any, n_found: int,
     # state: (depth), acc, occupied, point and prefix at each level, candidates
@@ -144,7 +152,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Depth-first search of one plan from the outside in; (how it ended, points in the archive, nodes, work).
 
-    Work is what the budget counts: choices looked at.
+    Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
+    bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
     `tables[level, prefix]`: row of `pool`, least costs from that level on once its choice is made. `lowered`: for
     each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1. `node`: tensor,
@@ -297,7 +306,10 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             continue
         objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, wanted, goal)
         if not _beaten(goal, found, n_found, slack):
-            n = _take(goal, point_at[1:], prefix, plan, found, paths, n_found)
+            if not exact:
+                state[0] = level
+                return LEAF, n_found, nodes, work
+            n = take(goal, point_at[1:], prefix, plan, found, paths, n_found)
             if n < 0:
                 # come back to this choice when there is more room
                 cand_next[level] -= 1

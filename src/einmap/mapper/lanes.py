@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Leaf, SpatialDimension
+from einmap.arch.component import Leaf, Memory, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.factors import divisors
-from einmap.mapper.lattice import Lattice
+from einmap.mapper.lattice import Axis, Lattice
 
 type Ints = NDArray[np.int64]
 
@@ -33,18 +34,35 @@ class Fanned:
 
 @dataclass(frozen=True)
 class LaneTable:
-    """`bounds[i, d, a]`: lanes of use `i` on dimension `d` over axis `a`."""
+    """`bounds[i, d, a]`: lanes of use `i` on dimension `d` over axis `a`.
+
+    `shapes[i, d, a]`: the tile shape of a lane where the lanes do not share the bound evenly (the last one has less),
+    else 0. Such a loop is the outermost one over its axis. `tops[a]`: the bound of an axis.
+    """
 
     dimensions: tuple[Fanned, ...]
     bounds: Ints
+    shapes: Ints
+    tops: Ints
 
     def __len__(self) -> int:
         return len(self.bounds)
 
     def over(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Lanes on some dimensions over some axes, for each use."""
+        """Lanes on some dimensions over some axes, for each use; uneven ones as if all were as full as the fullest."""
+        picked = self.shares[:, chosen][:, :, axes]
+        found: NDArray[np.float64] = picked.reshape(len(self.bounds), -1).prod(axis=1)
+        return found
+
+    def counted(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The same in lanes that exist."""
         picked = self.bounds[:, chosen][:, :, axes]
         return picked.reshape(len(self.bounds), -1).prod(axis=1).astype(np.float64)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """How many lanes as full as the fullest one there would be."""
+        return np.where(self.shapes > 0, self.tops / np.maximum(self.shapes, 1), self.bounds)
 
     @cached_property
     def levels(self) -> Ints:
@@ -53,29 +71,45 @@ class LaneTable:
 
     def only(self, rows: Ints) -> LaneTable:
         """Some of the uses."""
-        return LaneTable(self.dimensions, self.bounds[rows])
+        return LaneTable(self.dimensions, self.bounds[rows], self.shapes[rows], self.tops)
 
 
-def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice) -> LaneTable:
-    """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`."""
-    found = [Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial]
-    dimensions = tuple(d for d in found)
-    table = np.ones((1, 0, len(lattice.axes)), dtype=np.int64)
+type Uses = tuple[Ints, Ints]
+"""Bounds and shapes, a row for each use."""
+
+
+def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, *, uneven: bool = False) -> LaneTable:
+    """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
+
+    `uneven`: lanes need not share a bound evenly where the axis has tile shapes for that.
+    """
+    dimensions = tuple(
+        Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial
+    )
+    n = len(lattice.axes)
+    table = np.ones((1, 0, n), dtype=np.int64), np.zeros((1, 0, n), dtype=np.int64)
     tops = np.array([axis.sizes[-1] for axis in lattice.axes], dtype=np.int64)
+    loose = np.array([axis.loose for axis in lattice.axes], dtype=bool)
     kinds: list[object] = []
     for fanned in dimensions:
-        options = _options(einsum, fanned.dimension, lattice)
-        table = _combined(table, options, tops)
+        # below uneven lanes a loop must follow, and so a node between
+        below = any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
+        options = _options(einsum, fanned.dimension, lattice, uneven and below)
+        table = _combined(table, options, tops, loose)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if fanned.dimension.min_usage > 0 else -1))
-        table = table[_distinct(table, kinds)]
+        table = _rows(table, _distinct(table, kinds))
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
-        usage = table[:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
-        table = table[usage >= min(fanned.dimension.min_usage, usage.max())]
-    table = table[_distinct(table, [_kind(einsum, fanned, -1) for fanned in dimensions])]
-    fullest = np.argsort(-table.reshape(len(table), -1).prod(axis=1), kind="stable")
-    return LaneTable(dimensions, table[fullest])
+        usage = table[0][:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
+        table = _rows(table, np.flatnonzero(usage >= min(fanned.dimension.min_usage, usage.max())))
+    table = _rows(table, _distinct(table, [_kind(einsum, fanned, -1) for fanned in dimensions]))
+    fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
+    return LaneTable(dimensions, *_rows(table, fullest), tops)
+
+
+def _rows(table: Uses, rows: Ints) -> Uses:
+    return table[0][rows], table[1][rows]
 
 
 def _kind(einsum: Einsum, fanned: Fanned, apart: int) -> object:
@@ -83,46 +117,76 @@ def _kind(einsum: Einsum, fanned: Fanned, apart: int) -> object:
     return fanned.level, d.may_reuse & einsum.tensors, d.power_gateable, apart
 
 
-def _combined(table: Ints, options: Ints, tops: Ints) -> Ints:
-    """Every use so far with every option of one more dimension, where the bounds still divide."""
-    used = table.prod(axis=1)
-    rows, more = np.nonzero(((tops // used)[:, None, :] % options[None, :, :] == 0).all(axis=2))
-    return np.concatenate([table[rows], options[more][:, None, :]], axis=1)
+def _combined(table: Uses, options: Uses, tops: Ints, loose: NDArray[np.bool_]) -> Uses:
+    """Every use so far with every option of one more dimension, where the tile shapes still work out.
+
+    What is left of a bound must be divided evenly; where a temporal loop above may have left any tile shape only the
+    product of lanes is limited. Uneven lanes come first.
+    """
+    bounds, shapes = table
+    used = bounds.prod(axis=1)
+    left = np.where((shapes > 0).any(axis=1), shapes.max(axis=1, initial=0), tops)
+    evenly = (shapes > 0).any(axis=1) | ~loose
+    inside = np.where(shapes > 0, 1, bounds).prod(axis=1)
+    fits = np.where(
+        evenly[:, None, :],
+        (left // inside)[:, None, :] % options[0][None, :, :] == 0,
+        used[:, None, :] * options[0][None, :, :] <= tops,
+    )
+    fits = np.where((options[1] > 0)[None, :, :], (used == 1)[:, None, :], fits)
+    rows, more = np.nonzero(fits.all(axis=2))
+    return (
+        np.concatenate([bounds[rows], options[0][more][:, None, :]], axis=1),
+        np.concatenate([shapes[rows], options[1][more][:, None, :]], axis=1),
+    )
 
 
-def _distinct(table: Ints, kinds: list[object]) -> Ints:
+def _distinct(table: Uses, kinds: list[object]) -> Ints:
     """The first of each group of rows whose lanes are the same for every kind of dimension."""
-    groups = list(dict.fromkeys(kinds))
-    merged = [table[:, [i for i, k in enumerate(kinds) if k == g]].prod(axis=1) for g in groups]
+    merged = []
+    for group in dict.fromkeys(kinds):
+        own = [i for i, kind in enumerate(kinds) if kind == group]
+        merged += [table[0][:, own].prod(axis=1), table[1][:, own].max(axis=1)]
     if not merged:
         return np.array([0])
     _, first = np.unique(np.concatenate(merged, axis=1), axis=0, return_index=True)
     return np.sort(first)
 
 
-def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> Ints:
-    """Ways to use one dimension by itself: a bound for each axis."""
-    rows: list[tuple[int, ...]] = [()]
+def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, uneven: bool) -> Uses:
+    """Ways to use one dimension by itself: lanes over each axis, and their tile shape where they are uneven."""
+    rows: list[tuple[tuple[int, int], ...]] = [()]
     for axis in lattice.axes:
-        allowed = all(_may_iterate(einsum, dimension, v) for v in axis.variables)
-        bounds = [b for b in divisors(axis.sizes[-1]) if b <= dimension.fanout] if allowed else [1]
-        rows = [(*row, b) for row in rows for b in bounds if _product(row) * b <= dimension.fanout]
+        ways = [(1, 0)]
+        if all(_may_iterate(einsum, dimension, v) for v in axis.variables):
+            ways = _ways(axis, dimension.fanout, uneven)
+        rows = [(*row, way) for row in rows for way in ways if _lanes(row) * way[0] <= dimension.fanout]
     kept = [row for row in rows if _holds(dimension, lattice, row)]
-    return np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes))
+    found = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
+    return found[:, :, 0], found[:, :, 1]
 
 
-def _product(row: tuple[int, ...]) -> int:
-    total = 1
-    for bound in row:
-        total *= bound
-    return total
+def _ways(axis: Axis, fanout: int, uneven: bool) -> list[tuple[int, int]]:
+    """Lanes over one axis: what divides some tile shape evenly, and uneven ones with their tile shape."""
+    top = axis.sizes[-1]
+    if not axis.uneven:
+        return [(b, 0) for b in divisors(top) if b <= fanout]
+    even = sorted({b for size in axis.sizes for b in divisors(size) if b <= fanout})
+    ways = [(b, 0) for b in even]
+    if uneven:
+        ways += [(-(-top // s), s) for s in axis.uneven if s in axis.sizes and top % s and -(-top // s) <= fanout]
+    return ways
 
 
-def _holds(dimension: SpatialDimension, lattice: Lattice, row: tuple[int, ...]) -> bool:
-    if _product(row) / dimension.fanout * dimension.usage_scale > 1:
+def _lanes(row: tuple[tuple[int, int], ...]) -> int:
+    return prod(bound for bound, _ in row)
+
+
+def _holds(dimension: SpatialDimension, lattice: Lattice, row: tuple[tuple[int, int], ...]) -> bool:
+    if _lanes(row) / dimension.fanout * dimension.usage_scale > 1:
         return False
     # a variable that is limited is alone on its axis, or the limit is on the product of the whole axis
-    counts = {axis.variables[0]: float(bound) for axis, bound in zip(lattice.axes, row, strict=True)}
+    counts = {axis.variables[0]: float(bound) for axis, (bound, _) in zip(lattice.axes, row, strict=True)}
     return all(limit.holds(counts) for limit in dimension.loop_bounds)
 
 

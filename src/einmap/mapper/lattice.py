@@ -28,10 +28,16 @@ type Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Axis:
-    """One or more rank variables that are searched as one. `sizes`: tile shapes, smallest first, the last the bound."""
+    """One or more rank variables that are searched as one. `sizes`: tile shapes, smallest first, the last the bound.
+
+    `uneven`: tile shapes that need not divide the bound; the outermost use of lanes may have one, and leaves a smaller
+    last tile. `loose`: so may the outermost temporal loop.
+    """
 
     members: tuple[tuple[str, int], ...]
     sizes: tuple[int, ...]
+    uneven: tuple[int, ...] = ()
+    loose: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -44,7 +50,7 @@ class Axis:
 
     def inside(self, outer: int, inner: int) -> bool:
         """Whether a tile of shape `inner` may stand inside one of shape `outer`."""
-        return outer % inner == 0
+        return outer % inner == 0 or (self.loose and outer == self.sizes[-1] and inner in self.uneven)
 
     @cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
@@ -62,6 +68,8 @@ class Axis:
 
     def split(self, size: int) -> tuple[int, ...]:
         """The tile shape of each member: the factors that are missing are taken from the first ones first."""
+        if len(self.members) == 1:
+            return (size,)
         missing = dict(prime_factors(prod(b for _, b in self.members) // size))
         shapes = []
         for _, bound in self.members:
@@ -117,10 +125,19 @@ class Lattice:
 
     @cached_property
     def tiles(self) -> Floats:
-        """How many tiles there are in all, for each point."""
+        """How many tiles there are in all, for each point; the bound over the tile shape where that is no integer."""
         found = np.ones(self.size)
         for i, axis in enumerate(self.axes):
             found *= axis.sizes[-1] / self.shapes(i)
+        return found
+
+    @cached_property
+    def excess(self) -> float:
+        """How many more tiles there are at most, ragged ones counted, than `tiles` says."""
+        found = 1.0
+        for axis in self.axes:
+            if axis.uneven:
+                found *= max(-(-axis.sizes[-1] // size) * size / axis.sizes[-1] for size in axis.sizes)
         return found
 
     def values(self, einsum: Einsum, tensor: str) -> Floats:
@@ -160,14 +177,54 @@ class Lattice:
         return {v: i for i, a in enumerate(self.axes) for v in a.variables}
 
 
-def lattice_of(einsum: Einsum, apart: frozenset[str]) -> Lattice:
-    """The lattice with perfect factors. Variables in `apart` are not merged with others."""
+def lattice_of(
+    einsum: Einsum, apart: frozenset[str], *, ragged: bool = False, loose: bool = False, coarseness: float = 1
+) -> Lattice:
+    """The lattice of an Einsum. Variables in `apart` are not merged with others.
+
+    `ragged`: tile shapes of variables that never occur in a sum need not divide the bound, those of temporal loops
+    neither if `loose`. `coarseness`: a tile shape
+    below so many times the next smaller one is left out.
+    """
     groups: dict[object, list[tuple[str, int]]] = {}
+    uneven = {v for v, _ in einsum.bounds if ragged and _occurs_alone(einsum, v)}
     for v, bound in einsum.bounds:
         if bound > 1:
-            groups.setdefault(_kind(einsum, v, apart), []).append((v, bound))
-    axes = [Axis(tuple(members), tuple(divisors(prod(b for _, b in members)))) for members in groups.values()]
+            groups.setdefault(_kind(einsum, v, apart | uneven), []).append((v, bound))
+    axes = []
+    for members in groups.values():
+        total = prod(b for _, b in members)
+        outermost = _uneven_sizes(total) if members[0][0] in uneven else []
+        sizes = sorted({d for size in (*outermost, total) for d in divisors(size)})
+        axes.append(Axis(tuple(members), _coarse(sizes, coarseness), tuple(outermost), bool(outermost) and loose))
     return Lattice(tuple(axes))
+
+
+def _occurs_alone(einsum: Einsum, variable: str) -> bool:
+    """Whether the variable is never a term of a sum, nor multiplied."""
+    return all(_is_plain(einsum, access.tensor, variable) for access in einsum.accesses)
+
+
+def _uneven_sizes(bound: int) -> list[int]:
+    """Tile shapes that are worth trying: the smallest multiple of an inner tile shape for its number of iterations.
+
+    A larger tile with as many iterations needs more space and moves as much.
+    """
+    kept = set()
+    for inner in range(1, bound):
+        for count in range(1, -(-bound // inner) + 1):
+            size = -(-bound // (count * inner)) * inner
+            if size < bound and (inner == 1 or size > inner):
+                kept.add(size)
+    return sorted(kept)
+
+
+def _coarse(sizes: list[int], coarseness: float) -> tuple[int, ...]:
+    kept = sizes[:1]
+    for size in sizes[1:]:
+        if size >= coarseness * kept[-1] or size == sizes[-1]:
+            kept.append(size)
+    return tuple(kept)
 
 
 def _kind(einsum: Einsum, variable: str, apart: frozenset[str]) -> object:
@@ -187,7 +244,12 @@ def _is_plain(einsum: Einsum, tensor: str, variable: str) -> bool:
     return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
 
 
-def positions_after(axis: Axis, divisor: int) -> Sequence[int]:
-    """For each position on an axis the one of the tile shape divided by `divisor`, -1 where that is no integer."""
+def positions_after(axis: Axis, divisor: int, shape: int = 0) -> Sequence[int]:
+    """For each position on an axis the one of the tile shape divided by `divisor`, -1 where that is no integer.
+
+    `shape`: where it is not 0, the bound becomes this tile shape, and nothing else can be divided.
+    """
     known = {size: i for i, size in enumerate(axis.sizes)}
+    if shape:
+        return [*([-1] * (len(axis.sizes) - 1)), known[shape]]
     return [known.get(size // divisor, -1) if size % divisor == 0 else -1 for size in axis.sizes]

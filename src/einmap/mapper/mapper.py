@@ -29,7 +29,7 @@ def map_workload(
     semantics: str | Semantics | None = None,
     time_limit_s: float | None = None,
     max_evaluations: int | None = None,
-    workers: int | None = None,  # noqa: ARG001 - one process; the answer does not depend on it
+    workers: int | None = None,
     progress: Progress | None = None,
     seed: int = 0,
     brute_force: bool = False,
@@ -40,8 +40,8 @@ def map_workload(
     `metrics`: `energy`, `latency`, `energy_delay_product` (`edp`), `dynamic_energy`, `leak_energy`, `resource_usage`
     (of every memory, one Einsum only), or several joined by `|` or `,` for a Pareto front; default is `mapper.metrics`
     of the specification, else `energy_delay_product`. `semantics`: `exact` or `accelforge`. `time_limit_s`,
-    `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`
-    changes nothing yet.
+    `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`:
+    threads, one for each processor by default; the result is the same for any number.
     `brute_force`: try every mapping without pruning, to check the search. `options`: names as under `mapper` in a
     specification. The result's `optimal` says whether the best mapping is proven.
 
@@ -55,6 +55,7 @@ def map_workload(
         max_evaluations=max_evaluations,
         seed=seed,
         brute_force=brute_force,
+        workers=workers,
         more=options,
     )
     # compiling is not searching: it happens once on a machine and is not counted

@@ -8,8 +8,9 @@ from the outside in, dataplacements in the order of their bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,14 @@ class Archive:
         if missing > 0:
             self.paths = np.concatenate([self.paths, np.zeros((len(self.paths), missing), dtype=np.int64)], axis=1)
 
+    def beats_each(self, rows: Floats, slack: float) -> NDArray[np.bool_]:
+        """The same for many rows."""
+        limit = rows + np.abs(rows) * slack
+        found = np.zeros(len(rows), dtype=bool)
+        for values in self.values[: self.n]:
+            found |= (values <= limit).all(axis=1)
+        return found
+
     def beats(self, values: Floats, slack: float) -> bool:
         """Whether some point is at most as large in everything, but for `slack`."""
         return bool((self.values[: self.n] <= values + np.abs(values) * slack).all(axis=1).any())
@@ -81,7 +90,7 @@ class Prefixes:
         self.parents: list[Ints] = [np.array([-1])]
         for level in (None, *self.fanouts):
             chosen = np.zeros(len(levels), dtype=bool) if level is None else levels <= level
-            flat = lanes.bounds[:, chosen].reshape(len(lanes), -1)
+            flat = np.stack([lanes.bounds[:, chosen], lanes.shapes[:, chosen]], axis=-1).reshape(len(lanes), -1)
             _, first, own = np.unique(flat, axis=0, return_index=True, return_inverse=True)
             order = np.argsort(np.argsort(first, kind="stable"), kind="stable")
             own = order[own.ravel()]
@@ -96,19 +105,18 @@ class Prefixes:
 
     def divisors(self) -> tuple[Ints, Ints]:
         """For each prefix and axis a row of the table of quotients, and that table."""
-        rows: dict[tuple[int, int], int] = {}
+        rows: dict[tuple[int, int, int], int] = {}
         quotients: list[Sequence[int]] = []
         width = int(max(self.lattice.radices, default=1))
         found = np.zeros((self.n, len(self.lattice.axes)), dtype=np.int64)
         for r, table in enumerate(self.tables):
             own = table.levels == (self.fanouts[r - 1] if r else -1)
-            bounds = table.bounds[:, own].prod(axis=1)
             for i in range(len(table)):
                 for a, axis in enumerate(self.lattice.axes):
-                    key = (a, int(bounds[i, a]))
+                    key = (a, *_division(table.bounds[i, own, a], table.shapes[i, own, a]))
                     if key not in rows:
                         rows[key] = len(quotients)
-                        after = positions_after(axis, key[1])
+                        after = positions_after(axis, *key[1:])
                         quotients.append([*after, *([-1] * (width - len(after)))])
                     found[self.first[r] + i, a] = rows[key]
         return found, np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
@@ -119,6 +127,13 @@ class Prefixes:
         order = np.argsort(parents, kind="stable")[1:] if self.n > 1 else np.zeros(0, dtype=np.int64)
         start = np.searchsorted(parents[order], np.arange(self.n + 1)) if self.n > 1 else np.zeros(2, dtype=np.int64)
         return start.astype(np.int64), order.astype(np.int64)
+
+
+def _division(bounds: Ints, shapes: Ints) -> tuple[int, int]:
+    """By what the lanes of one fanout divide a tile shape, or what they leave of the bound where they are uneven."""
+    if not shapes.any():
+        return int(bounds.prod()), 0
+    return 1, int(shapes.max() // np.where(shapes > 0, 1, bounds).prod())
 
 
 @dataclass
@@ -167,7 +182,7 @@ def goal_codes(goals: Sequence[str], leaves: Sequence[Leaf]) -> Ints:
     return np.array(codes, dtype=np.int64)
 
 
-class Walk:
+class Descent:
     """The state of a depth-first search of one plan, so that it can be left and taken up again."""
 
     def __init__(self, depth: int, columns: int, memories: int, widest: int) -> None:
@@ -238,11 +253,11 @@ class PathSearch:
             found[parents[p]] = min(found[parents[p]], found[p])
         return found
 
-    def lanes_of(self, prefix: int) -> Ints:
-        """Bounds of each dimension and axis for a prefix of all fanouts."""
+    def lanes_of(self, prefix: int) -> tuple[Ints, Ints]:
+        """Bounds and uneven tile shapes of each dimension and axis for a prefix of all fanouts."""
         table = self.prefixes.tables[-1]
-        bounds: Ints = table.bounds[prefix - self.prefixes.first[len(self.prefixes.tables) - 1]]
-        return bounds
+        row = prefix - self.prefixes.first[len(self.prefixes.tables) - 1]
+        return table.bounds[row], table.shapes[row]
 
     @property
     def columns(self) -> int:
@@ -316,15 +331,19 @@ class PathSearch:
 
     # tables
 
-    def fill(self) -> None:
-        """Compute the tables of all blocks, inner ones first."""
+    def fill(self, stopped: Callable[[], bool]) -> bool:
+        """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
         widths = [self.width(recipe.level.r) for recipe in self.recipes]
         self.begin = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         self.pool = np.empty((int(self.begin[-1]), self.lattice.size, self.columns))
         self.node_rows: dict[object, int] = {}
         scratch = np.empty((self.lattice.size, self.columns))
         for index, recipe in enumerate(self.recipes):
+            if stopped():
+                return False
             self.fill_block(index, recipe, scratch)
+        self.gather()
+        return True
 
     def width(self, r: int) -> int:
         """Prefixes of the first r fanouts."""
@@ -404,7 +423,7 @@ class PathSearch:
     # searching
 
     def take(self, plans: Sequence[Plan], room: int) -> int:
-        """Compile plans and make their tables, as many as there is room for (bytes); the number of them."""
+        """Compile plans, as many as there is room for (bytes) for their tables; the number of them."""
         self.compiled = []
         table = self.lattice.size * self.columns * 8
         taken = 0
@@ -415,7 +434,10 @@ class PathSearch:
                 self.compiled.append(compiled)
             if sum(self.width(recipe.level.r) for recipe in self.recipes) * table > room:
                 break
-        self.fill()
+        return taken
+
+    def gather(self) -> None:
+        """Put the coefficients of all nodes into one array for the kernel."""
         rows: list[Floats] = []
         fixed: list[Floats] = []
         self.row_of: dict[int, int] = {}
@@ -429,7 +451,6 @@ class PathSearch:
         empty = np.zeros((1, self.columns))
         self.rates = np.concatenate([*rows, empty])
         self.fixed = np.concatenate([*fixed, empty])
-        return taken
 
     def bound(self, compiled: Compiled) -> Floats:
         """Objectives that no mapping of a plan is below; infinite where nothing fits."""
@@ -496,26 +517,26 @@ class PathSearch:
             found[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
         return found
 
-    def start(self, compiled: Compiled) -> Walk | None:
+    def start(self, compiled: Compiled) -> Descent | None:
         """The state of a search that has not begun; None when the outermost memory is too small."""
         occupied = self.occupied(compiled.plan)
         if (occupied > self.capacity).any():
             return None
         n = len(compiled.levels)
-        walk = Walk(n, self.columns, len(self.capacity), max(self.lattice.size, len(self.children) + 1))
+        walk = Descent(n, self.columns, len(self.capacity), max(self.lattice.size, len(self.children) + 1))
         walk.occupied[0] = occupied
         walk.point_at[0] = self.lattice.top
         return walk
 
-    def step(self, compiled: Compiled, number: int, walk: Walk, archive: Archive, slack: float, budget: int) -> bool:
-        """Go on for a while; whether the plan is done. The archive takes what it can use."""
+    def step(self, compiled: Compiled, number: int, walk: Descent, archive: Archive, slack: float, budget: int) -> int:
+        """Go on for a while; how that ended (see `kernels`). The archive takes what it can use."""
         if walk.arrays is None:
             walk.arrays = (*self.arrays(compiled), self.child_start, self.children, self.divides,
                            self.final_constants(compiled), self.leak)  # fmt: skip
         ended, archive.n, nodes, work = kernels.search(
             self.coord, self.lattice.strides, self.lattice.offsets, *self.below, self.quotients,
             self.values, self.fills, *walk.arrays,
-            self.pool, self.capacity, self.goal_codes, slack, number,
+            self.pool, self.capacity, self.goal_codes, slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,
             walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
             walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,
@@ -524,7 +545,12 @@ class PathSearch:
         walk.work += work
         if ended == kernels.FULL:
             archive.grow()
-        return bool(ended == kernels.DONE)
+        return int(ended)
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether columns of cost are lower bounds only: where tiles or lanes are not all alike."""
+        return any(axis.uneven for axis in self.lattice.axes)
 
     def forget_tables(self) -> None:
         """Free what only the search needs."""

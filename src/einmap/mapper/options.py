@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -10,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
+from einmap.errors import At, SpecError, did_you_mean
 from einmap.model.semantics import Semantics, semantics_named
 from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
@@ -26,19 +27,23 @@ _FLAGS = {
     128: "energy_delay_product",
 }
 
-_LATER = {
-    "explore_loop_orders": "loop orders that matter are always explored",
-    "explore_imperfect_temporal_loops": "factors are perfect",
-    "explore_imperfect_spatial_loops": "factors are perfect",
-    "tiling_coarseness": "every perfect factor is a candidate",
-    "max_pmapping_templates_per_einsum": "limit the search with time_limit_s or max_evaluations",
-    "resource_usage_tolerance": "limit the search with time_limit_s or max_evaluations",
+_LEAST = {
+    "max_fused_loops": 0,
+    "max_fused_loops_per_rank_variable": 0,
+    "time_limit": 0,
+    "objective_tolerance": 0,
+    "resource_usage_tolerance": 0,
+    "tiling_coarseness": 1,
+    "max_pmapping_templates_per_einsum": 1,
+    "memory_limit": 1_000_000,
+    "memory_limit_per_process": 1_000_000,
 }
-"""Options of which only the default is implemented, and what to know about that.
+"""Numbers among the options, and the least that each may be.
 
-`prioritize_reuse_of_unfused_tensors` and the limits on fused loops need nothing: no mapping here is fused.
+Some need nothing here. No mapping is fused: `prioritize_reuse_of_unfused_tensors`, `max_fused_loops` and
+`max_fused_loops_per_rank_variable` hold for all. The best order of loops is found without trying the others
+(`explore_loop_orders`). `resource_usage_tolerance` allows to leave out mappings, and none is left out.
 """
-_AT_LEAST_ZERO = ("max_fused_loops", "max_fused_loops_per_rank_variable", "time_limit", "objective_tolerance")
 _KINDS = {bool: "true or false", float: "a number"}
 
 
@@ -54,6 +59,12 @@ class Options:
     force_memory_hierarchy_order: bool
     objective_tolerance: float
     brute_force: bool
+    uneven_loops: bool
+    uneven_lanes: bool
+    coarseness: float
+    most_plans: float
+    memory: float
+    workers: int
 
 
 def read_options(
@@ -65,6 +76,7 @@ def read_options(
     max_evaluations: object,
     seed: object,
     brute_force: bool,
+    workers: object,
     more: Mapping[str, Any],
 ) -> Options:
     """Raises SpecError for values that make no sense, NotSupportedError for options that are not implemented."""
@@ -82,11 +94,17 @@ def read_options(
         force_memory_hierarchy_order=given.force_memory_hierarchy_order,
         objective_tolerance=given.objective_tolerance,
         brute_force=brute_force,
+        uneven_loops=given.explore_imperfect_temporal_loops,
+        uneven_lanes=given.explore_imperfect_spatial_loops,
+        coarseness=given.tiling_coarseness,
+        most_plans=given.max_pmapping_templates_per_einsum,
+        memory=min(given.memory_limit, given.memory_limit_per_process),
+        workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
     )
 
 
 def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:
-    """The key `mapper` with the options of the call; only what is implemented passes."""
+    """The key `mapper` with the options of the call; checked."""
     for name in more:
         if name not in MapperInput.model_fields:
             raise SpecError(f"unknown mapper option {name!r}", hint=did_you_mean(name, MapperInput.model_fields))
@@ -97,14 +115,8 @@ def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:
     def at(name: str) -> At | None:
         return spec.provenance(f"mapper.{name}") if name in base.model_fields_set and name not in more else None
 
-    for name, hint in _LATER.items():
-        value, default = getattr(given, name), MapperInput.model_fields[name].default
-        if value != default:
-            raise NotSupportedError(
-                f"mapper option {name} = {value!r} is not supported yet, only {default!r}", at=at(name), hint=hint
-            )
-    for name in _AT_LEAST_ZERO:
-        _number(name, getattr(given, name), at=at(name))
+    for name, least in _LEAST.items():
+        _number(name, getattr(given, name), least, at=at(name))
     if given.info_metrics is not None:
         metrics_named(given.info_metrics, option="info_metrics", at=at("info_metrics"))
     return given
@@ -165,12 +177,14 @@ def _semantics(spec: Spec, given: object) -> Semantics:
     return semantics_named(given)
 
 
-def _number(name: str, value: object, at: At | None = None) -> float:
+def _number(name: str, value: object, least: float = 0, at: At | None = None) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise _wrong(name, value, "a number", at)
     number = float(value)
     if math.isnan(number) or number < 0:
         raise _wrong(name, value, "a number that is not negative", at)
+    if number < least:
+        raise _wrong(name, value, f"a number of at least {least}", at)
     return number
 
 

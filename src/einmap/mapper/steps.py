@@ -14,7 +14,7 @@ from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement
-from einmap.mapper.lattice import Lattice
+from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.template import _ABOVE, TemplateBuilder
 from einmap.model.semantics import Semantics
 
@@ -114,17 +114,26 @@ class Planner:
             i
             for i, axis in enumerate(self.lattice.axes)
             if axis.variables[0] in allowed
-            and not (self.prune and self.goes_up(above, axis.variables[0]))
-            and not (self.prune and node and self.goes_down(builder, index, above, node, axis.variables[0]))
+            and not (self.goes_up(above, axis) and self.may_cross(builder, index - 1, axis))
+            and not (
+                node and self.goes_down(builder, index, above, node, axis) and self.may_cross(builder, index, axis)
+            )
         )
 
-    def goes_up(self, above: Held, variable: str) -> bool:
-        """Whether a loop is never worse above the node that it follows."""
-        full = self.einsum.by_tensor[above.tensor].relevance(variable) is Relevance.FULL
-        return full and not above.backing and not self.limited(above)
+    def may_cross(self, builder: TemplateBuilder, index: int, axis: Axis) -> bool:
+        """Whether loops over an axis may be moved past the lanes of a gap: what is uneven keeps its place."""
+        return not axis.uneven or not any(builder.place_of(self.leaves[level].name) == index for level in self.fanouts)
 
-    def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, variable: str) -> bool:
+    def goes_up(self, above: Held, axis: Axis) -> bool:
+        """Whether a loop is never worse above the node that it follows."""
+        full = self.einsum.by_tensor[above.tensor].relevance(axis.variables[0]) is Relevance.FULL
+        return self.prune and full and not above.backing and not self.limited(above)
+
+    def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, axis: Axis) -> bool:
         """Whether a loop is never worse below the node that follows it."""
+        variable = axis.variables[0]
+        if not self.prune:
+            return False
         if self.rules.lowering and self.einsum.by_tensor[above.tensor].relevance(variable) is not Relevance.NONE:
             return False
         if self.einsum.by_tensor[node.tensor].relevance(variable) is not Relevance.NONE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,12 +88,22 @@ class Whole:
         self.prepare(token)
         own = [part for part in self.parts.values() if part.same_as is None]
         evaluations = self.options.max_evaluations
-        for position, part in enumerate(own):
-            share = share_of(token, 1 / (len(own) - position))
-            budget = math.inf if evaluations is None else max(evaluations // len(own), 1)
-            part.optimum = self.search(part, share, budget, position)
-            if not part.optimum.mappings:
-                raise self.nothing(part)
+        budget = math.inf if evaluations is None else max(evaluations // len(own), 1)
+        workers = self.options.workers
+        with ThreadPoolExecutor(workers) as executor:
+            waiting = []
+            for position, part in enumerate(own):
+                # the search begins when a worker is free: its share is reckoned then
+                waiting.append(executor.submit(self._search, part, token, budget, position, len(own)))
+            for part, found in zip(own, waiting, strict=True):
+                part.optimum = found.result()
+                if not part.optimum.mappings:
+                    executor.shutdown(wait=False, cancel_futures=True)
+                    raise self.nothing(part)
+
+    def _search(self, part: Part, token: Progress, budget: float, position: int, n: int) -> Optimum:
+        share = min(1.0, self.options.workers / (n - position))
+        return self.search(part, share_of(token, share), budget, position)
 
     def prepare(self, token: Progress) -> None:
         """The searches, and which are the same."""
@@ -116,6 +127,11 @@ class Whole:
             self.options.rules,
             self.options.force_memory_hierarchy_order,
             self.options.objective_tolerance,
+            uneven_loops=self.options.uneven_loops,
+            uneven_lanes=self.options.uneven_lanes,
+            coarseness=self.options.coarseness,
+            most_plans=self.options.most_plans,
+            memory=self.options.memory / self.options.workers,
         )
 
     def search(self, part: Part, token: Progress, budget: float, position: int) -> Optimum:

@@ -20,11 +20,13 @@ def _once() -> None:
     kernels.with_node(table, np.zeros((1, 2)), costs, costs, row, flags)
     kernels.after_lanes(table, np.zeros((1, 2)), column, one, one, column)
     kernels.objectives(costs, 0.0, row, row, one, np.zeros(1))
+    kernels.many_objectives(table, row, row + 1, one, np.zeros((1, 1)))
+    kernels.take(np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0)
     kernels.search(
         column, one, two, one, two, column, np.zeros((1, 1)), np.zeros((1, 1)),
         one, np.zeros((1, 1), dtype=np.bool_), column, np.full((1, 3), -1), np.full((1, 3), -1),
         table, table, row, row, two, one, column, table, row,
-        np.zeros((1, 1, 2)), row + 1, one, 0.0, 0,
+        np.zeros((1, 1, 2)), row + 1, one, 0.0, 0, True,
         np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
         one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
         np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,

@@ -7,29 +7,28 @@ are float64 arrays, one entry for each choice. Factors are perfect: every tile s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Compute, Memory
+from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapping.mapping import Placed
 from einmap.mapping.nodes import Node, PerEinsum, Spatial, Temporal
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
-from einmap.model.copies import copy_busiest, copy_totals, stations_used
-from einmap.model.latency import busy_time
+from einmap.model.copies import stations_used
+from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy import tile_takes
 from einmap.model.path import EinsumPath, Station, path_from_nodes
 from einmap.model.reuse import Takes, TensorCounts
 from einmap.model.semantics import Semantics
-from einmap.model.spatial import lanes_used
 from einmap.model.tiles import LARGEST, Count, Take
-from einmap.model.traffic import Actions, EinsumTraffic
+from einmap.model.traffic import EinsumTraffic
 
 type Floats = NDArray[np.float64]
 
@@ -61,8 +60,8 @@ class Batch:
         path = replace(self.path, loops=loops)
         traffic = EinsumTraffic(path, self.semantics)
         fits = self._fits(path, traffic, n)
-        energy, latency = self._costs(path, traffic)
-        return BatchCost(_full(energy, n), _full(latency, n), fits)
+        cost = einsum_cost(path, traffic, self.arch)
+        return BatchCost(_full(cost.energy, n), _full(cost.latency, n), fits)
 
     # capacity
 
@@ -89,50 +88,6 @@ class Batch:
         if not self.semantics.lowering or backing or path.einsum.is_copy:
             return counts.tile_values(takes)
         return _lowered(path, station, counts, list(takes))
-
-    # costs
-
-    def _costs(self, path: EinsumPath, traffic: EinsumTraffic) -> tuple[Any, Any]:
-        if path.einsum.is_copy:
-            totals, busiest = copy_totals(path), copy_busiest(path)
-        else:
-            totals, busiest = traffic.totals(), traffic.busiest()
-        operations, most = traffic.operations()
-        energy: Any = 0.0
-        for (name, _), actions in totals.items():
-            unit = self.arch.components[name]
-            for action, count in (("read", actions.read), ("write", actions.write)):
-                if isinstance(count, np.ndarray) or count:
-                    energy = energy + count * (unit.actions_scale * unit.action(action).energy)
-        compute = path.compute.component
-        energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)
-        latency = self._latency(path, busiest, most)
-        return energy + self._leak_power(path) * latency, latency
-
-    def _latency(self, path: EinsumPath, busiest: Mapping[str, Actions], operations: Count) -> Any:
-        held = {s.component.name for stations in path.stations.values() for s in stations}
-        latency: Any = 0.0
-        for leaf in path.leaves:
-            if isinstance(leaf, Compute) and not path.einsum.is_copy:
-                calls = {"compute": operations * leaf.actions_scale}
-            elif leaf.name in held:
-                done = busiest.get(leaf.name, Actions(0, 0))
-                scale = self.arch.components[leaf.name].actions_scale
-                calls = {"read": done.read * scale, "write": done.write * scale}
-            else:
-                continue
-            time = busy_time(self.arch.components[leaf.name], calls, path.einsum.name)
-            latency = np.maximum(latency, time)
-        return latency
-
-    def _leak_power(self, path: EinsumPath) -> Any:
-        """W of everything that is not gated; power gating depends on the lanes used."""
-        gating = self.arch.gating(path.compute.component.name, lanes_used(path))
-        power: Any = 0.0
-        for name, unit in self.arch.components.items():
-            if unit.leak_power:
-                power = power + unit.leak_power * self.arch.instances[name] * gating[name]
-        return power
 
 
 def _full(values: Any, n: int) -> Floats:

@@ -100,4 +100,6 @@ class MapperInput(Input):
     max_pmapping_templates_per_einsum: float = float("inf")
     objective_tolerance: float = 0
     resource_usage_tolerance: float = 0
+    memory_limit: float = float("inf")
+    memory_limit_per_process: float = float("inf")
     time_limit: float = float("inf")

@@ -1,0 +1,76 @@
+"""Energy and latency of one instance of an Einsum by itself, of one mapping or of many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from einmap.arch.component import Compute
+from einmap.arch.tree import Architecture
+from einmap.model.copies import copy_busiest, copy_totals
+from einmap.model.latency import busy_time
+from einmap.model.path import EinsumPath
+from einmap.model.spatial import lanes_used
+from einmap.model.tiles import Count
+from einmap.model.traffic import Actions, EinsumTraffic
+
+
+@dataclass(frozen=True, slots=True)
+class EinsumCost:
+    """`dynamic` energy (J), `leak_power` (W) of what is not gated, `latency` (s); arrays for many mappings."""
+
+    dynamic: Any
+    leak_power: Any
+    latency: Any
+
+    @property
+    def energy(self) -> Any:
+        """J, leakage included."""
+        return self.dynamic + self.leak_power * self.latency
+
+
+def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) -> EinsumCost:
+    """The cost of one instance, capacity not looked at."""
+    if path.einsum.is_copy:
+        totals, busiest = copy_totals(path), copy_busiest(path)
+    else:
+        totals, busiest = traffic.totals(), traffic.busiest()
+    operations, most = traffic.operations()
+    energy: Any = 0.0
+    for (name, _), actions in totals.items():
+        unit = arch.components[name]
+        for action, count in (("read", actions.read), ("write", actions.write)):
+            if isinstance(count, np.ndarray) or count:
+                energy = energy + count * (unit.actions_scale * unit.action(action).energy)
+    compute = path.compute.component
+    energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)
+    return EinsumCost(energy, _leak_power(path, arch), _latency(path, arch, busiest, most))
+
+
+def _latency(path: EinsumPath, arch: Architecture, busiest: Mapping[str, Actions], operations: Count) -> Any:
+    held = {s.component.name for stations in path.stations.values() for s in stations}
+    latency: Any = 0.0
+    for leaf in path.leaves:
+        if isinstance(leaf, Compute) and not path.einsum.is_copy:
+            calls = {"compute": operations * leaf.actions_scale}
+        elif leaf.name in held:
+            done = busiest.get(leaf.name, Actions(0, 0))
+            scale = arch.components[leaf.name].actions_scale
+            calls = {"read": done.read * scale, "write": done.write * scale}
+        else:
+            continue
+        latency = np.maximum(latency, busy_time(arch.components[leaf.name], calls, path.einsum.name))
+    return latency
+
+
+def _leak_power(path: EinsumPath, arch: Architecture) -> Any:
+    """W of everything that is not gated; power gating depends on the lanes used."""
+    gating = arch.gating(path.compute.component.name, lanes_used(path))
+    power: Any = 0.0
+    for name, unit in arch.components.items():
+        if unit.leak_power:
+            power = power + unit.leak_power * arch.instances[name] * gating[name]
+    return power
