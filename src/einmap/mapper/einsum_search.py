@@ -379,7 +379,7 @@ class Path:
             and self.request.rules.lane_first_touch == "one lane"
             and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
         )
-        prune = self.request.prune and self._costs_nothing_less()
+        prune = self.request.prune and self.costs_nothing_less
         planner = Planner(self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune)
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         self.plans: list[Plan] = []
@@ -399,7 +399,8 @@ class Path:
             walk=walk,
         )
 
-    def _costs_nothing_less(self) -> bool:
+    @cached_property
+    def costs_nothing_less(self) -> bool:
         """Whether no action has a negative energy."""
         units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
         return all(action.energy >= 0 for unit in units for action in unit.actions)
@@ -484,8 +485,9 @@ class Bounds:
         numbers: dict[object, int] = {}
         self.way_of = [numbers.setdefault(tuple(sorted(plan.chains.items())), len(numbers)) for plan in plans]
         goals = len(path.request.goals)
-        self.values = np.zeros((len(numbers), len(lanes), goals))
-        if len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS:
+        # with negative energies nothing is known without tables
+        self.values = np.full((len(numbers), len(lanes), goals), 0.0 if path.costs_nothing_less else -np.inf)
+        if path.costs_nothing_less and (len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS):
             seen: set[int] = set()
             for plan, way in zip(plans, self.way_of, strict=True):
                 if way not in seen and not progress.stopped:

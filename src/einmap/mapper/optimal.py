@@ -58,7 +58,7 @@ class Archive:
 
     def beats_each(self, rows: Floats, slack: float) -> NDArray[np.bool_]:
         """The same for many rows."""
-        limit = rows + np.abs(rows) * slack
+        limit = _eased(rows, slack)
         found = np.zeros(len(rows), dtype=bool)
         for values in self.values[: self.n]:
             found |= (values <= limit).all(axis=1)
@@ -66,7 +66,12 @@ class Archive:
 
     def beats(self, values: Floats, slack: float) -> bool:
         """Whether some point is at most as large in everything, but for `slack`."""
-        return bool((self.values[: self.n] <= values + np.abs(values) * slack).all(axis=1).any())
+        return bool((self.values[: self.n] <= _eased(values, slack)).all(axis=1).any())
+
+
+def _eased(values: Floats, slack: float) -> Floats:
+    """A little more, in proportion; infinities stay."""
+    return values + np.where(np.isfinite(values), np.abs(values), 0.0) * slack
 
 
 @dataclass
