@@ -12,6 +12,7 @@ from einmap.execute.execute import ranks_of
 from einmap.execute.leaf import chain_to_memory
 from einmap.execute.machine import box_of
 from einmap.execute.routes import route_of
+from einmap.mapping.rewrite.text import rewritten
 from einmap.model.explanation.changes import changed
 from einmap.model.latency import busy_time
 
@@ -289,7 +290,7 @@ def derivations(executed, explanation):
             yield f"{key} bits", d.bits, unit.bits[d.tensor]
         done = d.instances * d.scale * d.per_value
         for p in d.pieces:
-            yield from loops(executed, d.einsum, (*p.loops, *p.merged))
+            yield from loops(executed, d.einsum, (*p.loops, *p.below, *p.merged))
             if p.way in ("down", "up"):
                 for what, mine, counted in piece(executed, d, p):
                     yield f"{key} {p.child} {p.way} {what}", mine, counted
@@ -315,6 +316,9 @@ def piece(executed, d, p):
     everyone = executed.tiles(d.einsum, d.tensor, p.child_address)
     seen = everyone if to == p.child_address else executed.tiles(d.einsum, d.tensor, p.child_address, to=to)
     yield "tiles", (p.tiles, p.tile_values, p.gross), (len(seen), max(seen), sum(seen))
+    inside = [t for t in route.turns if t.position > hold.position and route.iterations[t.address] > 1]
+    indexing = [t.address for t in inside if t.variable in route.einsum.by_tensor[d.tensor].variables]
+    yield "loops below", [use.address for use in p.below], indexing
     yield "unmerged", p.unmerged, sum(everyone)
 
 
@@ -385,6 +389,9 @@ def changes(executed, explanation):
         if c.kind == "throughput":
             after.run = executed.run
         name = f"{c.kind} {c.component} {c.what}"
+        if c.rewrite is not None:
+            done = rewritten(executed.spec.mapping, executed.spec.workload, c.rewrite)
+            yield f"{name} rewrite", done, c.mapping
         yield f"{name} energy", c.energy, after.energy
         yield f"{name} latency", c.latency, after.latency
         yield f"{name} energy change", c.energy_change + 1, after.energy / executed.energy

@@ -139,7 +139,7 @@ def test_changes_say_what_they_need_and_what_they_save(matmul):
     hold = found["capacity", "GLB", "A"]
     assert (hold.needs_bits, hold.fits) == (3 * 1024 + 320 + 256, False)
     assert matmul.cost.energy - hold.energy == 3 * 384 * 8 * (10 + 1)
-    lanes = found["fanout", "PE", "X: each lane half the tile"]
+    lanes = found["fanout", "PE", "X: half the tile shape of nodes[6]"]
     assert (lanes.used, lanes.sets, lanes.latency_change) == ((4, 4), (("arch.nodes.2.spatial.0.fanout", 8),), -0.5)
 
 
@@ -155,6 +155,7 @@ def test_a_part_can_be_asked_for(matmul):
     part = only(matmul, tensors=["A"], components=["GLB"])
     assert [(n.tensor, n.component) for n in part.cases] == [("A", "GLB")]
     assert {(d.tensor, d.component) for d in part.derivations} == {("A", "GLB")}
+    assert part.stationary == ()
 
 
 def wrong_numbers(seeds):
