@@ -210,7 +210,7 @@ def is_noticed(part, executed, explanation):
         return True
 
 
-@pytest.mark.parametrize("part", PARTS.keys() - {"cost"})
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "cost"])
 def test_no_number_of_an_explanation_is_left_unchecked(part):
     spec = einmap.loads(SMALL)
     explanation, executed = explain(spec), Executed(spec)

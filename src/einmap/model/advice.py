@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
-from einmap.errors import At, MappingError, Note
+from einmap.errors import At, Note
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address, Storage, format_address
 from einmap.mapping.rewrite.editing import paths_through
-from einmap.mapping.rewrite.storage import place_that_saves, sink
+from einmap.mapping.rewrite.storage import place_that_saves
+from einmap.mapping.rewrite.values import holders
 from einmap.model.path import EinsumPath, Station
 from einmap.model.semantics import Semantics
 from einmap.model.tiles import ALL, LARGEST, SKIP, Take
@@ -63,11 +64,10 @@ def _sinking(
     """What a node saves further down at equal traffic, and the rewrite that moves it there; said once per buffer."""
     name, component = tensor.access.tensor, station.component
     users = [einsum for einsum in paths_through(tree, station.address) if name in workload.by_name[einsum].tensors]
-    target = place_that_saves(tree, workload, station.address, name)
-    if target is None or users[0] != path.einsum.name or not isinstance(component, Memory):
+    if users[0] != path.einsum.name or not isinstance(component, Memory):
         return
-    step = _sink_of(tree, workload, name, station)
-    if step is None:
+    target = place_that_saves(tree, workload, station.address, name)
+    if target is None or any(holders(tree, user, name)[0] == station.address for user in users):
         return
     takes = list(tensor.takes(station, station, EVERY))
     before = tensor.counts.tile_values(tuple(_largest(t) for t in takes))
@@ -80,20 +80,15 @@ def _sinking(
         yield (
             f"{name} in {component.name} would need {(before - after) * component.bits[name]:,.0f} bits less at equal "
             f"traffic below the loop{'s' if len(passed) > 1 else ''} over {', '.join(variables)}; "
-            f"`einmap rewrite --do '{step}'` moves it there"
+            f"`einmap rewrite --do 'sink {_named(tree, name, station)}'` moves it there"
         )
 
 
-def _sink_of(tree: Mapping, workload: Workload, tensor: str, station: Station) -> str | None:
-    """`sink A@GLB`, with the address where the memory holds the tensor in several nodes; None where it is refused."""
+def _named(tree: Mapping, tensor: str, station: Station) -> str:
+    """`A@GLB`, with the address instead of the memory where that holds the tensor in several nodes."""
     nodes = [p.node for p in tree.placed if isinstance(p.node, Storage)]
     holding = [n for n in nodes if n.component == station.component.name and tensor in n.tensors]
-    place = station.component.name if len(holding) == 1 else format_address(station.address)
-    try:
-        sink(tree, workload, f"{tensor}@{place}")
-    except MappingError:
-        return None
-    return f"sink {tensor}@{place}"
+    return f"{tensor}@{station.component.name if len(holding) == 1 else format_address(station.address)}"
 
 
 def _largest(take: Take) -> Take:
