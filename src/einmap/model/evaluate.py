@@ -148,7 +148,7 @@ class _Evaluation:
         inner = self.workload.intermediates
         self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n], inner) for n in self.order}
         for name in self.order:
-            self.notes += notes_on(self.traffic[name], self.rules, where)
+            self.notes += notes_on(self.traffic[name], self.rules, where, self.tree, self.workload)
         buffers = self.buffers()
         usage = self.capacity(buffers)
         return self.assemble(buffers, usage)

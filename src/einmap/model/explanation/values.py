@@ -108,7 +108,8 @@ class Piece:
     `gross` values are in `tiles` tiles of at most `tile_values`; without multicast and reduction between lanes there
     would be `unmerged`. `skipped`: fills that bring no result yet and are not made. `shared`: what is paid beside
     the Einsum's own tiles in a buffer that several Einsums share; negative where another one pays.
-    values = gross - skipped + shared.
+    `loops`: those above the child, which make the tiles; `below`: those below it that make up one tile; `merged`: lanes
+    that one value serves. values = gross - skipped + shared.
     """
 
     way: Literal["down", "up", "copy", "compute"]
@@ -123,6 +124,7 @@ class Piece:
     skipped: int
     shared: int
     loops: tuple[LoopUse, ...]
+    below: tuple[LoopUse, ...]
     merged: tuple[LoopUse, ...]
 
     @property
@@ -243,8 +245,9 @@ class EnergyShare:
 class Change:
     """One change of the specification and the cost of what it gives, evaluated anew.
 
-    `sets`: (path, value) for `Spec.set`; `mapping`: the LoopTree where the change needs another one. `needs_bits`: what
-    `component` must hold at one time for that mapping, of `capacity` now.
+    `sets`: (path, value) for `Spec.set`; `mapping`: the LoopTree where the change needs another one, `rewrite` how
+    `einmap rewrite --do` makes it, where it can. `needs_bits`: what `component` must hold at one time for that mapping,
+    of `capacity` now. `used`: the lanes in use, and how many there are.
     """
 
     kind: Literal["throughput", "capacity", "fanout"]
@@ -259,6 +262,7 @@ class Change:
     needs_bits: float | None = None
     capacity: float | None = None
     used: tuple[int, int] | None = None
+    rewrite: str | None = None
 
     @property
     def fits(self) -> bool:
