@@ -19,14 +19,19 @@ from einmap.errors import NotSupportedError, SpecError
         ("tiling_coarseness", 2),
         ("max_pmapping_templates_per_einsum", 10),
         ("resource_usage_tolerance", 0.1),
+        ("objective_tolerance", 0.1),
+        ("memory_limit", 10**9),
     ],
 )
-def test_what_is_not_implemented_is_refused_by_name(option, value):
-    with pytest.raises(NotSupportedError, match=option):
-        einmap.map_workload(two_level(), **{option: value})
-    with pytest.raises(NotSupportedError, match=option) as error:
-        einmap.map_workload(two_level().set("mapper", {option: value}))
-    assert error.value.at.path.startswith("mapper")
+def test_options_of_peers_are_taken_from_the_call_and_from_the_specification(option, value):
+    called = einmap.map_workload(two_level(), **{option: value})
+    written = einmap.map_workload(two_level().set("mapper", {option: value}))
+    assert called.mapping == written.mapping
+
+
+def test_brute_force_knows_perfect_factors_only():
+    with pytest.raises(NotSupportedError, match="factors that divide"):
+        einmap.map_workload(two_level(), brute_force=True, explore_imperfect_temporal_loops=True)
 
 
 @pytest.mark.parametrize(

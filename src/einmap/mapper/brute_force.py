@@ -270,7 +270,8 @@ def brute_force(
         most=min(MOST_SUBSPACES, max(int(max_evaluations), LEAST_SUBSPACES)) if limited else MOST_SUBSPACES,
         seed=int(rng.integers(1 << 30)),
     )
-    objectives = request.goals if len(request.goals) == 1 and request.goals[0] != "energy_delay_product" else ("front",)
+    # the product of sums needs the front of each part
+    objectives = ("energy_delay_product", "front") if request.goals == ("energy_delay_product",) else request.goals
     found = Search(space, request.rules, objectives, rng, progress, Budget(int(max_evaluations) if limited else None))
     searched = found.run()
     points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
