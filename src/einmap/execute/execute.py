@@ -67,7 +67,8 @@ def execute(
     store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
     recorder = Recorder(frozenset(trace))
     occupancy = Occupancy(_bits(routes))
-    Machine(tree, workload, routes, store, heap, recorder, occupancy).run()
+    sliding = spec.model_options.sliding_window
+    Machine(tree, workload, routes, store, heap, recorder, occupancy, sliding).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
 
 

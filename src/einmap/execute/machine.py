@@ -16,46 +16,20 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError
-from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
+from einmap.execute.buffers import Box, Flags, Heap, Mask, Tile, hull, volume
 from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
 from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
+from einmap.execute.place import Place
 from einmap.execute.recorder import Occupancy, Recorder, Space
 from einmap.execute.result import Instance
 from einmap.execute.routes import Hold, Interval, Route
+from einmap.execute.sliding import Windows, sliding_loops
 from einmap.execute.visits import Visit, VisitKey, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 
 _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
-
-
-@dataclass(frozen=True)
-class Place:
-    """One tensor at one storage node, with the routes that use it in written order."""
-
-    hold: Hold
-    users: tuple[Route, ...]
-    holds: Mapping[str, Hold]
-
-    @property
-    def key(self) -> VisitKey:
-        """Address and tensor."""
-        return self.hold.address, self.hold.tensor
-
-    @property
-    def producer(self) -> Route | None:
-        """The route below that writes the tensor."""
-        return next((r for r in self.users if self.hold.tensor in r.einsum.outputs), None)
-
-    @property
-    def consumers(self) -> tuple[Route, ...]:
-        """The routes below that read the tensor."""
-        return tuple(r for r in self.users if self.hold.tensor in r.einsum.inputs)
-
-    def is_backing(self) -> bool:
-        """Whether the node is the tensor's outermost holder."""
-        return self.users[0].holds[self.hold.tensor][0].address == self.hold.address
 
 
 class Machine:
@@ -70,6 +44,7 @@ class Machine:
         heap: Heap,
         recorder: Recorder,
         occupancy: Occupancy,
+        sliding_window: bool = False,
     ) -> None:
         self.mapping = mapping
         self.workload = workload
@@ -85,6 +60,7 @@ class Machine:
         for name, route in routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
         self.places = self._places()
+        self.windows = Windows(sliding_loops(mapping, workload, routes, self.places, sliding_window), heap)
         self.begins, self.ends = self._lifetimes()
         self.several = self._several_backings()
 
@@ -125,6 +101,8 @@ class Machine:
         begins: dict[Address, list[VisitKey]] = {}
         ends: dict[Address, list[VisitKey]] = {}
         for key, place in self.places.items():
+            if key in self.windows.loops:
+                continue  # lives while its loop runs
             begins.setdefault(self._edge(place, first=True), []).append(key)
             ends.setdefault(self._edge(place, first=False), []).append(key)
         return begins, ends
@@ -183,11 +161,24 @@ class Machine:
         if len(routes) == 1 and position > leaf.start:
             self._leaf(routes[0])
             return
+        sliding = [key for key in self.windows.along(address) if not self.places[key].hold.persistent]
+        for key in sliding:
+            self.occupancy.begin(key, self._space(key, self._largest(key, address)))
         for iteration in range(max(r.iterations[address] for r in routes)):
             self.clock[address] = iteration
             if any(r.intervals(self.clock, (), -1, position + 1) is not None for r in routes):
                 self._walk(nodes, prefix, i + 1)
+        for key in sliding:
+            self.occupancy.end(key)
         del self.clock[address]
+
+    def _largest(self, key: VisitKey, loop: Address) -> dict[Instance, int]:
+        """Values of the largest tile that each instance holds while the loop runs."""
+        place, sizes = self.places[key], dict[Instance, int]()
+        for iteration in range(place.users[0].iterations[loop]):
+            for lane, box in self._boxes(place, {**self.clock, loop: iteration}).items():
+                sizes[lane] = max(sizes.get(lane, 0), volume(box))
+        return sizes
 
     def _storage(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int, node: tree.Storage) -> None:
         address = (*prefix, i)
@@ -262,6 +253,15 @@ class Machine:
         intervals = route.intervals(clock, lane, hold.level, hold.position)
         return None if intervals is None else box_of(route, place.hold.tensor, intervals)
 
+    def _boxes(self, place: Place, clock: Mapping[Address, int]) -> dict[Instance, Box]:
+        """The tile of each instance at the time `clock`; an instance that has none is left out."""
+        found = {}
+        for lane in place.users[0].lanes(place.hold.level):
+            boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
+            if boxes:
+                found[lane] = hull(boxes)
+        return found
+
     def _open(self, key: VisitKey) -> None:
         place = self.places[key]
         own: dict[str, dict[Instance, Box]] = {}
@@ -276,6 +276,7 @@ class Machine:
             if boxes:
                 tiles[lane] = Tile(self.heap, hull(boxes))
         self.visits.open[key] = Visit(tiles, own)
+        self.windows.take_over(key, self.visits.open[key])
         if place.is_backing():
             self._load(place, self.visits.open[key])
 
@@ -296,6 +297,9 @@ class Machine:
     def _close(self, key: VisitKey) -> None:
         place, visit = self.places[key], self.visits.open.pop(key)
         producer = place.producer
+        loop = self.windows.loops.get(key)
+        if loop is not None:
+            self.windows.leave(key, visit, self._boxes(place, {**self.clock, loop: self.clock[loop] + 1}))
         if producer is not None:
             if place.is_backing():
                 for tile in visit.tiles.values():
@@ -334,6 +338,8 @@ class Machine:
                 own = visit.own[producer.einsum.name].get(lane)
                 if own is not None:
                     Part(tile.box).of(wanted, own)[...] = 0
+            if lane in visit.kept:
+                Part(tile.box).of(wanted, visit.kept[lane])[...] = 0
             amount = int(wanted.sum())
             source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
             mask = wanted.astype(bool)
@@ -362,12 +368,15 @@ class Machine:
             covered = written.setdefault(above, np.zeros(source.shape, dtype=np.uint8))
             before = Part(source.box).of(covered, box)
             live = source.live(box) | before
-            amount = int(live.sum()) + (0 if skips else live.size - int(live.sum()))
-            tile.values(box)[...] = source.values(box)
-            tile.present(box)[...] = source.present(box)
-            source.present(box)[...] = 0
-            tile.live(box)[...] = live
-            before[...] = 1
+            new = np.ones(live.shape, dtype=bool)
+            if lane in visit.kept:
+                Part(box).of(new, visit.kept[lane])[...] = False
+            amount = int(live[new].sum()) if skips else int(new.sum())
+            tile.values(box)[new] = source.values(box)[new]
+            tile.present(box)[new] = source.present(box)[new]
+            source.present(box)[new] = 0
+            tile.live(box)[new] = live[new]
+            before[new] = 1
             charge(self.recorder, route, hold, lane, amount, 0, outer=False, box=box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
@@ -377,7 +386,10 @@ class Machine:
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
         for lane, tile in visit.tiles.items():
-            amount = volume(tile.box)
+            leaves = np.ones(tile.shape, dtype=bool)
+            if lane in visit.left:
+                Part(tile.box).of(leaves, visit.left[lane])[...] = False
+            amount = int(leaves.sum())
             charge(self.recorder, producer, hold, lane, 0, amount, outer=False, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
@@ -385,7 +397,7 @@ class Machine:
                     charge(self.recorder, producer, station, at, 0, amount, outer=True, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             _reduce_into(target, tile, producer)
-            target.live(tile.box)[...] = 1
+            target.live(tile.box)[leaves] = 1
 
 
 def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
@@ -401,9 +413,9 @@ class Part:
 
     box: Box
 
-    def of(self, array: Flags, box: Box) -> Flags:
+    def of[A: (Flags, Mask)](self, array: A, box: Box) -> A:
         """The part of the array that covers `box`."""
-        view: Flags = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
+        view: A = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
         return view
 
 

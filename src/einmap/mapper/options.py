@@ -60,6 +60,12 @@ def read_options(
 ) -> Options:
     """Raises SpecError for values that make no sense, NotSupportedError for options that are not implemented."""
     given = _mapper_input(spec, more)
+    if spec.model_options.sliding_window:
+        raise NotSupportedError(
+            "the mapper does not search with sliding_window: true yet",
+            at=spec.provenance("model.sliding_window"),
+            hint="map without it, then evaluate the mapping found with sliding_window: true",
+        )
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else given.time_limit
     written = given.metrics is not None and metrics is None
     return Options(

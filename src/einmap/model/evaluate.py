@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from einmap.arch.component import Component, Compute, Memory
 from einmap.arch.tree import Architecture
-from einmap.errors import CapacityError, MappingError, Note, SpecError, raise_all
+from einmap.errors import CapacityError, MappingError, Note, NotSupportedError, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
@@ -39,6 +39,7 @@ from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
 from einmap.model.semantics import Semantics, semantics_named
 from einmap.model.sharing import charges_of, check_fusion, half_reduced, shared_nodes
+from einmap.model.sliding import Windows, slides_on
 from einmap.model.spatial import lanes_used, spatial_usage
 from einmap.model.traffic import Actions, EinsumTraffic
 from einmap.spec.spec import Spec
@@ -103,12 +104,30 @@ class _Evaluation:
         self.shared = shared_nodes(self.order, self.paths)
         charges = charges_of(self.shared, self.paths, self.rules, where)
         inner = self.workload.intermediates
-        self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n], inner) for n in self.order}
+        windows = self.windows()
+        self.slides = windows.slides()
+        self.traffic = {
+            n: EinsumTraffic(path, self.rules, charges[n], inner, slides_on(path, self.slides))
+            for n, path in self.paths.items()
+        }
+        could = windows.slides(possible=True) if self.rules.sliding_window else {}
         for name in self.order:
-            self.notes += notes_on(self.traffic[name], self.rules, where)
+            self.notes += notes_on(self.traffic[name], self.rules, where, slides_on(self.paths[name], could))
         buffers = self.buffers()
         usage = self.capacity(buffers)
         return self.assemble(buffers, usage)
+
+    def windows(self) -> Windows:
+        """Storage nodes that keep what the next visit needs again. Raises SpecError where the preset has none."""
+        everywhere = self.spec.model_options.sliding_window
+        found = Windows(self.tree, self.workload, self.paths, self.order, everywhere)
+        if not self.rules.sliding_window and found.asked:
+            raise NotSupportedError(
+                f"sliding_window: the preset {self.rules.name!r} fetches every tile in full",
+                at=self.spec.provenance("model.sliding_window") if everywhere else None,
+                hint="evaluate with semantics: exact, or leave sliding_window out",
+            )
+        return found
 
     def constraints(self) -> None:
         found = [
@@ -147,7 +166,7 @@ class _Evaluation:
 
     def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
         if self.rules.lifetimes == "tree":
-            live = live_by_tree(self.tree, self.order, buffers, self.paths)
+            live = live_by_tree(self.tree, self.order, buffers, self.paths, self.slides)
         else:
             live = live_by_shared_tensors(self.workload, self.order, buffers)
         same = aliases(self.paths.values())

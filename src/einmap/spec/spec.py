@@ -10,7 +10,7 @@ from typing import Any
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean, raise_all
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
@@ -175,10 +175,7 @@ class Spec:
     @cached_property
     def model_options(self) -> ModelInput:
         """The key `model`. Raises SpecError."""
-        given = self._options(ModelInput, "model")
-        if given.sliding_window:
-            raise NotSupportedError("sliding_window is not supported yet", at=self.provenance("model.sliding_window"))
-        return given
+        return self._options(ModelInput, "model")
 
     @cached_property
     def mapper_options(self) -> MapperInput:

@@ -39,7 +39,7 @@ class TollNodeInput(Input):
 class StorageInput(TollNodeInput):
     """`!Storage`."""
 
-    sliding_window: StrictBool = False
+    sliding_window: StrictBool | None = None
 
 
 class ComputeNodeInput(Input):
