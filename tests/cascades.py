@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from hypothesis import assume
 from hypothesis import strategies as st
-from tests.random_specs.archs import draw_arch
+from tests.random_specs.archs import draw_arch, draw_network
 from tests.random_specs.trees import Trees
 from tests.random_specs.workloads import WINDOWS, Builder, Case, chance, cut_space, draw_bits, draw_workload
 
@@ -67,6 +67,15 @@ def draw_windows(rng: random.Random) -> Case:
     for node in storage_nodes(case["mapping"]["nodes"]):
         if chance(rng, 0.2 if everywhere else 0.8):
             node["sliding_window"] = not everywhere
+    return case
+
+
+def draw_networks(rng: random.Random) -> Case:
+    """A specification with one or two networks somewhere below the outermost memory."""
+    case = draw_windows(rng) if chance(rng, 0.3) else draw_case(rng)
+    nodes = case["arch"]["nodes"]
+    for name in ("Noc0", "Noc1")[: rng.choice([1, 1, 2])]:
+        nodes.insert(rng.randint(1, len(nodes) - 1), draw_network(rng, name))
     return case
 
 

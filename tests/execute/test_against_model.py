@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.cascades import draw_windows, evaluated, storage_nodes, valid_case
+from tests.cascades import draw_networks, draw_windows, evaluated, storage_nodes, valid_case
 from tests.execute.agreement import differences
 
 import einmap
@@ -31,11 +31,26 @@ def test_300_random_mappings_cost_what_they_do(part):
     assert disagreements(range(50 * part, 50 * part + 50)) == []
 
 
-def valid_windows(rng):
+def valid_windows(rng, draw=draw_windows):
     """A random case with sliding windows that `evaluate` accepts."""
-    while (found := evaluated(draw_windows(rng))) is None:
+    while (found := evaluated(draw(rng))) is None:
         pass
     return found
+
+
+def valid_networks(rng):
+    """A random case with networks that `evaluate` accepts."""
+    return valid_windows(rng, draw_networks)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_240_random_mappings_with_networks_cost_what_they_do(part):
+    assert disagreements(range(60 * part, 60 * part + 60), valid_networks) == []
+
+
+def test_random_mappings_cross_their_networks():
+    costs = [valid_networks(random.Random(seed))[1] for seed in range(60)]
+    assert sum(any(row.action == "hop" for row in cost.actions) for cost in costs) >= 10
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -62,6 +77,13 @@ def test_sliding_windows_often_save_traffic():
 @pytest.mark.parametrize("part", range(20))
 def test_5000_random_mappings_with_sliding_windows_cost_what_they_do(part):
     assert disagreements(range(1_000 + 250 * part, 1_000 + 250 * part + 250), valid_windows) == []
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+@pytest.mark.parametrize("part", range(20))
+def test_5000_random_mappings_with_networks_cost_what_they_do(part):
+    assert disagreements(range(1_000 + 250 * part, 1_000 + 250 * part + 250), valid_networks) == []
 
 
 @pytest.mark.slow

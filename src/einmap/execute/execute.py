@@ -159,7 +159,7 @@ def _result(
     rows: list[CountRow] = []
     per_instance: dict[CountKey, dict[Instance, float]] = {}
     calls: dict[tuple[str, str, str], dict[Instance, float]] = {}
-    for key, counts in recorder.values.items():
+    for key, counts in [*recorder.values.items(), *_hops(recorder)]:
         einsum, component, tensor, action = key
         route = routes[einsum]
         rate = _rate(route.arch.components[component], tensor, action)
@@ -169,6 +169,7 @@ def _result(
         busy = calls.setdefault((einsum, component, action), {})
         for instance, n in per_instance[key].items():
             busy[instance] = busy.get(instance, 0.0) + n
+    wires = recorder.wires
     arch = spec.arch()
     usage = {}
     for name, unit in arch.components.items():
@@ -182,8 +183,23 @@ def _result(
     written = {t: _whole(store[t]) for t in spec.workload.producers}
     busiest = {key: max(found.values()) for key, found in calls.items()}
     return Execution(
-        written, inputs, tuple(rows), per_instance, usage, tuple(occupancy.rows), steps, busiest, tuple(recorder.events)
+        written,
+        inputs,
+        tuple(rows),
+        per_instance,
+        usage,
+        tuple(occupancy.rows),
+        steps,
+        busiest,
+        tuple(recorder.events),
+        {(e, n): wires.busiest_link(e, n) * routes[e].arch.components[n].actions_scale for e, n in wires.longest},
+        wires.longest,
     )
+
+
+def _hops(recorder: Recorder) -> list[tuple[CountKey, dict[Instance, int]]]:
+    """Steps on networks, as counts of values."""
+    return [((*key, "hop"), counts) for key, counts in recorder.wires.hops.items() if counts]
 
 
 def _rate(unit: Component, tensor: str | None, action: str) -> float:

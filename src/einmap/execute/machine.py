@@ -332,6 +332,7 @@ class Machine:
         """The whole tile, or what a producer before has not touched of it."""
         parent, chain, merged = self._parent(route, tensor, hold)
         producer = self.places[hold.address, tensor].producer
+        moved: dict[Instance, int] = {}
         for lane, tile in visit.tiles.items():
             wanted: Flags = np.ones(tile.shape, dtype=np.uint8)
             if visit.produced and producer is not None:
@@ -340,7 +341,7 @@ class Machine:
                     Part(tile.box).of(wanted, own)[...] = 0
             if lane in visit.kept:
                 Part(tile.box).of(wanted, visit.kept[lane])[...] = 0
-            amount = int(wanted.sum())
+            amount = moved[lane] = int(wanted.sum())
             source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
             mask = wanted.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
@@ -350,6 +351,11 @@ class Machine:
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
                     charge(self.recorder, route, station, at, amount, 0, outer=True, box=tile.box)
+        self._carry(route, tensor, hold, chain, moved)
+
+    def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
+        """Over the networks between a holder and its parent."""
+        self.recorder.wires.carry(route, tensor, hold.level, chain[-1].level, moved)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
         """Results come in live; elements without one are skipped where both sides skip them."""
@@ -359,6 +365,7 @@ class Machine:
         assert isinstance(outer, Memory)
         skips = memory.skip_initial_output_write and outer.skip_initial_output_write
         written: dict[Instance, Flags] = {}
+        moved: dict[Instance, int] = {}
         for lane, box in visit.own[route.einsum.name].items():
             if not all(lane[i] == 0 for i in merged[-1]):
                 continue
@@ -371,7 +378,7 @@ class Machine:
             new = np.ones(live.shape, dtype=bool)
             if lane in visit.kept:
                 Part(box).of(new, visit.kept[lane])[...] = False
-            amount = int(live[new].sum()) if skips else int(new.sum())
+            amount = moved[lane] = int(live[new].sum()) if skips else int(new.sum())
             tile.values(box)[new] = source.values(box)[new]
             tile.present(box)[new] = source.present(box)[new]
             source.present(box)[new] = 0
@@ -381,15 +388,17 @@ class Machine:
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
                 charge(self.recorder, route, station, at, amount, 0, outer=True, box=box)
+        self._carry(route, tensor, hold, chain, moved)
 
     def _write_back(self, place: Place, visit: Visit, producer: Route) -> None:
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
+        moved: dict[Instance, int] = {}
         for lane, tile in visit.tiles.items():
             leaves = np.ones(tile.shape, dtype=bool)
             if lane in visit.left:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
-            amount = int(leaves.sum())
+            amount = moved[lane] = int(leaves.sum())
             charge(self.recorder, producer, hold, lane, 0, amount, outer=False, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
@@ -398,6 +407,7 @@ class Machine:
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             _reduce_into(target, tile, producer)
             target.live(tile.box)[leaves] = 1
+        self._carry(producer, hold.tensor, hold, chain, moved)
 
 
 def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from einmap.execute.buffers import Box
 from einmap.execute.result import CountKey, Event, Instance, OccupancyRow
+from einmap.execute.wires import Wires
 
 
 @dataclass
@@ -15,6 +16,7 @@ class Recorder:
 
     traced: frozenset[str]
     values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
+    wires: Wires = field(default_factory=Wires)
     step: int = 0
     events: list[Event] = field(default_factory=list)
 

@@ -59,7 +59,8 @@ class Execution:
     energies. `per_instance`: the same counts for each instance, without instance factors. `usage`: the largest
     fraction of each memory in use at one time. `occupancy`: bits over time. `steps`: operations of the busiest
     compute instance, for each Einsum. `calls`: actions of the busiest instance by (einsum, component, action), each
-    action by itself.
+    action by itself. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
+    `longest_route`: steps of the longest route over it.
     """
 
     tensors: Mapping[str, NDArray[np.float64]]
@@ -71,6 +72,8 @@ class Execution:
     steps: Mapping[str, int]
     calls: Mapping[tuple[str, str, str], float]
     events: tuple[Event, ...] = field(default=())
+    link_traffic: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    longest_route: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

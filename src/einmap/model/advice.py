@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Memory, Network
 from einmap.einsum.projection import Relevance
 from einmap.errors import At, Note
 from einmap.mapping.nodes import Address
@@ -54,6 +54,8 @@ def _departures(path: EinsumPath) -> Iterator[str]:
     if priced:
         names = ", ".join(c.name for c in priced)
         yield f"area and leakage of {names} count the component's own fanout; AccelForge 1.0.467 leaves it out"
+    if any(isinstance(leaf, Network) for leaf in path.leaves):
+        yield "network latency counts the traffic of the whole Einsum; AccelForge 1.0.467 that of one delivery"
     if any(d.power_gateable for leaf in path.leaves for d in leaf.spatial):
         yield "power gating scales leakage by used/fanout once; AccelForge 1.0.467 divides by the fanout twice"
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from einmap.arch.component import Component, Compute, Memory
+from einmap.arch.component import Component, Compute, Memory, Network
 from einmap.arch.tree import Architecture
 from einmap.errors import CapacityError, MappingError, Note, NotSupportedError, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -25,7 +25,8 @@ from einmap.model.cost import (
     TensorUsageRow,
 )
 from einmap.model.invariants import check_traffic
-from einmap.model.latency import busy_time
+from einmap.model.latency import busy_time, network_time
+from einmap.model.network import NetworkUse, network_use
 from einmap.model.occupancy import (
     Buffer,
     Peak,
@@ -77,6 +78,7 @@ class _EinsumCost:
     busiest: Mapping[str, Actions]
     operations: float
     busiest_operations: float
+    networks: Mapping[str, NetworkUse]
 
 
 class _Evaluation:
@@ -252,10 +254,10 @@ class _Evaluation:
     def numbers(self, name: str) -> _EinsumCost:
         traffic, path = self.traffic[name], self.paths[name]
         if path.einsum.is_copy:
-            return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0)
+            return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0, network_use(traffic))
         check_traffic(traffic)
         total, busiest = traffic.operations()
-        return _EinsumCost(traffic.totals(), traffic.busiest(), total, busiest)
+        return _EinsumCost(traffic.totals(), traffic.busiest(), total, busiest, network_use(traffic))
 
     def action_rows(self, path: EinsumPath, numbers: _EinsumCost, instances: int) -> list[ActionRow]:
         rows = []
@@ -265,6 +267,9 @@ class _Evaluation:
             for action, count in (("read", actions.read), ("write", actions.write)):
                 if count:
                     rows.append(_action_row(name, unit, tensor, action, count * instances))
+        for network, use in numbers.networks.items():
+            unit = self.archs[name].components[network]
+            rows += [_action_row(name, unit, t, "hop", hops * instances) for t, hops in use.hops.items() if hops]
         if numbers.operations:
             unit = path.compute.component
             rows.append(_action_row(name, unit, None, "compute", numbers.operations * instances))
@@ -285,6 +290,10 @@ class _Evaluation:
                 done = numbers.busiest.get(name, Actions(0, 0))
                 calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
             found[name] = float(busy_time(unit, calls, path.einsum.name))
+        for name, use in numbers.networks.items():
+            network = components[name]
+            assert isinstance(network, Network)
+            found[name] = float(network_time(network, use, path.einsum.name))
         return found
 
     def leak_rows(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension, Toll
+from einmap.arch.component import Container, Leaf, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
 from einmap.errors import (
@@ -245,7 +245,6 @@ class _Binder:
             node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
         )
         self.notes += binder.notes
-        assert isinstance(component, Memory | Toll | Compute)
         self.show(component.name, record)
         return component
 

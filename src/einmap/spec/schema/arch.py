@@ -88,14 +88,19 @@ class ComponentInput(ContainerInput):
     extra_attributes_for_component_model: dict[str, Any] = {}
 
 
-class HolderInput(ComponentInput):
-    """What memories and tolls share."""
+class CarrierInput(ComponentInput):
+    """What memories, tolls and networks share: actions for values."""
 
-    tensors: TensorsInput = TensorsInput()
     bits_per_action: Expression | None = None
     values_per_action: dict[str, Expression] = {}
     bits_per_value: dict[str, Expression] = {}
     bits_per_value_scale: dict[str, Expression] = {}
+
+
+class HolderInput(CarrierInput):
+    """What memories and tolls share."""
+
+    tensors: TensorsInput = TensorsInput()
 
 
 class MemoryInput(HolderInput):
@@ -109,6 +114,12 @@ class TollInput(HolderInput):
     """`!Toll`."""
 
     direction: str | dict[str, str]
+
+
+class NetworkInput(CarrierInput):
+    """`!Network`."""
+
+    topology: str = "mesh"
 
 
 class ComputeInput(ComponentInput):
@@ -141,6 +152,7 @@ class ArchInput(Input):
 LEAVES: dict[str, type[ContainerInput]] = {
     "Memory": MemoryInput,
     "Toll": TollInput,
+    "Network": NetworkInput,
     "Compute": ComputeInput,
     "Container": ContainerInput,
     "Fanout": ContainerInput,
@@ -149,5 +161,5 @@ BRANCHES: dict[str, type[ForkInput] | type[HierarchicalInput]] = {
     "Fork": ForkInput,
     "Hierarchical": HierarchicalInput,
 }
-LATER = ("Network", "Array")
+LATER = ("Array",)
 """Tags that are known and not supported yet."""
