@@ -179,6 +179,11 @@ def test_the_mapper_refuses_networks_by_name():
     assert error.value.at.path.startswith("arch.nodes")
 
 
+def test_events_of_a_network_cannot_be_traced():
+    with pytest.raises(NotSupportedError, match="'Noc'"):
+        execute(spec(*ROW), trace=["Noc"])
+
+
 def test_copies_over_a_network_to_several_lanes_are_refused():
     text = """
 workload:

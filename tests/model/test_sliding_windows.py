@@ -152,6 +152,13 @@ def test_the_preset_accelforge_and_the_mapper_have_no_sliding_windows():
     assert error.value.at.path == "model.sliding_window"
 
 
+def test_no_advice_to_move_a_line_buffer_away_from_its_loop():
+    einsum, sizes = "O[m, p] = I[m, H: p + r] * F[r]", {"m": 2, "p": 8, "r": 3}
+    for model, sinks in (("", True), ("model: {sliding_window: true}", False)):
+        notes = evaluate(spec(einsum, sizes, "I", "p 2", "GLB", model=model)).notes
+        assert any("bits less at equal traffic" in n.text for n in notes) == sinks
+
+
 FUSED = """
 workload:
   iteration_space_shape: {p: 0 <= p < 8, r: 0 <= r < 3, s: 0 <= s < 3}
@@ -187,3 +194,18 @@ def test_a_line_buffer_in_a_branch_keeps_its_space_while_others_run(slides):
     # 4 values of I; G (3 values) in the other branch
     assert usages(cost) == {"GLB": (7 if slides else 4) * 8 / 4096}
     assert execute(found).usage == {"DRAM": 0, **usages(cost)}
+
+
+def test_common_tiles_that_grow_are_added_at_their_largest():
+    """Usage is then an upper bound: common tiles of I grow along the loop, those of X shrink."""
+    text = (
+        ARCH
+        + FUSED.replace("Y[p] = I[H: p + s]", "Y[p] = I[H: 2*p + s]")
+        .replace("p: 0 <= p < 8", "p: 0 <= p < 5")
+        .replace("r < 3, s: 0 <= s < 3", "r < 1, s: 0 <= s < 1")
+        .replace("!Temporal {rank_variable: p, tile_shape: 2}", "!Temporal {rank_variable: p, tile_shape: 3}")
+        % ("- " + NODE % "I, X", "")
+    ).replace("!Storage {tensors: [G], component: GLB}, ", "")
+    # I: 0..4, then 3..8; X: 0..2, then 3..4
+    assert usages(evaluate(loads(text))) == {"GLB": (6 + 3) * 8 / 4096}
+    assert execute(loads(text)).usage["GLB"] == max(5 + 3, 6 + 2) * 8 / 4096

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Component, Memory
+from einmap.arch.component import Component, Memory, Network
 from einmap.einsum.numeric import random_inputs, shapes
 from einmap.einsum.workload import Workload
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.machine import Machine
 from einmap.execute.recorder import Occupancy, Recorder
@@ -57,6 +57,8 @@ def execute(
         if name not in spec.arch().components:
             hint = did_you_mean(name, spec.arch().components, listing="components")
             raise SpecError(f"no component {name!r} to trace", hint=hint)
+        if isinstance(spec.arch().components[name], Network):
+            raise NotSupportedError(f"events of the network {name!r} cannot be traced yet, only its counts")
     ranks = ranks_of(workload)
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
     routes = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}

@@ -35,7 +35,9 @@ def notes_on(
         for station in tensor.stations[1:]:
             if isinstance(station.component, Memory):
                 loop = could_slide.get(tensor.access.tensor, {}).get(station.position)
-                texts = (*_could_sink(traffic.path, tensor, station), *_overlaps(traffic.path, tensor, station, loop))
+                slides = station.position in tensor.slides  # below another loop it would keep nothing
+                sink = () if slides else _could_sink(traffic.path, tensor, station)
+                texts = (*sink, *_overlaps(traffic.path, tensor, station, loop))
                 found += [Note(f"Einsum {name!r}: {text}", where(station.address), "advice") for text in texts]
     return found
 
