@@ -20,10 +20,18 @@ def disagreements(seeds, drawn=valid_case):
             # a tensor indexed below 0 can be counted but not stored
             assert "indexes rank" in str(refused), seed
             continue
-        different = differences(spec, cost, execution)
+        different = [d for d in differences(spec, cost, execution) if not is_upper_bound(spec, d)]
         if different:
             found.append((seed, different[0]))
     return found
+
+
+def is_upper_bound(spec, difference):
+    """Usage where Einsums use different parts of one input: the largest common tile need not meet the other tiles'."""
+    kind, _, model, simulated = (*difference, None)[:4]
+    workload = spec.workload
+    shared = [t for t, users in workload.users.items() if t not in workload.producers and len(users) > 1]
+    return kind == "usage" and bool(shared) and model > simulated
 
 
 @pytest.mark.parametrize("part", range(6))

@@ -1,9 +1,10 @@
 """Line buffers: `sliding_window` counted by hand. 8 bits for each value, one bit for each action."""
 
 import pytest
+from tests.execute.agreement import differences
 from tests.model.worked import counts, usages
 
-from einmap import SpecError, dump, evaluate, execute, loads, map_workload
+from einmap import MappingError, SpecError, dump, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
 
 ARCH = """
@@ -209,3 +210,57 @@ def test_common_tiles_that_grow_are_added_at_their_largest():
     # I: 0..4, then 3..8; X: 0..2, then 3..4
     assert usages(evaluate(loads(text))) == {"GLB": (6 + 3) * 8 / 4096}
     assert execute(loads(text)).usage["GLB"] == max(5 + 3, 6 + 2) * 8 / 4096
+
+
+HALO = """
+workload:
+  iteration_space_shape: {{h: 0 <= h < {h}, p: 0 <= p < {p}, r: 0 <= r < {r}, j: 0 <= j < 2}}
+  bits_per_value: {{All: 8}}
+  einsums: ["T[h] = A[h, j] * B[j]", "Z[p] = T[H: {stride}*p + r] * F[r]"]
+mapping:
+  nodes:
+  - !Storage {{tensors: [A, B, F, Z], component: DRAM}}
+  - !Temporal {{rank_variable: {{T: h, Z: p}}, tile_shape: {{T: {step}, Z: {tile}}}, initial_tile_shape: {{T: {first}, Z: {tile}}}}}
+  - !Storage {{tensors: [T], component: GLB{slides}}}
+  - !Sequential
+    nodes:
+    - !Nested {{nodes: [!Temporal {{rank_variable: h, tile_shape: 1}}, !Temporal {{rank_variable: j, tile_shape: 1}},
+                       !Compute {{einsum: T, component: MAC}}]}}
+    - !Nested {{nodes: [!Temporal {{rank_variable: p, tile_shape: 1}}, !Temporal {{rank_variable: r, tile_shape: 1}},
+                       !Compute {{einsum: Z, component: MAC}}]}}
+"""
+
+
+def fused(p, r, stride, tile, slides=", sliding_window: true"):
+    """A producer and a convolution, fused: the first tile of T is a whole window, later ones are what is new."""
+    h = stride * (p - 1) + r
+    text = HALO.format(
+        h=h, p=p, r=r, stride=stride, tile=tile, step=stride * tile, first=stride * (tile - 1) + r, slides=slides
+    )
+    return loads(ARCH + text)
+
+
+@pytest.mark.parametrize("p", [4, 6, 8])
+@pytest.mark.parametrize("r", [2, 3, 4])
+@pytest.mark.parametrize(("stride", "tile"), [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)])
+def test_fused_layers_keep_the_halo_of_an_intermediate(p, r, stride, tile):
+    if r < stride:
+        pytest.skip("windows that leave gaps")
+    found = fused(p, r, stride, tile)
+    cost = evaluate(found)
+    assert differences(found, cost) == []
+    # T is computed once, read in windows, and never leaves GLB
+    moved = counts(cost)
+    assert moved["T", None, "MAC", "compute"] == 2 * (stride * (p - 1) + r)
+    assert not any(tensor == "T" and component == "DRAM" for _, tensor, component, _ in moved)
+    assert usages(cost) == {"GLB": (stride * (tile - 1) + r) * 8 / 4096}
+
+
+def test_without_a_line_buffer_the_halo_is_missing():
+    with pytest.raises(MappingError, match="does not produce in the same visit") as error:
+        evaluate(fused(8, 3, 1, 2, slides=""))
+    assert "sliding_window: true" in error.value.hint
+    # a producer that does not make the first window whole leaves it incomplete
+    text = dump(fused(8, 3, 1, 2)).replace("T: 4", "T: 2")
+    with pytest.raises(MappingError):
+        evaluate(loads(text))

@@ -69,13 +69,17 @@ def sliding_loops(
     everywhere: bool,
 ) -> dict[VisitKey, Address]:
     """The loop that each sliding buffer slides along. `everywhere`: nodes that do not say slide where they can."""
-    found = {}
+    found: dict[VisitKey, Address] = {}
     for key, place in places.items():
         node = mapping.at(key[0])
         assert isinstance(node, tree.Storage)
         wanted = everywhere if node.sliding_window is None else node.sliding_window
         copied = any(r.einsum.is_copy and key[1] in r.holds and _passes(r, key) for r in routes.values())
-        if not wanted or copied or place.is_backing():
+        if not wanted or copied:
+            continue
+        if place.is_backing():
+            halo = _halo(workload, place)
+            found |= {} if halo is None else {key: halo}
             continue
         turns = [_innermost(user, place) for user in place.users]
         turn = turns[0]
@@ -88,6 +92,22 @@ def sliding_loops(
         if ours:
             found[key] = turn.address
     return found
+
+
+def _halo(workload: Workload, place: Place) -> Address | None:
+    """The loop along which the outermost buffer of an intermediate keeps what its readers need again."""
+    tensor = place.hold.tensor
+    turns = [(route, _innermost(route, place)) for route in place.users]
+    writes = reads = False
+    for route, turn in turns:
+        if turn is None:
+            return None
+        relevance = _relevance(route, tensor, turn)
+        writes |= route is place.producer and relevance is Relevance.FULL
+        reads |= route is not place.producer and relevance is Relevance.PARTIAL
+    loops = {turn.address for _, turn in turns if turn is not None}
+    keeps = tensor in workload.intermediates and len(loops) == 1 and writes and reads
+    return loops.pop() if keeps else None
 
 
 def _passes(route: Route, key: VisitKey) -> bool:

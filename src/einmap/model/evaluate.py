@@ -101,13 +101,13 @@ class _Evaluation:
         tree_order = tuple(path[-1].node.einsum for path in self.tree.paths)  # type: ignore[union-attr]
         self.order = tree_order if self.rules.lifetimes == "tree" else tuple(n for n in names if n in leaves)
         self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
-        check_fusion(self.workload, self.order, self.paths, self.rules, where)
+        windows = self.windows()
+        self.slides = windows.slides()
+        check_fusion(self.workload, self.order, self.paths, self.rules, where, self.slides)
         self.constraints()
         self.shared = shared_nodes(self.order, self.paths)
         charges = charges_of(self.shared, self.paths, self.rules, where)
         inner = self.workload.intermediates
-        windows = self.windows()
-        self.slides = windows.slides()
         self.traffic = {
             n: EinsumTraffic(path, self.rules, charges[n], inner, slides_on(path, self.slides))
             for n, path in self.paths.items()

@@ -110,11 +110,25 @@ class Hull:
             total = total * np.clip(end - begin + 1, 0, None)
         return int(total.sum())
 
-    def covers(self, user: User) -> bool:
-        """Whether `user` alone uses the whole hull in every visit."""
+    def covers(self, user: User, slides: Address | None = None) -> bool:
+        """Whether `user` alone uses the whole hull in every visit.
+
+        `slides`: a loop whose next iteration keeps what it needs of the hull before; that need not be used again.
+        """
         indices = self._chosen(user.path, None)
         alone = Hull((user,))
-        return bool((self._footprints(indices) == alone._footprints(indices, self.loops)).all())
+        used, ranks = self._bounds(indices)
+        _, own = alone._bounds(indices, self.loops)
+        whole = _volume(ranks) * used
+        part = _volume(own) * used
+        if slides is None:
+            return bool((whole == part).all())
+        axis = self.loops.index(slides)
+        kept = {rank: (_before(low, axis), _before(high, axis)) for rank, (low, high) in ranks.items()}
+        again = _common(ranks, kept)
+        found = part + _volume(again) - _volume(_common(again, own))
+        first = np.arange(used.shape[axis]).reshape([-1 if i == axis else 1 for i in range(used.ndim)]) == 0
+        return bool((whole == np.where(first, part, found * used)).all())
 
     def _chosen(self, path: EinsumPath, takes: Takes | None) -> list[Any]:
         taken = {} if takes is None else {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
@@ -158,6 +172,25 @@ class Hull:
                 high = np.where(active, np.maximum(high, end), high)
             found[rank] = (low, high)
         return used, found
+
+
+type _Box = Mapping[str, tuple[Any, Any]]
+
+
+def _volume(ranks: _Box) -> Any:
+    total: Any = np.int64(1)
+    for low, high in ranks.values():
+        total = total * np.clip(high - low + 1, 0, None)
+    return total
+
+
+def _common(a: _Box, b: _Box) -> _Box:
+    return {rank: (np.maximum(low, b[rank][0]), np.minimum(high, b[rank][1])) for rank, (low, high) in a.items()}
+
+
+def _before(values: Any, axis: int) -> Any:
+    """Values of the iteration before along `axis`; what the first one gets means nothing."""
+    return np.roll(values, 1, axis)
 
 
 def _iterations(user: User, address: Address) -> int:

@@ -60,8 +60,10 @@ class Windows:
 
     def _loop_of(self, tensor: str, users: list[User]) -> Address | None:
         loops = [innermost_temporal(user.path, user.station) for user in users]
-        if any(user.path.einsum.is_copy or user.path.stations[tensor][0] is user.station for user in users):
+        if any(user.path.einsum.is_copy for user in users):
             return None
+        if any(user.path.stations[tensor][0] is user.station for user in users):
+            return self._halo(tensor, users, loops)
         for user, loop in zip(users, loops, strict=True):
             if loop is None or user.access.relevance(loop.variable) is not Relevance.PARTIAL:
                 return None
@@ -73,6 +75,19 @@ class Windows:
             keeps = alike and not self._splits(writer, loops[0]) and not takes_turns(writer.path, writer)
             return address if keeps else None
         return address if self._settled(tensor, address) else None
+
+    def _halo(self, tensor: str, users: list[User], loops: list[Loop | None]) -> Address | None:
+        """The loop along which the backing node of an intermediate keeps what consumers read again."""
+        found = {loop.address for loop in loops if loop is not None}
+        if tensor not in self.workload.intermediates or None in loops or len(found) > 1:
+            return None
+        relevance = [
+            (user, user.access.relevance(loop.variable)) for user, loop in zip(users, loops, strict=True) if loop
+        ]
+        overlap = any(r is Relevance.PARTIAL for user, r in relevance if not user.access.output)
+        written = any(r is Relevance.FULL for user, r in relevance if user.access.output)
+        (address,) = found
+        return address if overlap and written else None
 
     def _splits(self, user: User, loop: Loop) -> bool:
         """Whether a split stands between the loop and the node."""
