@@ -179,6 +179,26 @@ def test_the_mapper_refuses_networks_by_name():
     assert error.value.at.path.startswith("arch.nodes")
 
 
+def test_lanes_that_share_a_common_tile_in_one_einsum_only_are_refused():
+    text = """
+workload:
+  iteration_space_shape: {p: 0 <= p < 4, m: 0 <= m < 2, s: 0 <= s < 2}
+  bits_per_value: {All: 8}
+  einsums: ["X[m, p] = A[H: p] * F[m]", "Z[p] = A[H: p + s] * G[s]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, F, G, X, Z], component: DRAM}
+  - !Spatial {rank_variable: {X: m, Z: s}, tile_shape: 1, component: REG, name: X}
+  - !Storage {tensors: [A], component: REG}
+  - !Sequential
+    nodes:
+    - !Nested {nodes: [!Temporal {rank_variable: p, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
+    - !Nested {nodes: [!Temporal {rank_variable: p, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
+"""
+    with pytest.raises(NotSupportedError, match=r"'A' crosses the network 'Noc'.*in Einsum 'X' but not in 'Z'"):
+        evaluate(loads(arch() + text))
+
+
 def test_events_of_a_network_cannot_be_traced():
     with pytest.raises(NotSupportedError, match="'Noc'"):
         execute(spec(*ROW), trace=["Noc"])

@@ -85,6 +85,22 @@ class _Crossing:
         self.loops = [i for i in self.path.spatial_loops if self._is_routed(i)]
         self.above = {i: FIRST for i in self.path.spatial_loops if (self.path.loops[i].level or 0) < self.level}
 
+        self._refuse_mixed_lanes()
+
+    def _refuse_mixed_lanes(self) -> None:
+        """A common tile that is one for the lanes of this Einsum and another in each lane of the next."""
+        hull = self.tensor.charge(self.exchange).hull
+        merged = {self.path.loops[i].address for i in self.loops if self.tensor.counts.merges(self.path.loops[i])}
+        for user in () if hull is None else hull.users:
+            for loop in user.path.loops:
+                if loop.address in merged and user.access.relevance(loop.variable) is not Relevance.NONE:
+                    raise NotSupportedError(
+                        f"{user.access.tensor!r} crosses the network {self.network.name!r} to lanes that share it in "
+                        f"Einsum {self.path.einsum.name!r} but not in {user.path.einsum.name!r}; that is not supported "
+                        "yet",
+                        hint="hold the tensor in each branch instead",
+                    )
+
     def _is_routed(self, index: int) -> bool:
         loop = self.path.loops[index]
         assert loop.level is not None
