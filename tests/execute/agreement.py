@@ -63,8 +63,8 @@ def _latencies(spec, cost, execution):
 
 def _of_network(unit, row, spec, execution):
     key = (row.einsum, row.component)
-    waiting = execution.link_traffic[key] / unit.action("hop").throughput
-    seconds = max(execution.longest_route[key] * unit.hop_latency, waiting)
+    waiting = execution.link_traffic.get(key, 0) / unit.action("hop").throughput
+    seconds = max(execution.longest_route.get(key, 0) * unit.hop_latency, waiting)
     return seconds * spec.workload.n_instances * spec.workload.by_name[row.einsum].n_instances
 
 

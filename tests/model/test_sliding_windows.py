@@ -148,6 +148,10 @@ def test_the_preset_accelforge_and_the_mapper_have_no_sliding_windows():
     found = spec(CONV, {"p": 8, "r": 3}, "I", "p 2", "GLB")
     with pytest.raises(SpecError, match=r"sliding_window.*accelforge"):
         evaluate(found, semantics="accelforge")
+    off = found.set("model.sliding_window", False).set("mapping.nodes[2].sliding_window", True)
+    with pytest.raises(SpecError, match="accelforge") as error:
+        evaluate(off, semantics="accelforge")
+    assert error.value.at.path == "mapping.nodes[2]"
     with pytest.raises(NotSupportedError, match="sliding_window") as error:
         map_workload(found)
     assert error.value.at.path == "model.sliding_window"

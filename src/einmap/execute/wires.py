@@ -33,7 +33,7 @@ class Wires:
     def carry(self, route: Route, tensor: str, inner: int, outer: int, amounts: Mapping[Instance, int]) -> None:
         """Values that go between a holder at level `outer` and the lanes of one at level `inner`."""
         for level, network in enumerate(route.arch.path(route.unit.name)):
-            if isinstance(network, Network) and outer < level < inner:
+            if isinstance(network, Network) and outer < level < inner and any(amounts.values()):
                 self._route(_Mesh(route, tensor, network, level, inner), amounts)
 
     def _route(self, mesh: _Mesh, amounts: Mapping[Instance, int]) -> None:

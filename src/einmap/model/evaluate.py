@@ -123,10 +123,12 @@ class _Evaluation:
         """Storage nodes that keep what the next visit needs again. Raises SpecError where the preset has none."""
         everywhere = self.spec.model_options.sliding_window
         found = Windows(self.tree, self.workload, self.paths, self.order, everywhere)
-        if not self.rules.sliding_window and found.asked:
+        if found.asked and not self.rules.sliding_window:
             raise NotSupportedError(
                 f"sliding_window: the preset {self.rules.name!r} fetches every tile in full",
-                at=self.spec.provenance("model.sliding_window") if everywhere else None,
+                at=self.spec.provenance("model.sliding_window")
+                if everywhere
+                else self.spec.place_of_node(found.asked[0]),
                 hint="evaluate with semantics: exact, or leave sliding_window out",
             )
         return found

@@ -110,7 +110,10 @@ class _Crossing:
         """Add hops, link traffic and the longest route."""
         name = self.tensor.access.tensor
         rate = self.network.action("hop").actions_per_value[name]
-        use.hops[name] = use.hops.get(name, 0) + self.hops({}) * rate
+        total = self.hops({})
+        use.hops[name] = use.hops.get(name, 0) + total * rate
+        if not total:
+            return  # no lanes, or another Einsum pays for the buffer that both use
         use.busiest_hops = use.busiest_hops + self.hops(self.above) * rate
         mesh = self.network.topology == "mesh"
         route = sum(self.path.loops[i].iterations * self.stride(i) if mesh else 1 for i in self.loops)

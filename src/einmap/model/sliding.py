@@ -2,7 +2,8 @@
 
 A node slides over a tensor along the innermost temporal loop of more than one iteration above it, when the loop's
 variable is partially relevant to the tensor: consecutive visits then overlap, and only what is new is fetched, only
-what leaves is written back.
+what leaves is written back. The backing node of an intermediate exchanges nothing; where it slides, consumers may
+read what the visit before held: the halo of fused layers.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Windows:
     everywhere: bool
 
     @property
-    def asked(self) -> bool:
-        """Whether any node is to slide where it can."""
-        return self.everywhere or bool(self._nodes())
+    def asked(self) -> tuple[Address, ...]:
+        """The nodes that are to slide where they can."""
+        return tuple(address for _, address in self._nodes())
 
     def slides(self, *, possible: bool = False) -> Slides:
         """All of them; `possible`: as if every node was asked to."""
