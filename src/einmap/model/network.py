@@ -9,8 +9,9 @@ along a loop goes from lane to lane once, anything else goes to each lane by its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from einmap.arch.component import Compute, Network
 from einmap.einsum.projection import Relevance
@@ -21,6 +22,8 @@ from einmap.model.traffic import EinsumTraffic, Exchange, Fixed, TensorTraffic
 
 type Dimension = tuple[int, str]
 """A fanout: level on the architecture path and name."""
+type Link = tuple[tuple[Take, ...], Dimension, tuple[tuple[Dimension, int], ...]]
+"""The first link along a fanout: lanes above the network, the fanout, the place along the others."""
 
 
 @dataclass
@@ -50,11 +53,13 @@ def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
             _refuse_copies(traffic.path, level, network)
             continue
         use = NetworkUse()
-        links: dict[Dimension, Count] = {}
+        links: dict[Link, Count] = {}
+        outputs = [tensor.counts for tensor in traffic.tensors if tensor.access.output]
+        lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
         for tensor in traffic.tensors:
             for exchange in tensor.exchanges:
                 if exchange.parent.level < level < exchange.child.level:
-                    _Crossing(tensor, exchange, level, network).add_to(use, links)
+                    _Crossing(tensor, exchange, level, network, lanes).add_to(use, links)
         if use.hops:
             use.max_link_traffic = max(links.values(), default=0)
             found[network.name] = use
@@ -79,6 +84,8 @@ class _Crossing:
     exchange: Exchange
     level: int
     network: Network
+    lanes: Mapping[int, range]
+    """Lanes of each spatial loop whose traffic differs."""
 
     def __post_init__(self) -> None:
         self.path = self.tensor.path
@@ -106,7 +113,7 @@ class _Crossing:
         assert loop.level is not None
         return not loop.absent and self.level <= loop.level <= self.exchange.child.level
 
-    def add_to(self, use: NetworkUse, links: dict[Dimension, Count]) -> None:
+    def add_to(self, use: NetworkUse, links: dict[Link, Count]) -> None:
         """Add hops, link traffic and the longest route."""
         name = self.tensor.access.tensor
         rate = self.network.action("hop").actions_per_value[name]
@@ -119,8 +126,25 @@ class _Crossing:
         route = sum(self.path.loops[i].iterations * self.stride(i) if mesh else 1 for i in self.loops)
         use.max_hops = max(use.max_hops, route)
         for index in self.loops:
-            key = self.dimension(index)
-            links[key] = links.get(key, 0) + self.link(index) * rate
+            for fixed in self.entrances(index):
+                above = tuple(fixed[i] for i in self.above)
+                key = above, self.dimension(index), self.place(index, fixed)
+                links[key] = links.get(key, 0) + self.link(index, fixed) * rate
+
+    def entrances(self, index: int) -> Iterator[dict[int, Take]]:
+        """Where the lanes of a loop may begin whose first link has most: lanes of the loops outside it."""
+        outer = self.loops[: self.loops.index(index)]
+        along = [i for i in outer if self.dimension(i) == self.dimension(index)]
+        others = [*self.above, *(i for i in outer if i not in along)]
+        for chosen in product(*(self.lanes[i] for i in others)):
+            yield {**dict.fromkeys(along, FIRST), **dict(zip(others, chosen, strict=True))}
+
+    def place(self, index: int, fixed: Fixed) -> tuple[tuple[Dimension, int], ...]:
+        """Steps from the first lane along each fanout to where the lanes of a loop begin; zeros left out."""
+        steps: dict[Dimension, int] = {}
+        for outer in self.loops[: self.loops.index(index)]:
+            steps[self.dimension(outer)] = steps.get(self.dimension(outer), 0) + fixed[outer] * self.stride(outer)
+        return tuple(sorted((dimension, n) for dimension, n in steps.items() if n))
 
     def dimension(self, index: int) -> Dimension:
         """The fanout that a loop goes along."""
@@ -147,14 +171,13 @@ class _Crossing:
                 total = total + steps * self.passing(index, lane, fixed)
         return total
 
-    def link(self, index: int) -> Count:
+    def link(self, index: int, fixed: Fixed) -> Count:
         """Values that pass the first link along a loop, next to where they enter, over all visits."""
-        outside = dict.fromkeys(self.loops[: self.loops.index(index)], FIRST)
         multicast = self.tensor.counts.merges(self.path.loops[index])
         lanes = range(1, 2 if multicast else self.path.loops[index].iterations)
         total: Count = 0
         for lane in lanes:
-            total = total + self.passing(index, lane, {**self.above, **outside})
+            total = total + self.passing(index, lane, fixed)
         return total
 
     def passing(self, index: int, lane: Take, fixed: Fixed) -> Count:

@@ -403,13 +403,13 @@ class EinsumTraffic:
         outputs = [tensor.counts for tensor, _, _ in parts if tensor.access.output]
         own = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
         common = any(tensor.charge(exchange).hull is not None for tensor, exchange, _ in parts)
-        choices = [range(self.path.loops[i].iterations) if common else self._lanes_of(i, outputs) for i in own]
+        choices = [range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in own]
         if prod(len(c) for c in choices) > MAX_LANES:
             raise NotSupportedError("too many lanes differ in their first touches of an output")
         for lane in product(*choices):
             yield dict(zip(own, lane, strict=True))
 
-    def _lanes_of(self, index: int, outputs: list[TensorCounts]) -> range:
+    def differing_lanes(self, index: int, outputs: list[TensorCounts]) -> range:
         """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
         if self.semantics.lane_first_touch == "every lane" or self.path.loops[index].absent:
             return range(1)
