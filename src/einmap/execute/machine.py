@@ -16,46 +16,20 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError
-from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
+from einmap.execute.buffers import Box, Flags, Heap, Mask, Tile, hull, volume
 from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
 from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
+from einmap.execute.place import Place
 from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
 from einmap.execute.result import Instance
 from einmap.execute.routes import Hold, Interval, Route
+from einmap.execute.sliding import Windows, sliding_loops
 from einmap.execute.visits import Visit, VisitKey, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 
 _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
-
-
-@dataclass(frozen=True)
-class Place:
-    """One tensor at one storage node, with the routes that use it in written order."""
-
-    hold: Hold
-    users: tuple[Route, ...]
-    holds: Mapping[str, Hold]
-
-    @property
-    def key(self) -> VisitKey:
-        """Address and tensor."""
-        return self.hold.address, self.hold.tensor
-
-    @property
-    def producer(self) -> Route | None:
-        """The route below that writes the tensor."""
-        return next((r for r in self.users if self.hold.tensor in r.einsum.outputs), None)
-
-    @property
-    def consumers(self) -> tuple[Route, ...]:
-        """The routes below that read the tensor."""
-        return tuple(r for r in self.users if self.hold.tensor in r.einsum.inputs)
-
-    def is_backing(self) -> bool:
-        """Whether the node is the tensor's outermost holder."""
-        return self.users[0].holds[self.hold.tensor][0].address == self.hold.address
 
 
 class Machine:
@@ -70,6 +44,7 @@ class Machine:
         heap: Heap,
         recorder: Recorder,
         occupancy: Occupancy,
+        sliding_window: bool = False,
     ) -> None:
         self.mapping = mapping
         self.workload = workload
@@ -85,6 +60,7 @@ class Machine:
         for name, route in routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
         self.places = self._places()
+        self.windows = Windows(sliding_loops(mapping, workload, routes, self.places, sliding_window), heap)
         self.begins, self.ends = self._lifetimes()
         self.several = self._several_backings()
         self.lasting = {self._one(key) for key, place in self.places.items() if place.hold.persistent}
@@ -126,6 +102,8 @@ class Machine:
         begins: dict[Address, list[VisitKey]] = {}
         ends: dict[Address, list[VisitKey]] = {}
         for key, place in self.places.items():
+            if key in self.windows.loops:
+                continue  # lives while its loop runs
             begins.setdefault(self._edge(place, first=True), []).append(key)
             ends.setdefault(self._edge(place, first=False), []).append(key)
         return begins, ends
@@ -184,11 +162,24 @@ class Machine:
         if len(routes) == 1 and position > leaf.start:
             self._leaf(routes[0])
             return
+        sliding = [key for key in self.windows.along(address) if self._one(key) not in self.lasting]
+        for key in sliding:
+            self.occupancy.begin(key, self._space(key, self._largest(key, address)), Life(*key, address, address))
         for iteration in range(max(r.iterations[address] for r in routes)):
             self.clock[address] = iteration
             if any(r.intervals(self.clock, (), -1, position + 1) is not None for r in routes):
                 self._walk(nodes, prefix, i + 1)
+        for key in sliding:
+            self.occupancy.end(key)
         del self.clock[address]
+
+    def _largest(self, key: VisitKey, loop: Address) -> dict[Instance, int]:
+        """Values of the largest tile that each instance holds while the loop runs."""
+        place, sizes = self.places[key], dict[Instance, int]()
+        for iteration in range(place.users[0].iterations[loop]):
+            for lane, box in self._boxes(place, {**self.clock, loop: iteration}).items():
+                sizes[lane] = max(sizes.get(lane, 0), volume(box))
+        return sizes
 
     def _storage(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int, node: tree.Storage) -> None:
         address = (*prefix, i)
@@ -272,6 +263,15 @@ class Machine:
         intervals = route.intervals(clock, lane, hold.level, hold.position)
         return None if intervals is None else box_of(route, place.hold.tensor, intervals)
 
+    def _boxes(self, place: Place, clock: Mapping[Address, int]) -> dict[Instance, Box]:
+        """The tile of each instance at the time `clock`; an instance that has none is left out."""
+        found = {}
+        for lane in place.users[0].lanes(place.hold.level):
+            boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
+            if boxes:
+                found[lane] = hull(boxes)
+        return found
+
     def _open(self, key: VisitKey) -> None:
         place = self.places[key]
         own: dict[str, dict[Instance, Box]] = {}
@@ -286,6 +286,7 @@ class Machine:
             if boxes:
                 tiles[lane] = Tile(self.heap, hull(boxes))
         self.visits.open[key] = Visit(tiles, own)
+        self.windows.take_over(key, self.visits.open[key])
         if place.hold.component.name in self.recorder.traced:
             self.recorder.visit(*key, own, self._values(place, own))
         if place.is_backing():
@@ -319,6 +320,9 @@ class Machine:
     def _close(self, key: VisitKey) -> None:
         place, visit = self.places[key], self.visits.open.pop(key)
         producer = place.producer
+        loop = self.windows.loops.get(key)
+        if loop is not None:
+            self.windows.leave(key, visit, self._boxes(place, {**self.clock, loop: self.clock[loop] + 1}))
         if producer is not None:
             if place.is_backing():
                 for tile in visit.tiles.values():
@@ -351,13 +355,16 @@ class Machine:
         """The whole tile, or what a producer before has not touched of it."""
         parent, chain, merged = self._parent(route, tensor, hold)
         producer = self.places[hold.address, tensor].producer
+        moved: dict[Instance, int] = {}
         for lane, tile in visit.tiles.items():
             wanted: Flags = np.ones(tile.shape, dtype=np.uint8)
             if visit.produced and producer is not None:
                 own = visit.own[producer.einsum.name].get(lane)
                 if own is not None:
                     Part(tile.box).of(wanted, own)[...] = 0
-            amount = int(wanted.sum())
+            if lane in visit.kept:
+                Part(tile.box).of(wanted, visit.kept[lane])[...] = 0
+            amount = moved[lane] = int(wanted.sum())
             source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
             mask = wanted.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
@@ -367,6 +374,11 @@ class Machine:
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
                     charge(self.recorder, route, station, at, amount, 0, child=hold, box=tile.box)
+        self._carry(route, tensor, hold, chain, moved)
+
+    def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
+        """Over the networks between a holder and its parent."""
+        self.recorder.wires.carry(route, tensor, hold.level, chain[-1].level, moved)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
         """Results come in live; elements without one are skipped where both sides skip them."""
@@ -376,6 +388,7 @@ class Machine:
         assert isinstance(outer, Memory)
         skips = memory.skip_initial_output_write and outer.skip_initial_output_write
         written: dict[Instance, Flags] = {}
+        moved: dict[Instance, int] = {}
         for lane, box in visit.own[route.einsum.name].items():
             if not all(lane[i] == 0 for i in merged[-1]):
                 continue
@@ -385,23 +398,31 @@ class Machine:
             covered = written.setdefault(above, np.zeros(source.shape, dtype=np.uint8))
             before = Part(source.box).of(covered, box)
             live = source.live(box) | before
-            new = live.size - int(live.sum()) if skips else 0
-            amount = live.size - new
-            tile.values(box)[...] = source.values(box)
-            tile.present(box)[...] = source.present(box)
-            source.present(box)[...] = 0
-            tile.live(box)[...] = live
-            before[...] = 1
+            comes = np.ones(live.shape, dtype=bool)
+            if lane in visit.kept:
+                Part(box).of(comes, visit.kept[lane])[...] = False
+            new = int((~live[comes].astype(bool)).sum()) if skips else 0
+            amount = moved[lane] = int(comes.sum()) - new
+            tile.values(box)[comes] = source.values(box)[comes]
+            tile.present(box)[comes] = source.present(box)[comes]
+            source.present(box)[comes] = 0
+            tile.live(box)[comes] = live[comes]
+            before[comes] = 1
             charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=box, skipped=new)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
                 charge(self.recorder, route, station, at, amount, 0, child=hold, box=box, skipped=new)
+        self._carry(route, tensor, hold, chain, moved)
 
     def _write_back(self, place: Place, visit: Visit, producer: Route) -> None:
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
+        moved: dict[Instance, int] = {}
         for lane, tile in visit.tiles.items():
-            amount = volume(tile.box)
+            leaves = np.ones(tile.shape, dtype=bool)
+            if lane in visit.left:
+                Part(tile.box).of(leaves, visit.left[lane])[...] = False
+            amount = moved[lane] = int(leaves.sum())
             charge(self.recorder, producer, hold, lane, 0, amount, child=hold, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
@@ -409,7 +430,8 @@ class Machine:
                     charge(self.recorder, producer, station, at, 0, amount, child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             _reduce_into(target, tile, producer)
-            target.live(tile.box)[...] = 1
+            target.live(tile.box)[leaves] = 1
+        self._carry(producer, hold.tensor, hold, chain, moved)
 
 
 def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
@@ -425,9 +447,9 @@ class Part:
 
     box: Box
 
-    def of(self, array: Flags, box: Box) -> Flags:
+    def of[A: (Flags, Mask)](self, array: A, box: Box) -> A:
         """The part of the array that covers `box`."""
-        view: Flags = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
+        view: A = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
         return view
 
 

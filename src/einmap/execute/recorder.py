@@ -17,6 +17,7 @@ from einmap.execute.result import (
     OccupancyRow,
     VisitRow,
 )
+from einmap.execute.wires import Wires
 from einmap.mapping.nodes import Address
 
 type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
@@ -29,6 +30,7 @@ class Recorder:
 
     traced: frozenset[str]
     values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
+    wires: Wires = field(default_factory=Wires)
     step: int = 0
     events: list[Event] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)

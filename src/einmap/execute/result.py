@@ -115,7 +115,8 @@ class Execution:
     compute instance, for each Einsum. `calls`: actions of the busiest instance by (einsum, component, action), each
     action by itself. `exchanges`: what the counts are made of. `lives`: when buffers live. `fullest`: the most bits
     in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
-    of traced memories.
+    of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
+    `longest_route`: steps of the longest route over it.
     """
 
     tensors: Mapping[str, NDArray[np.float64]]
@@ -132,6 +133,8 @@ class Execution:
     lives: tuple[LifeRow, ...] = field(default=())
     fullest: Mapping[tuple[str, str], float] = field(default_factory=dict)
     moments: Mapping[tuple[str, str], Moment] = field(default_factory=dict)
+    link_traffic: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    longest_route: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

@@ -65,8 +65,9 @@ def describe(node: LeafNode) -> str:
             return f"for {variable} by {tile}{first}"
         case Spatial(rank_variable=variable, tile_shape=tile, component=component, name=name):
             return f"spatial-for {variable} by {tile} on {component}.{name}"
-        case Storage(tensors=tensors, component=component, persistent=persistent):
-            return f"[{component} holds {', '.join(tensors)}{' persistently' if persistent else ''}]"
+        case Storage(tensors=tensors, component=component, persistent=persistent, sliding_window=slides):
+            how = f"{' persistently' if persistent else ''}{' in sliding windows' if slides else ''}"
+            return f"[{component} holds {', '.join(tensors)}{how}]"
         case Toll(tensors=tensors, component=component):
             return f"[{', '.join(tensors)} through {component}]"
         case Compute(einsum=einsum, component=component):

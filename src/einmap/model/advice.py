@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Memory, Network
 from einmap.einsum.projection import Relevance
 from einmap.errors import At, Note
 from einmap.mapping.nodes import Address
@@ -16,7 +17,13 @@ from einmap.model.traffic import EVERY, EinsumTraffic, TensorTraffic
 type Where = Callable[[Address], At]
 
 
-def notes_on(traffic: EinsumTraffic, semantics: Semantics, where: Where) -> list[Note]:
+type Slides = Mapping[str, Mapping[int, int]]
+"""By tensor and position the loop along which a node could slide."""
+
+
+def notes_on(
+    traffic: EinsumTraffic, semantics: Semantics, where: Where, could_slide: Slides = MappingProxyType({})
+) -> list[Note]:
     """Everything worth saying about one Einsum's path."""
     if semantics.name == "accelforge":
         return [Note(text) for text in _departures(traffic.path)]
@@ -27,7 +34,10 @@ def notes_on(traffic: EinsumTraffic, semantics: Semantics, where: Where) -> list
     for tensor in traffic.tensors:
         for station in tensor.stations[1:]:
             if isinstance(station.component, Memory):
-                texts = (*_could_sink(traffic.path, tensor, station), *_overlaps(traffic.path, tensor, station))
+                loop = could_slide.get(tensor.access.tensor, {}).get(station.position)
+                slides = station.position in tensor.slides  # below another loop it would keep nothing
+                sink = () if slides else _could_sink(traffic.path, tensor, station)
+                texts = (*sink, *_overlaps(traffic.path, tensor, station, loop))
                 found += [Note(f"Einsum {name!r}: {text}", where(station.address), "advice") for text in texts]
     return found
 
@@ -46,6 +56,8 @@ def _departures(path: EinsumPath) -> Iterator[str]:
     if priced:
         names = ", ".join(c.name for c in priced)
         yield f"area and leakage of {names} count the component's own fanout; AccelForge 1.0.467 leaves it out"
+    if any(isinstance(leaf, Network) for leaf in path.leaves):
+        yield "network latency counts the traffic of the whole Einsum; AccelForge 1.0.467 that of one delivery"
     if any(d.power_gateable for leaf in path.leaves for d in leaf.spatial):
         yield "power gating scales leakage by used/fanout once; AccelForge 1.0.467 divides by the fanout twice"
 
@@ -76,16 +88,24 @@ def _largest(take: Take) -> Take:
     return SKIP if take == SKIP else LARGEST
 
 
-def _overlaps(path: EinsumPath, tensor: TensorTraffic, station: Station) -> Iterator[str]:
-    """Values that a visit fetches although another visit had them: windows that slide over the tensor."""
+def _overlaps(path: EinsumPath, tensor: TensorTraffic, station: Station, loop: int | None) -> Iterator[str]:
+    """Values that a visit fetches although another visit had them: windows that slide over the tensor.
+
+    `loop`: the one along which the node slides or could slide.
+    """
     takes = tensor.takes(station, station, EVERY)
     slides = any(take != SKIP and tensor.counts.relevance_of(i) is Relevance.PARTIAL for i, take in enumerate(takes))
     if not slides:
         return
     distinct = tensor.counts.relevant(tuple(SKIP for _ in path.loops))
     moved = tensor.counts.relevant(takes)
+    kept = 0 if loop is None else tensor.counts.kept(takes, loop)
+    keeps = station.position in tensor.slides
+    moved -= kept if keeps else 0
     if moved > distinct:
+        hint = f"; sliding_window: true on this node would keep {kept:,} of them" if kept and not keeps else ""
+        also = f", beside {kept:,} that it keeps from visit to visit," if kept and keeps else ""
         yield (
             f"windows of {tensor.access.tensor} in {station.component.name} overlap: {moved - distinct:,} of "
-            f"{moved:,} values ({1 - distinct / moved:.0%}) are fetched again for each sweep"
+            f"{moved:,} values ({1 - distinct / moved:.0%}){also} are fetched again for each sweep{hint}"
         )

@@ -19,6 +19,7 @@ type Dialect = Literal["older", "newer"]
 NEEDED_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "Memory": ("read", "write"),
     "Toll": ("read",),
+    "Network": ("hop",),
     "Compute": ("compute",),
 }
 """Actions that every component with this tag has, written or not."""
