@@ -12,7 +12,7 @@ cut alike by its producer and its consumers.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -27,12 +27,22 @@ REFUSALS = (MappingError, CapacityError, FanoutError, NotSupportedError)
 """What `evaluate` may say to a drawn case; anything else is a bug."""
 
 
-def valid_case(rng: random.Random) -> tuple[Spec, Cost]:
-    """A drawn specification that `evaluate` accepts, with its cost under `exact`."""
+def valid_case(rng: random.Random, draw: Callable[[random.Random], Case] | None = None) -> tuple[Spec, Cost]:
+    """A specification drawn by `draw` that `evaluate` accepts, with its cost under `exact`."""
     while True:
-        found = evaluated(draw_case(rng))
+        found = evaluated((draw or draw_case)(rng))
         if found is not None:
             return found
+
+
+def valid_windows(rng: random.Random) -> tuple[Spec, Cost]:
+    """One with sliding windows."""
+    return valid_case(rng, draw_windows)
+
+
+def valid_networks(rng: random.Random) -> tuple[Spec, Cost]:
+    """One with networks."""
+    return valid_case(rng, draw_networks)
 
 
 def evaluated(case: Case) -> tuple[Spec, Cost] | None:

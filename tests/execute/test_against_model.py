@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.cascades import draw_networks, draw_windows, evaluated, storage_nodes, valid_case
+from tests.cascades import draw_windows, evaluated, storage_nodes, valid_case, valid_networks, valid_windows
 from tests.execute.agreement import differences
 
 import einmap
@@ -37,18 +37,6 @@ def is_upper_bound(spec, difference):
 @pytest.mark.parametrize("part", range(6))
 def test_300_random_mappings_cost_what_they_do(part):
     assert disagreements(range(50 * part, 50 * part + 50)) == []
-
-
-def valid_windows(rng, draw=draw_windows):
-    """A random case with sliding windows that `evaluate` accepts."""
-    while (found := evaluated(draw(rng))) is None:
-        pass
-    return found
-
-
-def valid_networks(rng):
-    """A random case with networks that `evaluate` accepts."""
-    return valid_windows(rng, draw_networks)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -288,7 +288,7 @@ class Machine:
         self.visits.open[key] = Visit(tiles, own)
         self.windows.take_over(key, self.visits.open[key])
         if place.hold.component.name in self.recorder.traced:
-            self.recorder.visit(*key, own, self._values(place, own))
+            self.recorder.visit(*key, self.visits.open[key], self._values(place, own))
         if place.is_backing():
             self._load(place, self.visits.open[key])
 

@@ -74,7 +74,8 @@ class VisitRow:
     """One visit of a storage node for one tensor, begun at operation `step` of the run.
 
     `parts`: by Einsum and instance the part of the tensor that is used, rank by rank the first and the last index;
-    `values`: the same by rank variable of the Einsum, as first value and number of values.
+    `values`: the same by rank variable of the Einsum, as first value and number of values. `kept`: by instance what
+    the visit before has left in the buffer.
     """
 
     step: int
@@ -82,6 +83,7 @@ class VisitRow:
     tensor: str
     parts: Mapping[str, Mapping[Instance, tuple[tuple[int, int], ...]]]
     values: Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
+    kept: Mapping[Instance, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

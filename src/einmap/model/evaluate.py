@@ -42,7 +42,7 @@ from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
 from einmap.model.semantics import Semantics, semantics_named
 from einmap.model.sharing import SharedNode, charges_of, check_fusion, half_reduced, shared_nodes
-from einmap.model.sliding import Windows, slides_on
+from einmap.model.sliding import Slides, Windows, slides_on
 from einmap.model.spatial import lanes_used, spatial_usage
 from einmap.model.traffic import Actions, EinsumTraffic
 from einmap.spec.spec import Spec
@@ -73,8 +73,9 @@ def evaluate(
 class Workings:
     """An evaluation with what its numbers come from; everything by Einsum but `peaks`, which is by memory.
 
-    `order`: the Einsums in the order in which they run. `live`: the buffers that live while an Einsum runs;
-    `peaks`: those of the fullest moment, where a copy and its source in one memory are one buffer.
+    `order`: the Einsums in the order in which they run. `live`: the buffers that live while an Einsum runs; `peaks`:
+    those of the fullest moment, where a copy and its source in one memory are one buffer. `slides`: the loops along
+    which storage nodes slide.
     """
 
     spec: Spec
@@ -86,6 +87,7 @@ class Workings:
     live: Mapping[str, tuple[Buffer, ...]]
     peaks: Mapping[str, Peak]
     shared: tuple[SharedNode, ...]
+    slides: Slides
 
 
 def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = False) -> Workings:
@@ -105,6 +107,7 @@ def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = F
         {name: tuple(buffers) for name, buffers in evaluation.live.items()},
         evaluation.peaks,
         evaluation.shared,
+        evaluation.slides,
     )
 
 

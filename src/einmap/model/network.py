@@ -54,16 +54,28 @@ def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
             continue
         use = NetworkUse()
         links: dict[Link, Count] = {}
-        outputs = [tensor.counts for tensor in traffic.tensors if tensor.access.output]
-        lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
-        for tensor in traffic.tensors:
-            for exchange in tensor.exchanges:
-                if exchange.parent.level < level < exchange.child.level:
-                    _Crossing(tensor, exchange, level, network, lanes).add_to(use, links)
+        for crossing in _crossings(traffic, level, network):
+            crossing.add_to(use, links)
         if use.hops:
             use.max_link_traffic = max(links.values(), default=0)
             found[network.name] = use
     return found
+
+
+def crossings_of(traffic: EinsumTraffic) -> Iterator[tuple[Network, Crossing]]:
+    """Every exchange that crosses a network, network by network."""
+    for level, network in networks_of(traffic.path):
+        for crossing in _crossings(traffic, level, network):
+            yield network, crossing
+
+
+def _crossings(traffic: EinsumTraffic, level: int, network: Network) -> Iterator[Crossing]:
+    outputs = [tensor.counts for tensor in traffic.tensors if tensor.access.output]
+    lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
+    for tensor in traffic.tensors:
+        for exchange in tensor.exchanges:
+            if exchange.parent.level < level < exchange.child.level:
+                yield Crossing(tensor, exchange, level, network, lanes)
 
 
 def _refuse_copies(path: EinsumPath, level: int, network: Network) -> None:
@@ -77,7 +89,7 @@ def _refuse_copies(path: EinsumPath, level: int, network: Network) -> None:
 
 
 @dataclass
-class _Crossing:
+class Crossing:
     """One exchange of one tensor that crosses a network."""
 
     tensor: TensorTraffic
@@ -165,10 +177,16 @@ class _Crossing:
         """Values times steps, over all visits; `fixed` lanes above the network."""
         total: Count = 0
         for index in self.loops:
-            multicast = self.tensor.counts.merges(self.path.loops[index])
-            for lane in range(1, self.path.loops[index].iterations):
-                steps = self.stride(index) * (1 if multicast else lane) if self.network.topology == "mesh" else 1
-                total = total + steps * self.passing(index, lane, fixed)
+            total = total + self.hops_along(index, fixed)
+        return total
+
+    def hops_along(self, index: int, fixed: Fixed) -> Count:
+        """The same along one of the loops."""
+        multicast = self.tensor.counts.merges(self.path.loops[index])
+        total: Count = 0
+        for lane in range(1, self.path.loops[index].iterations):
+            steps = self.stride(index) * (1 if multicast else lane) if self.network.topology == "mesh" else 1
+            total = total + steps * self.passing(index, lane, fixed)
         return total
 
     def link(self, index: int, fixed: Fixed) -> Count:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, did_you_mean
 from einmap.mapping.mapping import Mapping, Placed
@@ -57,7 +59,7 @@ def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | No
     _check_alone(mapping, workload, held, path[target:own])
     for tensor in held.tensors:
         check_copies(mapping, workload, tensor, path[target].address)
-    alone = Storage(held.tensors, held.node.component, held.node.persistent)
+    alone = replace(held.node, tensors=held.tensors)
     return with_storage(without_tensors(mapping, held.address, held.tensors), path[target].address, alone)
 
 
@@ -185,7 +187,7 @@ def _sunk(mapping: Mapping, workload: Workload, held: Held, target: Address) -> 
     for tensor in held.tensors:
         if _is_backing(mapping, workload, tensor, held.address):
             check_exchange(mapping, workload, tensor, loops, path[end + 1].address)
-    alone = Storage(held.tensors, held.node.component, held.node.persistent)
+    alone = replace(held.node, tensors=held.tensors)
     lower = with_storage(mapping, beside(target), alone)
     return without_tensors(lower, held.address, held.tensors)
 
