@@ -126,7 +126,9 @@ def test_a_line_buffer_says_what_it_keeps():
 
 
 def test_hops_say_along_which_fanout_values_go_and_how():
-    network = "- !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 1, latency: 1, throughput: 1}]}"
+    network = (
+        "- !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 1, latency: 1, throughput: 1}]}"
+    )
     arch = ARCH.replace("- !Container", f"{network}\n  - !Container")
     hops = {d.tensor: d for d in explain(einmap.loads(arch + MATMUL)).derivations if d.component == "Noc"}
     (shared,) = hops["A"].pieces

@@ -134,7 +134,7 @@ def _windows(node: NodeCases) -> str:
 
 
 def _keeps(node: NodeCases) -> str:
-    return f"{node.kept:,} of {node.held:,} values stay from visit to visit: it slides along {node.slides}"
+    return f"sliding along {node.slides} it keeps {node.kept:,} of {node.held:,} from visit to visit"
 
 
 def _loops(uses: Iterable[LoopUse], kind: str | None = None) -> str:
@@ -211,7 +211,7 @@ def piece_line(piece: Piece, d: Derivation) -> str:
         return f"{piece.values:,} values copied, each once"
     if piece.way == "hop":
         how = "passed on from lane to lane" if piece.merged else "to each lane by itself"
-        return f"{piece.values:,} {piece.parent} to {piece.child} and back: {how} ({_loops(piece.loops)})"
+        return f"{piece.values:,} between {piece.parent} and {piece.child}: {how} ({_loops(piece.loops)})"
     return f"{piece.values:,} {_purpose(piece, d)}: {_sum(piece)}{_extras(piece)}"
 
 

@@ -94,7 +94,7 @@ def _marks_of_nodes(nodes: Raw | None) -> Iterator[tuple[Dialect, str]]:
 
 
 def _marks_of_field(key: str, value: Raw, node: RawMap, tag: str) -> Iterator[tuple[Dialect, str]]:
-    if key in _COMPONENT_FIELDS:
+    if key in _COMPONENT_FIELDS and (tag, key) != ("Network", "latency_scale"):
         yield _COMPONENT_FIELDS[key], f"`{key}`"
     match key, value:
         case "nodes", _:

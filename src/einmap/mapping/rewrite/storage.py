@@ -157,7 +157,8 @@ def sink(mapping: Mapping, workload: Workload, storage: Ref, *, below: Ref | Non
     held = find_storage(mapping, storage)
     if below is not None:
         return _sunk(mapping, workload, held, find_loop(mapping, below).address)
-    lasting = held.node.persistent
+    # a node that slides would keep something else below another loop
+    lasting = held.node.persistent or held.node.sliding_window
     targets = {t: None if lasting else _saving(mapping, workload, held.address, t) for t in held.tensors}
     moves = sorted(((to, t) for t, to in targets.items() if to is not None), key=lambda move: move[0], reverse=True)
     if not moves:
@@ -321,6 +322,7 @@ def keep(
     above: Ref | None = None,
     below: Ref | None = None,
     persistent: bool = False,
+    sliding_window: bool | None = None,
 ) -> Mapping:
     """Insert a storage node: the inverse of `bypass`. `storage` is written `A@GLB`, the place as for `hoist` or `sink`.
 
@@ -352,7 +354,7 @@ def keep(
     for tensor in tensors:
         _check_keep(mapping, workload, tensor, component, address)
         check_copies(mapping, workload, tensor, address)
-    return with_storage(mapping, address, Storage(tensors, component, persistent))
+    return with_storage(mapping, address, Storage(tensors, component, persistent, sliding_window))
 
 
 def _under(mapping: Mapping, ref: Ref) -> Address:

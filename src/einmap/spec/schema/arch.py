@@ -122,7 +122,7 @@ class TollInput(HolderInput):
 class NetworkInput(CarrierInput):
     """`!Network`."""
 
-    topology: str = "mesh"
+    topology: Annotated[str, Field(json_schema_extra={"enum": ["mesh", "all_to_all"]})] = "mesh"
 
 
 class ComputeInput(ComponentInput):
