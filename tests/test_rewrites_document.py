@@ -38,7 +38,7 @@ def test_the_table_lists_all_rewrites():
 
 def test_the_note_that_is_quoted_is_one_of_evaluate():
     quoted = re.search(r"the note that `(.*?)`", TEXT, re.DOTALL)[1].replace("\n", " ")
-    assert any(note.text.endswith(quoted) for note in evaluate(load("simple", "matmul", "simple_matmul")).notes)
+    assert any(quoted in note.text for note in evaluate(load("simple", "matmul", "simple_matmul")).notes)
 
 
 def test_merged_branches():

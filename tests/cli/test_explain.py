@@ -9,7 +9,7 @@ import pytest
 
 from einmap import load
 from einmap.model.explanation.explain import explain
-from einmap.report.explanation import case_rows, count_line, piece_line
+from einmap.report.explanation import case_rows, change_line, count_line, piece_line
 
 SIMPLE = ("simple", "matmul", "simple_matmul")
 DOCS = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
@@ -68,17 +68,28 @@ def test_other_counting_rules_are_named_in_a_note(run, tmp_path):
 def test_lines_say_what_counts_are_made_of():
     explanation = explain(load(*SIMPLE, define={"M": 16, "K": 8, "N": 16}))
     (read,) = [d for d in explanation.derivations if (d.component, d.tensor, d.action) == ("GlobalBuffer", "Z", "read")]
-    assert (
-        count_line(read) == "GlobalBuffer read Z: 16,384 = 2,048 values x 8 actions each (8 bits, 1 an action), 8.19 nJ"
-    )
+    made_of = "2,048 values x 8 actions each (8 bits, 1 bit an action), 8.19 nJ"
+    assert count_line(read) == f"GlobalBuffer read Z: 16,384 = {made_of}"
     assert [piece_line(piece, read) for piece in read.pieces] == [
         "1,792 down to MAC: 2,048 x 1 value (k 8, m 16, n 16); less 256 first touches",
-        "256 written back to MainMemory: 1 tile x 256 values",
+        "256 written back to MainMemory: 1 tile x 256 values (m 16, n 16 below)",
     ]
+    (fill,) = [d for d in explain(load(*SIMPLE)).derivations if (d.action, d.tensor) == ("write", "B")]
+    assert piece_line(fill.pieces[0], fill) == (
+        "16,384 filled from MainMemory: 16 tiles x 1,024 values (m 4, n 4 above; k 64, n 16 below)"
+    )
     (a,) = [n for n in explanation.cases if (n.tensor, n.component) == ("A", "GlobalBuffer")]
     assert case_rows(a) == [
         ("rank not in A", "-\neach chunk fetched 1 x", "n 16\neach value used 16 x by MAC"),
         ("rank in A", "-\n1 distinct chunk", "k 8, m 16\ntile 16x8 (M, K), 1,024 bits"),
+    ]
+
+
+def test_lines_say_which_rewrite_makes_a_change():
+    explanation = explain(load(*SIMPLE))
+    lines = [change_line(change) for change in explanation.changes if change.kind == "capacity"]
+    assert lines == [
+        "GlobalBuffer: hold B above the loops over n, m; fits: 5.25 KiB of 64 KiB (hoist B@nodes[4] above nodes[1])"
     ]
 
 

@@ -250,9 +250,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:40])
 def test_hostile_expressions_are_refused_at_once(text):
-    started = time.perf_counter()
+    started = time.process_time()
     message = refusal(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert len(message) < 1000
 
 

@@ -248,6 +248,6 @@ def test_templates_cannot_reach_into_python(text):
     ],
 )
 def test_endless_templates_are_stopped(text):
-    start = time.monotonic()
+    start = time.process_time()
     failure(text)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10

@@ -1,5 +1,7 @@
 """What a rewrite refuses, at which node, and why; how nodes are named."""
 
+from dataclasses import replace
+
 import pytest
 from tests.mapping.loop_trees import tree
 
@@ -7,8 +9,9 @@ from einmap import MappingError, Spec, evaluate
 from einmap.mapping.nodes import Storage
 from einmap.mapping.pretty import pretty
 from einmap.mapping.rewrite.branches import merge
+from einmap.mapping.rewrite.editing import replaced
 from einmap.mapping.rewrite.loops import fuse, interchange, split, tile
-from einmap.mapping.rewrite.storage import hoist, keep, sink
+from einmap.mapping.rewrite.storage import hoist, keep, place_that_saves, sink
 from einmap.mapping.rewrite.text import rewritten
 
 BITS = {"bits_per_value": {"All": 8}}
@@ -351,3 +354,21 @@ def test_a_line_buffer_keeps_sliding_where_it_is_moved_and_is_not_sunk_past_its_
     evaluate(LINES, moved)
     with pytest.raises(MappingError, match="T in GLB saves no space"):
         sink(moved, LINES.workload, "T@GLB")
+
+
+HELD = """
+[DRAM holds A, B, Z]
+[GLB holds A]
+for m by 1
+  for n by 1
+    for k by 1
+      compute Z on MAC
+"""
+
+
+@pytest.mark.parametrize("lasting", [{"persistent": True}, {"sliding_window": True}])
+def test_no_place_further_down_saves_space_for_a_node_that_keeps_its_data(lasting):
+    plain = tree(HELD)
+    assert place_that_saves(plain, MATMUL, (1,), "A") == (2,)
+    keeping = replaced(plain, (1,), 1, [replace(plain.at((1,)), **lasting)])
+    assert place_that_saves(keeping, MATMUL, (1,), "A") is None

@@ -1,6 +1,7 @@
 """Rewrites keep what is computed: random mappings before and after, every rewrite wherever it applies."""
 
 import random
+import re
 from collections import Counter
 from functools import lru_cache
 
@@ -351,6 +352,35 @@ def test_sinking_as_far_as_it_saves_space_moves_nothing_more_and_follows_the_adv
                 saved += 1
     assert sunk > 15
     assert saved > 5
+
+
+def test_every_rewrite_that_a_note_names_applies_and_saves_what_the_note_says():
+    followed = 0
+    for _, spec, before in cases(60):
+        for note in before.notes:
+            if "would need" not in note.text:
+                continue
+            (step,) = re.findall(r"--do '(.*)'", note.text)
+            tensor, bits = re.search(r": (\w+) in .* need ([\d,]+) bits less", note.text).groups()
+            mapping = rewritten(spec.mapping, spec.workload, step)
+            after = cost_of(spec, mapping)
+            keys = ("einsum", "component", "tensor", "action")
+            counts = before.count_by(*keys)
+            assert all(count <= counts[key] * (1 + 1e-9) for key, count in after.count_by(*keys).items())
+            name = re.search(r"Einsum '(\w+)'", note.text).group(1)
+            component = re.search(r" in (\w+) would", note.text).group(1)
+            tiles = [tile_bits(spec, m, name, tensor, component) for m in (spec.mapping, mapping)]
+            assert tiles[0] - tiles[1] >= int(bits.replace(",", ""))
+            followed += 1
+    assert followed > 30
+
+
+def tile_bits(spec, mapping, einsum, tensor, component):
+    """Bits of the largest tile of a tensor in its nodes of a memory, all nodes together."""
+    path = path_of(mapping, spec.workload.by_name[einsum], spec.arch(einsum))
+    counts = TensorCounts(path, path.einsum.by_tensor[tensor], VariableTiles(path))
+    held = [s for s in path.stations[tensor] if s.component.name == component]
+    return sum(counts.tile_values(tile_takes(path, s)) * s.component.bits[tensor] for s in held)
 
 
 def advice(cost, component):

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import product, takewhile
 
 import einmap
 from einmap.arch.component import Memory
@@ -12,6 +12,7 @@ from einmap.execute.execute import ranks_of
 from einmap.execute.leaf import chain_to_memory
 from einmap.execute.machine import box_of
 from einmap.execute.routes import route_of
+from einmap.mapping.rewrite.text import rewritten
 from einmap.model.explanation.changes import changed
 from einmap.model.latency import busy_time
 
@@ -173,22 +174,15 @@ def volume(box):
 def differences(spec, explanation):
     """(what, said, executed) for every number that is not what the execution counts."""
     executed = Executed(spec)
-    for found in (
-        totals,
-        cases,
-        stationary,
-        derivations,
-        lives,
-        fullest,
-        occupied,
-        bottlenecks,
-        shares,
-        fanouts,
-        changes,
-    ):
-        for what, said, counted in found(executed, explanation):
-            if not equal(said, counted):
-                yield f"{found.__name__}: {what}", said, counted
+    for part in PARTS:
+        yield from differences_in(part, executed, explanation)
+
+
+def differences_in(part, executed, explanation):
+    """The same for one field of the explanation, or its totals."""
+    for what, said, counted in PARTS[part](executed, explanation):
+        if not equal(said, counted):
+            yield f"{part}: {what}", said, counted
 
 
 def equal(said, counted):
@@ -242,7 +236,9 @@ def case(executed, n):
     yield "lanes", n.lanes, at_once
     chain = chain_to_memory(route, n.tensor, hold)
     yield "backing", n.backing, not chain
-    if chain:
+    if not chain:
+        yield "reads", n.reads, 0
+    else:
         yield "reads", n.reads * n.positions, len(executed.tiles(*key_of(n), to=chain[-1].address))
     yield "values", n.values, sum(volume(found[0][1]) for found in places.values())
     yield "chunks", n.chunks, len(set(boxes))
@@ -282,6 +278,10 @@ def stationary(executed, explanation):
         yield from loops(executed, s.einsum, s.loops)
         turns = {t.address: t for t in route.turns if t.level is None and route.iterations[t.address] > 1}
         end = turns[s.loops[-1].address].position
+        held = {h.position for holds in route.holds.values() for h in holds if isinstance(h.component, Memory)}
+        nodes_above = {a: sum(position < t.position for position in held) for a, t in turns.items()}
+        level = sorted(set(nodes_above.values())).index(nodes_above[s.loops[-1].address])
+        yield f"{s.einsum} level", s.level, level
         staying = [use.address for use in s.loops[len(s.loops) - s.stays_for :]]
         moving = [use.address for use in s.loops[: len(s.loops) - s.stays_for]]
         fullest = {a: 1 if t.first < t.shape else 0 for a, t in turns.items()}
@@ -298,6 +298,9 @@ def stationary(executed, explanation):
         ]
         seen = [box for box in seen if box is not None]
         yield f"{s.einsum} {s.tensor} iterations", s.iterations, len(seen)
+        indexing = route.einsum.by_tensor[s.tensor].variables
+        trailing = takewhile(lambda use, names=indexing: use.variable not in names, reversed(s.loops))
+        yield f"{s.einsum} {s.tensor} stays for", s.stays_for, len(list(trailing))
         yield f"{s.einsum} {s.tensor} stays", 1, len(set(seen))
         yield f"{s.einsum} {s.tensor} values", s.values, volume(seen[0])
         shape = Counter(high - low + 1 for low, high in seen[0])
@@ -323,14 +326,27 @@ def derivations(executed, explanation):
             yield f"{key} bits", d.bits, unit.bits[d.tensor]
         done = d.instances * d.scale * d.per_value
         for p in d.pieces:
-            yield from loops(executed, d.einsum, (*p.loops, *p.merged))
+            yield from loops(executed, d.einsum, (*p.loops, *p.below, *p.merged))
             if p.way in ("down", "up"):
                 for what, mine, counted in piece(executed, d, p):
                     yield f"{key} {p.child} {p.way} {what}", mine, counted
             elif p.way == "compute":
-                yield f"{key} operations", p.values, executed.operations(d.einsum)
-            else:  # copies, and steps on networks
-                yield f"{key} {p.way}", sum(q.values for q in d.pieces), round(rows[key] / done)
+                operations = executed.operations(d.einsum)
+                yield f"{key} operations", sizes(p), (operations, 1, operations, operations, 0, 0, 0)
+            elif p.way == "hop":
+                (use,) = p.loops
+                turn = next(t for t in executed.routes[d.einsum].turns if t.address == use.address)
+                passed_on = executed.routes[d.einsum].merges(turn, d.tensor)
+                yield f"{key} passed on", p.merged, (use,) if passed_on else ()
+                yield f"{key} steps", sizes(p), (p.gross, 1, p.gross, p.gross, 0, 0, 0)
+            else:
+                moved = round(rows[key] / done / len(d.pieces))
+                yield f"{key} copied", sizes(p), (1, moved, moved, moved, 0, 0, 0)
+        yield f"{key} values", sum(p.values for p in d.pieces), round(rows[key] / done)
+
+
+def sizes(p):
+    return p.tiles, p.tile_values, p.gross, p.unmerged, p.skipped, p.shared, p.kept
 
 
 def piece(executed, d, p):
@@ -350,6 +366,9 @@ def piece(executed, d, p):
     yield "kept", p.kept, executed.kept(d.einsum, d.tensor, p.child_address, None if to == p.child_address else to)
     seen = everyone if to == p.child_address else executed.tiles(d.einsum, d.tensor, p.child_address, to=to)
     yield "tiles", (p.tiles, p.tile_values, p.gross), (len(seen), max(seen), sum(seen))
+    inside = [t for t in route.turns if t.position > hold.position and route.iterations[t.address] > 1]
+    indexing = [t.address for t in inside if t.variable in route.einsum.by_tensor[d.tensor].variables]
+    yield "loops below", [use.address for use in p.below], indexing
     yield "unmerged", p.unmerged, sum(everyone)
 
 
@@ -362,6 +381,7 @@ def lives(executed, explanation):
             said = (life.begins, life.ends, life.times, set(life.einsums), float(life.bits))
             counted = (row.begins, row.ends, row.times, set(row.einsums), float(row.bits))
             yield f"{life.tensor} at {life.address}", said, counted
+            yield f"{life.tensor} at {life.address} persistent", life.persistent, row.begins == ()
 
 
 def fullest(executed, explanation):
@@ -421,6 +441,9 @@ def changes(executed, explanation):
         if c.kind == "throughput":
             after.run = executed.run
         name = f"{c.kind} {c.component} {c.what}"
+        if c.rewrite is not None:
+            done = rewritten(executed.spec.mapping, executed.spec.workload, c.rewrite)
+            yield f"{name} rewrite", done, c.mapping
         yield f"{name} energy", c.energy, after.energy
         yield f"{name} latency", c.latency, after.latency
         yield f"{name} energy change", c.energy_change + 1, after.energy / executed.energy
@@ -433,4 +456,22 @@ def changes(executed, explanation):
         if c.used is not None:
             dimension = c.what.partition(":")[0]
             lanes = [n for (_, k, d), n in executed.used.items() if (k, d) == (c.component, dimension)]
-            yield f"{name} used", c.used[0], max(lanes)
+            leaves = [route.arch.leaves.get(c.component) for route in executed.routes.values()]
+            fanouts = [d.fanout for leaf in leaves if leaf for d in leaf.spatial if d.name == dimension]
+            yield f"{name} used", c.used, (max(lanes), max(fanouts))
+
+
+PARTS = {
+    "cost": totals,
+    "cases": cases,
+    "stationary": stationary,
+    "derivations": derivations,
+    "lives": lives,
+    "fullest": fullest,
+    "occupied": occupied,
+    "bottlenecks": bottlenecks,
+    "energy": shares,
+    "fanouts": fanouts,
+    "changes": changes,
+}
+"""What checks each field of an Explanation."""

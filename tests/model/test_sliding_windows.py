@@ -159,9 +159,12 @@ def test_the_preset_accelforge_and_the_mapper_have_no_sliding_windows():
 
 def test_no_advice_to_move_a_line_buffer_away_from_its_loop():
     einsum, sizes = "O[m, p] = I[m, H: p + r] * F[r]", {"m": 2, "p": 8, "r": 3}
-    for model, sinks in (("", True), ("model: {sliding_window: true}", False)):
-        notes = evaluate(spec(einsum, sizes, "I", "p 2", "GLB", model=model)).notes
-        assert any("bits less at equal traffic" in n.text for n in notes) == sinks
+    for everywhere in (True, False):
+        for own in (True, False, None):
+            found = spec(einsum, sizes, "I", "p 2", "GLB").set("model.sliding_window", everywhere)
+            found = found if own is None else found.set("mapping.nodes[2].sliding_window", own)
+            slides = everywhere if own is None else own
+            assert any("bits less at equal traffic" in n.text for n in evaluate(found).notes) != slides
 
 
 FUSED = """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, is_input, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
@@ -31,7 +32,7 @@ Steps = Annotated[
     typer.Option(
         "--do",
         metavar="REWRITE",
-        help="A rewrite, may be given several times: " + "; ".join(USAGE.values()) + ". "
+        help="A rewrite, may be given several times: " + escape("; ".join(USAGE.values())) + ". "
         "A LOOP is a rank variable (k, or k#2 for the second loop over it) or an address such as nodes[3].",
         show_default=False,
     ),

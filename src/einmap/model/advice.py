@@ -7,8 +7,13 @@ from types import MappingProxyType
 
 from einmap.arch.component import Memory, Network
 from einmap.einsum.projection import Relevance
+from einmap.einsum.workload import Workload
 from einmap.errors import At, Note
-from einmap.mapping.nodes import Address
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.nodes import Address, Storage, format_address
+from einmap.mapping.rewrite.editing import paths_through
+from einmap.mapping.rewrite.storage import place_that_saves
+from einmap.mapping.rewrite.values import holders
 from einmap.model.path import EinsumPath, Station
 from einmap.model.semantics import Semantics
 from einmap.model.tiles import ALL, LARGEST, SKIP, Take
@@ -16,15 +21,19 @@ from einmap.model.traffic import EVERY, EinsumTraffic, TensorTraffic
 
 type Where = Callable[[Address], At]
 
-
 type Slides = Mapping[str, Mapping[int, int]]
 """By tensor and position the loop along which a node could slide."""
 
 
 def notes_on(
-    traffic: EinsumTraffic, semantics: Semantics, where: Where, could_slide: Slides = MappingProxyType({})
+    traffic: EinsumTraffic,
+    semantics: Semantics,
+    where: Where,
+    tree: LoopTree,
+    workload: Workload,
+    could_slide: Slides = MappingProxyType({}),
 ) -> list[Note]:
-    """Everything worth saying about one Einsum's path."""
+    """Everything worth saying about one Einsum's path in `tree`."""
     if semantics.name == "accelforge":
         return [Note(text) for text in _departures(traffic.path)]
     if traffic.path.einsum.is_copy or semantics.lowering:
@@ -35,9 +44,8 @@ def notes_on(
         for station in tensor.stations[1:]:
             if isinstance(station.component, Memory):
                 loop = could_slide.get(tensor.access.tensor, {}).get(station.position)
-                slides = station.position in tensor.slides  # below another loop it would keep nothing
-                sink = () if slides else _could_sink(traffic.path, tensor, station)
-                texts = (*sink, *_overlaps(traffic.path, tensor, station, loop))
+                texts = [*_sinking(traffic.path, tensor, station, tree, workload)]
+                texts += _overlaps(traffic.path, tensor, station, loop)
                 found += [Note(f"Einsum {name!r}: {text}", where(station.address), "advice") for text in texts]
     return found
 
@@ -62,26 +70,40 @@ def _departures(path: EinsumPath) -> Iterator[str]:
         yield "power gating scales leakage by used/fanout once; AccelForge 1.0.467 divides by the fanout twice"
 
 
-def _could_sink(path: EinsumPath, tensor: TensorTraffic, station: Station) -> Iterator[str]:
-    """Relevant loops directly below a node: standing below them it would need less space and move the same."""
-    inner = min((s.position for s in tensor.stations if s.position > station.position), default=path.compute.position)
+def _sinking(
+    path: EinsumPath, tensor: TensorTraffic, station: Station, tree: LoopTree, workload: Workload
+) -> Iterator[str]:
+    """What a node saves further down at equal traffic, and the rewrite that moves it there; said once per buffer.
+
+    A node that slides, if only because the model's option says so, would keep something else below another loop.
+    """
+    name, component = tensor.access.tensor, station.component
+    users = [einsum for einsum in paths_through(tree, station.address) if name in workload.by_name[einsum].tensors]
+    if users[0] != path.einsum.name or not isinstance(component, Memory) or station.position in tensor.slides:
+        return
+    target = place_that_saves(tree, workload, station.address, name)
+    if target is None or any(holders(tree, user, name)[0] == station.address for user in users):
+        return
     takes = list(tensor.takes(station, station, EVERY))
     before = tensor.counts.tile_values(tuple(_largest(t) for t in takes))
-    variables = []
-    for index, loop in enumerate(path.loops):
-        if not station.position < loop.position < inner:
-            continue
-        if loop.is_spatial or tensor.counts.relevance_of(index) is not Relevance.FULL:
-            break
+    passed = [i for i, loop in enumerate(path.loops) if station.address < loop.address <= target and not loop.absent]
+    for index in passed:
         takes[index] = ALL
-        variables.append(loop.variable)
     after = tensor.counts.tile_values(tuple(_largest(t) for t in takes))
+    variables = dict.fromkeys(path.loops[index].variable for index in passed)
     if after < before:
-        bits = (before - after) * station.component.bits[tensor.access.tensor]  # type: ignore[union-attr]
         yield (
-            f"{tensor.access.tensor} in {station.component.name} would need {bits:,.0f} bits less at equal traffic "
-            f"below the loop{'s' if len(variables) > 1 else ''} over {', '.join(dict.fromkeys(variables))}"
+            f"{name} in {component.name} would need {(before - after) * component.bits[name]:,.0f} bits less at equal "
+            f"traffic below the loop{'s' if len(passed) > 1 else ''} over {', '.join(variables)}; "
+            f"`einmap rewrite --do 'sink {_named(tree, name, station)}'` moves it there"
         )
+
+
+def _named(tree: LoopTree, tensor: str, station: Station) -> str:
+    """`A@GLB`, with the address instead of the memory where that holds the tensor in several nodes."""
+    nodes = [p.node for p in tree.placed if isinstance(p.node, Storage)]
+    holding = [n for n in nodes if n.component == station.component.name and tensor in n.tensors]
+    return f"{tensor}@{station.component.name if len(holding) == 1 else format_address(station.address)}"
 
 
 def _largest(take: Take) -> Take:

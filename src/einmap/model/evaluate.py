@@ -162,7 +162,8 @@ class _Evaluation:
         }
         could = windows.slides(possible=True) if self.rules.sliding_window else {}
         for name in self.order:
-            self.notes += notes_on(self.traffic[name], self.rules, where, slides_on(self.paths[name], could))
+            possible = slides_on(self.paths[name], could)
+            self.notes += notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible)
         buffers = self.buffers()
         usage = self.capacity(buffers)
         return self.assemble(buffers, usage)

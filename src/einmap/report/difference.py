@@ -157,10 +157,18 @@ def rows_section(title: str, rows: list[Changed]) -> RenderableType:
     for row in rows[:MOST_ROWS]:
         sign = "+" if row.difference > 0 else ""
         numbers = [_shown(row.kind, n) for n in (row.before, row.after, row.difference)]
-        table.add_row(" ".join(row.name), *numbers[:2], sign + numbers[2], _ratio(row))
+        table.add_row(_label(row), *numbers[:2], sign + numbers[2], _ratio(row))
     more = len(rows) - MOST_ROWS
     rest = [Text(f"  ... and {more} more (--json has them all)")] if more > 0 else []
     return Group(Text(title, style="bold"), table, *rest)
+
+
+def _label(row: Changed) -> str:
+    """`T1: MainMemory T1 write`: the Einsum, where the row is about one, before its component, tensor and action."""
+    if row.kind not in ("actions", "latency"):
+        return " ".join(row.name)
+    einsum, *rest = row.name
+    return f"{einsum}: {' '.join(rest)}"
 
 
 def _shown(kind: str, n: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -31,11 +32,15 @@ from einmap.units import format_bits, format_si
 
 MOST_CHANGES = 12
 """Changes that are shown; all of them are in the JSON document."""
+LEAST_CHANGE = 5e-4
+"""Changes of less than this part of energy and latency are not shown."""
 MOST_ENERGY = 10
 """Parts of the energy that are shown."""
+NOTATION = "n 3: a loop over n of 3 iterations, n 3 lanes: one in space; outermost loop first"
 FIXED = (
     "Each change alone, evaluated anew. All else is held fixed: the other tile shapes and loops, and what a larger "
-    "memory, a faster port or a wider fanout would cost unless the specification says so."
+    "memory, a faster port or a wider fanout would cost unless the specification says so. `einmap rewrite --do` makes "
+    "what stands in parentheses."
 )
 
 
@@ -67,7 +72,10 @@ def cases_section(cases: tuple[NodeCases, ...], *, several: bool) -> RenderableT
     """One small table for each tensor at each storage node."""
     if not cases:
         return None
-    parts: list[RenderableType] = [_title("Storage nodes: what the loops above and below them do")]
+    parts: list[RenderableType] = [
+        _title("Storage nodes: what the loops above and below them do"),
+        Padding(Text(NOTATION, style="dim"), (0, 0, 0, 2)),
+    ]
     for node in cases:
         who = f"{node.einsum}: " if several else ""
         role = ", its outermost holder" if node.backing else ""
@@ -75,7 +83,7 @@ def cases_section(cases: tuple[NodeCases, ...], *, several: bool) -> RenderableT
         table = _table("", "loops above", "loops below", left=(1, 2))
         for label, above, below in case_rows(node):
             table.add_row(label, above, below)
-        parts += [Text(f"  {head}", style="cyan"), Padding(table, (0, 0, 0, 2))]
+        parts += [Padding(Text(head, style="cyan"), (0, 0, 0, 2)), Padding(table, (0, 0, 0, 2))]
     return Group(*parts)
 
 
@@ -200,7 +208,8 @@ def count_line(d: Derivation) -> str:
 def _bits(d: Derivation) -> str:
     if d.bits is None or not d.per_value:
         return ""
-    return f" ({_number(d.bits)} bits, {_number(d.bits / d.per_value)} an action)"
+    per_action = d.bits / d.per_value
+    return f" ({_number(d.bits)} bits, {_number(per_action)} bit{'' if per_action == 1 else 's'} an action)"
 
 
 def piece_line(piece: Piece, d: Derivation) -> str:
@@ -232,7 +241,10 @@ def _sum(piece: Piece) -> str:
         text = f"{piece.tiles:,} tile{'' if piece.tiles == 1 else 's'} x {piece.tile_values:,} values"
     else:
         text = f"{piece.gross:,} values in {piece.tiles:,} ragged tiles of at most {piece.tile_values:,}"
-    return text + (f" ({_loops(piece.loops)})" if piece.loops else "")
+    above, below = _loops(piece.loops), f"{_loops(piece.below)} below"
+    if piece.loops and piece.below:
+        return f"{text} ({above} above; {below})"
+    return f"{text} ({above if piece.loops else below})" if piece.loops or piece.below else text
 
 
 def _extras(piece: Piece) -> str:
@@ -277,12 +289,19 @@ def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
     """What is live at the fullest moment of each memory."""
     if not rows:
         return None
-    table = _table("", "bits", "of", "free", "while", "what lives then", left=(4, 5))
+    parts: list[RenderableType] = [_title("Memories at their fullest")]
     for row in rows:
-        limit = ("unlimited", NONE) if math.isinf(row.capacity) else (_number(row.capacity), _number(row.free))
+        parts.append(Padding(Text(fullest_line(row), style="cyan"), (0, 0, 0, 2)))
         held = ", ".join(f"{tensor} {_number(bits)}" for tensor, _, bits in row.live)
-        table.add_row(row.memory, _number(row.bits), *limit, row.einsum, held)
-    return Group(_title("Memories at their fullest"), table)
+        parts.append(Padding(Text(held), (0, 0, 0, 6)))
+    return Group(*parts)
+
+
+def fullest_line(row: Fullest) -> str:
+    """`GlobalBuffer while Z runs: 18,432 of 524,288 bits, 505,856 free`."""
+    limit = "" if math.isinf(row.capacity) else f" of {_number(row.capacity)}"
+    free = "no limit" if math.isinf(row.capacity) else f"{_number(row.free)} free"
+    return f"{row.memory} while {row.einsum} runs: {_number(row.bits)}{limit} bits, {free}"
 
 
 def occupied_section(rows: tuple[Occupied, ...], order: tuple[str, ...]) -> RenderableType | None:
@@ -350,12 +369,13 @@ def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
     title = _title("What one change would help")
     if not changes:
         return Group(title, Text("  no single change that was tried saves energy or time"))
-    table = _table("", "energy", "latency")
+    table = _table("", "energy", "latency", left=(0,))
     table.columns[0].max_width = max(30, width - 24)
-    for change in changes[:MOST_CHANGES]:
+    shown = [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE][:MOST_CHANGES]
+    for change in shown:
         table.add_row(change_line(change), _saved(change.energy_change), _saved(change.latency_change))
-    more = len(changes) - MOST_CHANGES
-    rest = [Text(f"  ... and {more} more (--json has them all)")] if more > 0 else []
+    more = len(changes) - len(shown)
+    rest = [Text(f"  ... and {more} more, the rest of less effect (--json has them all)")] if more > 0 else []
     return Group(title, table, *rest, Padding(Text(FIXED, style="dim"), (0, 0, 0, 2)))
 
 
@@ -371,16 +391,18 @@ def change_line(change: Change) -> str:
             fits = "fits" if change.fits else f"fits if {change.component} grows to {needs}"
             limited = change.fits and not math.isinf(change.capacity)
             size = f": {needs} of {format_bits(change.capacity)}" if limited else ""
-            return f"{change.component}: hold {change.what}; {fits}{size}"
+            return f"{change.component}: hold {change.what}; {fits}{size} ({change.rewrite})"
         case "fanout":
             assert change.used is not None
             used, available = change.used
             wider = "" if change.fits else f", the fanout twice as wide ({2 * available:,})"
-            return f"{change.component}.{change.what}; twice the {used:,} of {available:,} lanes in use{wider}"
+            dimension, _, how = change.what.partition(": ")
+            lanes = f"twice the {used:,} of {available:,} lanes in use"
+            return f"{change.component}.{dimension}: {lanes}{wider}; {how}"
 
 
 def _saved(change: float) -> str:
-    return NONE if abs(change) < 5e-5 else f"{change:+.1%}"
+    return NONE if abs(change) < LEAST_CHANGE else f"{change:+.1%}"
 
 
 # small parts
@@ -395,8 +417,9 @@ def _number(n: float) -> str:
 
 
 def _table(*headers: str, left: tuple[int, ...] = ()) -> Table:
-    """A table without lines: numbers to the right, names and what `left` lists to the left."""
+    """A table without lines: numbers to the right, names and what `left` lists, which may wrap, to the left."""
     table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
     for index, header in enumerate(headers):
-        table.add_column(header, justify="left" if not index or index in left else "right", overflow="fold")
+        side: Literal["left", "right"] = "left" if not index or index in left else "right"
+        table.add_column(header, justify=side, no_wrap=index not in left, overflow="fold")
     return table

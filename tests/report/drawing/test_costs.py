@@ -93,3 +93,10 @@ def test_one_einsum_has_its_own_share_of_what_is_common():
         assert sum(energies) == pytest.approx(node.energy or 0.0)
     assert sum(part.energy for part in parts) == pytest.approx(cost.energy)
     assert parts[1].nodes[0,].tiles.keys() == {"WB", "B"}
+
+
+def test_a_node_that_costs_no_energy_says_nothing_of_it():
+    spec = load("tpu_v4i", "matmul", "tpu_v4i_matmul", define={"M": 512, "K": 512, "N": 512})
+    texts = [line.text for p in looptree_picture(spec.mapping, spec, evaluate(spec)).shapes for line in p.shape.lines]
+    assert sum("of energy" in text for text in texts) > 3
+    assert "0% of energy" not in texts

@@ -65,7 +65,7 @@ def test_text_is_readable_and_borders_are_visible(theme, hue):
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_every_memory_has_its_own_colour_while_there_are_enough(theme):
-    assert len({theme.paint(hue) for hue in MEMORY_HUES}) == len(MEMORY_HUES) == 5
+    assert len({theme.paint(hue) for hue in MEMORY_HUES}) == len(MEMORY_HUES) == 8
 
 
 @pytest.mark.parametrize(("bold", "name"), [(False, "DejaVuSans"), (True, "DejaVuSans-Bold")])

@@ -157,9 +157,7 @@ def sink(mapping: Mapping, workload: Workload, storage: Ref, *, below: Ref | Non
     held = find_storage(mapping, storage)
     if below is not None:
         return _sunk(mapping, workload, held, find_loop(mapping, below).address)
-    # a node that slides would keep something else below another loop
-    lasting = held.node.persistent or held.node.sliding_window
-    targets = {t: None if lasting else _saving(mapping, workload, held.address, t) for t in held.tensors}
+    targets = {t: place_that_saves(mapping, workload, held.address, t) for t in held.tensors}
     moves = sorted(((to, t) for t, to in targets.items() if to is not None), key=lambda move: move[0], reverse=True)
     if not moves:
         text = f"{', '.join(held.tensors)} in {held.node.component} saves no space at equal traffic further down"
@@ -215,11 +213,11 @@ def _is_one_of_several(mapping: Mapping, workload: Workload, tensor: str, addres
     return any(address not in holders(mapping, e, tensor) for e in workload.users[tensor] if e in mapping.path_of)
 
 
-def _saving(mapping: Mapping, workload: Workload, address: Address, tensor: str) -> Address | None:
-    """The last loop that the tensor may pass so that its tile shrinks and its traffic stays the same, if any."""
+def place_that_saves(mapping: Mapping, workload: Workload, address: Address, tensor: str) -> Address | None:
+    """The last loop that a tensor may pass on its way down so that its tile shrinks at equal traffic; None: none."""
     paths = paths_through(mapping, address)
     users = [e for e in paths if tensor in workload.by_name[e].tensors]
-    if not users or _is_one_of_several(mapping, workload, tensor, address):
+    if not users or _is_lasting(paths[users[0]], address) or _is_one_of_several(mapping, workload, tensor, address):
         return None
     path = paths[users[0]]
     found = None
@@ -241,6 +239,12 @@ def _saving(mapping: Mapping, workload: Workload, address: Address, tensor: str)
             case Compute():
                 return found
     return found
+
+
+def _is_lasting(path: tuple[Placed, ...], address: Address) -> bool:
+    """Whether a node keeps data from visit to visit: below another loop it would keep something else, or nothing."""
+    node = path[position_in(path, address)].node
+    return isinstance(node, Storage) and (node.persistent or bool(node.sliding_window))
 
 
 def _moves_on(mapping: Mapping, workload: Workload, tensor: str, users: list[str], placed: Placed) -> bool:

@@ -106,7 +106,7 @@ def _capacities(workings: Workings) -> Iterator[Change]:
     turning = {loop.address for path in paths for loop in path.loops if not loop.absent}
     absent = {loop.address for path in paths for loop in path.loops if loop.absent} - turning
     done = set(backing)
-    for move in hoisted(workings.tree, absent):
+    for move in hoisted(workings.tree, workings.spec.workload, absent):
         if (move.address, move.tensor) in done:
             continue
         change = _moved(workings, move)
@@ -133,7 +133,8 @@ def _moved(workings: Workings, move: Hoist) -> Change | None:
     what = f"{move.tensor} above the loop{'s' if len(move.loops) > 1 else ''} over {', '.join(move.loops)}"
     now = workings.peaks[move.component].memory.size_bits
     numbers = cost_of(after, workings)
-    return _change("capacity", move.component, what, sets, move.mapping, numbers, needs_bits=needs, capacity=now)
+    more = {"needs_bits": needs, "capacity": now, "rewrite": move.rewrite}
+    return _change("capacity", move.component, what, sets, move.mapping, numbers, **more)
 
 
 def _path_of(spec: Spec, component: str) -> str:

@@ -74,6 +74,7 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
     takes = tensor.takes(child, seen_at, EVERY)
     gross, moved = counts.values(takes), tensor.moved(child, takes)
     free = skipped(tensor, exchange, at, flow) if way == "down" else 0
+    uses = [(loop_use(path, counts, i), take) for i, take in enumerate(takes) if not path.loops[i].absent]
     paid = flow.up if way == "up" else flow.live + flow.initial - free
     return Piece(
         way=way,
@@ -88,10 +89,9 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
         skipped=free,
         shared=paid - moved + free,
         kept=gross - moved,
-        loops=tuple(
-            loop_use(path, counts, i) for i, take in enumerate(takes) if take == ALL and not path.loops[i].absent
-        ),
-        merged=tuple(loop_use(path, counts, i) for i, take in enumerate(takes) if take == FIRST),
+        loops=tuple(use for use, take in uses if take == ALL),
+        below=tuple(use for use, take in uses if take == SKIP and use.kind != "irrelevant"),
+        merged=tuple(use for use, take in uses if take == FIRST),
     )
 
 
@@ -125,6 +125,7 @@ def _hop(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, index: int
         skipped=0,
         shared=0,
         loops=(loop,),
+        below=(),
         merged=(loop,) if tensor.counts.merges(path.loops[index]) else (),
     )
 
@@ -137,7 +138,7 @@ def _copied(traffic: EinsumTraffic) -> Pieces:
     for access, at, action in copy_flows(path):
         moved = TensorCounts(path, access, traffic.tiles).relevant(everything)
         name = at.component.name
-        piece = Piece("copy", name, name, at.address, at.address, 1, moved, moved, moved, 0, 0, (), ())
+        piece = Piece("copy", name, name, at.address, at.address, 1, moved, moved, moved, 0, 0, (), (), ())
         found.setdefault((name, access.tensor, action), []).append(piece)
     return found
 
@@ -147,4 +148,4 @@ def _operations(traffic: EinsumTraffic) -> Piece:
     done, _ = traffic.operations()
     loops = tuple(loop_use(path, traffic.tensors[0].counts, i) for i, loop in enumerate(path.loops) if not loop.absent)
     unit = path.compute.component.name
-    return Piece("compute", unit, unit, (), path.compute.address, done, 1, done, done, 0, 0, loops, ())
+    return Piece("compute", unit, unit, (), path.compute.address, done, 1, done, done, 0, 0, loops, (), ())

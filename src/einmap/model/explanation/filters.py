@@ -31,7 +31,7 @@ def only(
 ) -> Explanation:
     """What is about these Einsums, tensors and components; empty: all. Rows about none of a kind stay.
 
-    Energy shares are still those of the whole cost.
+    What is stationary is about loops, thus about no component. Energy shares are still those of the whole cost.
     """
 
     def about(row: Any) -> bool:
@@ -45,4 +45,6 @@ def only(
         )
 
     rows: dict[str, Any] = {name: tuple(row for row in getattr(explanation, name) if about(row)) for name in _ROWS}
+    if components:
+        rows["stationary"] = ()
     return replace(explanation, **rows)

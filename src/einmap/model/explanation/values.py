@@ -113,6 +113,8 @@ class Piece:
     would be `unmerged`. `kept`: what stays in a child that slides, and is not moved. `skipped`: fills that bring no
     result yet and are not made. `shared`: what is paid beside the Einsum's own tiles in a buffer that several Einsums
     share; negative where another one pays. values = gross - kept - skipped + shared.
+    `loops`: those above the child, which make the tiles; `below`: those below it that make up one tile; `merged`: lanes
+    that one value serves.
 
     `hop`: `gross` steps of values on a network, along one of its `loops`, both ways; `merged` if its lanes share them.
     """
@@ -129,6 +131,7 @@ class Piece:
     skipped: int
     shared: int
     loops: tuple[LoopUse, ...]
+    below: tuple[LoopUse, ...]
     merged: tuple[LoopUse, ...]
     kept: int = 0
 
@@ -250,8 +253,9 @@ class EnergyShare:
 class Change:
     """One change of the specification and the cost of what it gives, evaluated anew.
 
-    `sets`: (path, value) for `Spec.set`; `mapping`: the LoopTree where the change needs another one. `needs_bits`: what
-    `component` must hold at one time for that mapping, of `capacity` now.
+    `sets`: (path, value) for `Spec.set`; `mapping`: the LoopTree where the change needs another one, `rewrite` how
+    `einmap rewrite --do` makes it, where it can. `needs_bits`: what `component` must hold at one time for that mapping,
+    of `capacity` now. `used`: the lanes in use, and how many there are.
     """
 
     kind: Literal["throughput", "capacity", "fanout"]
@@ -266,6 +270,7 @@ class Change:
     needs_bits: float | None = None
     capacity: float | None = None
     used: tuple[int, int] | None = None
+    rewrite: str | None = None
 
     @property
     def fits(self) -> bool:

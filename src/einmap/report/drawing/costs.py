@@ -38,7 +38,7 @@ class NodeCosts:
             found.append(f"{format_bits(used)}{part}")
         if self.operations is not None:
             found.append(f"{format_count(self.operations)} operations")
-        if self.energy is not None and total > 0:
+        if self.energy and total > 0:
             found.append(f"{percent(self.energy / total)} of energy")
         return found
 

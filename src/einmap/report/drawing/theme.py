@@ -1,4 +1,4 @@
-"""Colours: the hues of Okabe and Ito, which colour-blind readers tell apart, as tints behind dark or light text."""
+"""Colours: hues of Okabe and Ito and of Tol, which colour-blind readers tell apart, as tints behind the text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from einmap.errors import SpecError, did_you_mean
 
 BLUE, ORANGE, GREEN, SKY, YELLOW = "#0072b2", "#e69f00", "#009e73", "#56b4e9", "#f0e442"
 PURPLE, VERMILION, GREY = "#cc79a7", "#d55e00", "#808080"
-MEMORY_HUES = (BLUE, ORANGE, GREEN, YELLOW, SKY)
+INDIGO, BROWN, TEAL = "#332288", "#8c510a", "#44aa99"
+MEMORY_HUES = (BLUE, ORANGE, GREEN, YELLOW, INDIGO, BROWN, SKY, TEAL)
 
 
 @dataclass(frozen=True, slots=True)
