@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension, Toll
+from einmap.arch.component import Container, Leaf, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
 from einmap.errors import (
@@ -97,6 +97,17 @@ def read_arch(root: RawMap) -> ArchInputs:
     return arch
 
 
+def _misplaced(array: Raw, tag: str, root: Raw, path: Path) -> Iterator[SpecError]:
+    """What may not stand inside an array whatever einmap supports."""
+    listed = array.get("nodes") if isinstance(array, RawMap) else None
+    for index, item in enumerate(listed.items if isinstance(listed, RawList) else ()):
+        inner = tag_of(item)
+        if inner in ("Compute", *BRANCHES):
+            at = place(root, (*path, "nodes", index))
+            hint = f"an !{tag} holds memories, tolls, networks and containers; let a !{inner} follow it"
+            yield SpecError(f"a !{inner} cannot stand inside an !{tag}", at=at, hint=hint)
+
+
 def _read_nodes(
     raw: Raw | None, root: Raw, path: Path, problems: list[EinmapError]
 ) -> tuple[LeafInput | BranchInput, ...]:
@@ -108,7 +119,8 @@ def _read_nodes(
         here: Path = (*path, index)
         tag = tag_of(item) or ""
         if tag in LATER:
-            problems.append(NotSupportedError(f"!{tag} is not supported yet", at=place(root, here)))
+            misplaced = list(_misplaced(item, tag, root, here))
+            problems += misplaced or [NotSupportedError(f"!{tag} is not supported yet", at=place(root, here))]
         elif tag in LEAVES:
             leaf = check(LEAVES[tag], item, root, here, problems, node=True)
             found += [LeafInput(tag, leaf, here)] if leaf is not None else []
@@ -257,7 +269,6 @@ class _Binder:
             node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
         )
         self.notes += binder.notes
-        assert isinstance(component, Memory | Toll | Compute)
         self.show(component.name, record)
         return component
 

@@ -1,4 +1,4 @@
-"""One memory, toll or compute, bound for one Einsum: scales applied, costs per action, placement."""
+"""One memory, toll, network or compute, bound for one Einsum: scales applied, costs per action, placement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, cast
 
-from einmap.arch.component import Action, Compute, Direction, Memory, SpatialDimension, Toll
+from einmap.arch.component import (
+    Action,
+    Component,
+    Compute,
+    Direction,
+    Memory,
+    Network,
+    SpatialDimension,
+    Toll,
+    Topology,
+)
 from einmap.arch.constraint import OPERATORS, Comparison, DeferredSet, Latency, Placement, check_order_options
 from einmap.errors import (
     At,
@@ -30,12 +40,13 @@ from einmap.spec.per_tensor import per_tensor
 from einmap.spec.raw import Path, Raw, place
 from einmap.spec.schema.arch import (
     ActionInput,
+    CarrierInput,
     ComparisonInput,
     ComponentInput,
     ComputeInput,
     ContainerInput,
-    HolderInput,
     MemoryInput,
+    NetworkInput,
     TensorsInput,
     TollInput,
 )
@@ -43,6 +54,7 @@ from einmap.spec.symbols import union_text
 
 type Spatial = tuple[SpatialDimension, ...]
 
+_TOPOLOGIES = ("mesh", "all_to_all")
 _DIRECTIONS = ("up", "down", "up_and_down")
 _NOT_FIELDS = {
     "name",
@@ -91,9 +103,7 @@ class ComponentBinder:
         """Where a field of the component is written."""
         return place(self.root, (*self.path, *path))
 
-    def bind(
-        self, tag: str, base: ContainerInput, spatial_in: Callable[[Scope], Spatial]
-    ) -> tuple[Memory | Toll | Compute, Record]:
+    def bind(self, tag: str, base: ContainerInput, spatial_in: Callable[[Scope], Spatial]) -> tuple[Component, Record]:
         """The component and the record that expressions below see. Raises SpecError."""
         assert isinstance(base, ComponentInput)
         given = base
@@ -124,7 +134,9 @@ class ComponentBinder:
         self.parallel = 1.0
         parallel = given.n_parallel_instances
         self.parallel = attempt(problems, lambda: self.number("n_parallel_instances", parallel, minimum=1)) or 1.0
-        rate = attempt(problems, lambda: self._scale(given.throughput_scale, given.latency_scale, ()))
+        # of a network's hop, latency and throughput are two things
+        latency_scale = None if isinstance(given, NetworkInput) else given.latency_scale
+        rate = attempt(problems, lambda: self._scale(given.throughput_scale, latency_scale, ()))
         self.rate = 1.0 if rate is None else rate
         shared: dict[str, Any] = {
             "name": given.name,
@@ -136,7 +148,7 @@ class ComponentBinder:
             "total_latency": self._latency(given),
         }
         bits: dict[str, float] | None = {}
-        if isinstance(given, HolderInput):
+        if isinstance(given, CarrierInput):
             bits = attempt(problems, lambda: self._bits(given))
         shared["actions"] = () if bits is None else attempt(problems, lambda: self._actions(tag, given, bits))
         component = attempt(problems, lambda: self._build(given, shared, bits or {}))
@@ -165,6 +177,7 @@ class ComponentBinder:
             (*(action.name for action in given.actions), *NEEDED_ACTIONS[type(given).__name__[:-5]])
         )
         symbols = [*(f"{action}_{what}" for action in actions for what in ("actions", "latency"))]
+        symbols += ["max_hops", "max_link_traffic"] if isinstance(given, NetworkInput) else []
         raise ExpressionError(
             f"total_latency of {given.name!r} cannot speak of another component, {name!r}",
             hint=f"it may use {', '.join(symbols)}, action2latency, actions, its own fields and variables",
@@ -177,7 +190,7 @@ class ComponentBinder:
         except ExpressionError:
             return None
 
-    def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Memory | Toll | Compute:
+    def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Component:
         match given:
             case MemoryInput():
                 problems: list[EinmapError] = []
@@ -197,6 +210,10 @@ class ComponentBinder:
                 placement = self._placement(given.tensors)
                 self._refuse_back(placement)
                 return Toll(**shared, direction=self._direction(given), placement=placement)
+            case NetworkInput():
+                actions = shared["actions"] or ()  # None where they are a problem of their own
+                seconds = next((float(dict(a.attributes)["latency"]) for a in actions if a.name == "hop"), 0.0)
+                return Network(**shared, topology=self._topology(given), hop_latency=seconds)
             case ComputeInput():
                 return Compute(**shared, skip_initial_output_write=given.skip_initial_output_write)
             case _:
@@ -268,11 +285,14 @@ class ComponentBinder:
         energy = self._energy(action, path, amount)
         energy *= self.number("energy_scale", given.energy_scale)
         energy *= amount("energy_scale", action.energy_scale)
-        throughput = self._throughput(action, path, amount)
-        scale = self.rate * self._scale(action.throughput_scale, action.latency_scale, path, scope) * self.parallel
+        timed = action
+        if isinstance(given, NetworkInput):
+            timed = action.model_copy(update={"latency": None, "latency_scale": None})
+        throughput = self._throughput(timed, path, amount)
+        scale = self.rate * self._scale(timed.throughput_scale, timed.latency_scale, path, scope) * self.parallel
         if throughput:
             throughput *= scale
-        per_value = self._per_value(given, action, path, bits, scope) if isinstance(given, HolderInput) else ()
+        per_value = self._per_value(given, action, path, bits, scope) if isinstance(given, CarrierInput) else ()
         width = (
             action.bits_per_action if action.bits_per_action is not None else getattr(given, "bits_per_action", None)
         )
@@ -280,7 +300,7 @@ class ComponentBinder:
             "name": action.name,
             "energy": energy,
             "throughput": throughput,
-            "latency": math.inf if throughput == 0 else 1 / throughput,
+            "latency": self._latency_of(given, action, path, amount, throughput),
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
         return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
@@ -321,12 +341,41 @@ class ComponentBinder:
             hint="set throughput (actions/s, may be inf), or latency (s)",
         )
 
+    # networks
+
+    def _topology(self, given: NetworkInput) -> Topology:
+        if given.topology not in _TOPOLOGIES:
+            hint = did_you_mean(given.topology, _TOPOLOGIES, listing="topologies")
+            raise SpecError(f"unknown topology {given.topology!r}", at=self.at("topology"), hint=hint)
+        return cast(Topology, given.topology)
+
+    def _latency_of(
+        self, given: ComponentInput, action: ActionInput, path: Path, amount: Callable[..., float], throughput: float
+    ) -> float:
+        """Seconds of one action: of a network's step as given, of other actions the inverse of the throughput."""
+        if not isinstance(given, NetworkInput):
+            return math.inf if throughput == 0 else 1 / throughput
+        if action.latency is None:
+            if self.dummy or action.name != "hop":
+                return 0.0
+            raise SpecError(
+                f"action 'hop' of {self.name!r} has no latency",
+                at=self.at(*path),
+                hint="set latency (s for one step of a value) and throughput (actions/s of one link, may be inf)",
+            )
+        seconds = amount("latency", action.latency, minimum=0, allow_inf=False)
+        if action.latency_scale is not None:
+            seconds *= amount("latency_scale", action.latency_scale, minimum=0)
+        if given.latency_scale is not None:
+            seconds *= self.number("latency_scale", given.latency_scale, minimum=0)
+        return seconds
+
     # tensors
 
     def _table(self, given: Mapping[str, Any], scope: Scope, *path: str | int) -> dict[str, tuple[Any, At]]:
         return per_tensor(given, self.all.universe, scope, lambda key: self.at(*path, key))
 
-    def _bits(self, given: HolderInput) -> dict[str, float]:
+    def _bits(self, given: CarrierInput) -> dict[str, float]:
         universe = sorted(self.all.universe)
         workload = {t: self.all.with_members(frozenset({t})).bits_per_value for t in universe}
         absolute = self._table(given.bits_per_value, self.outer, "bits_per_value")
@@ -346,7 +395,7 @@ class ComponentBinder:
         return bits
 
     def _per_value(
-        self, given: HolderInput, action: ActionInput, path: Path, bits: Mapping[str, float], scope: Scope
+        self, given: CarrierInput, action: ActionInput, path: Path, bits: Mapping[str, float], scope: Scope
     ) -> tuple[tuple[str, float], ...]:
         own = self._table(action.values_per_action, scope, *path, "values_per_action")
         shared = self._table(given.values_per_action, scope, "values_per_action")

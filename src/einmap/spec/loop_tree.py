@@ -185,12 +185,8 @@ class _Reader:
             case TemporalInput():
                 initial = self.shapes(model.initial_tile_shape, (*path, "initial_tile_shape"))
                 return (Temporal(self.rank_variable(model, path), self.tile_shape(model, path), initial),)
-            case StorageInput() if model.sliding_window:
-                at = place(self.root, (*path, "sliding_window"))
-                self.problems.append(NotSupportedError("sliding_window is not supported yet", at=at))
-                return ()
             case StorageInput():
-                return (Storage(_names(model.tensors), model.component, model.persistent),)
+                return (Storage(_names(model.tensors), model.component, model.persistent, model.sliding_window),)
             case TollNodeInput():
                 if model.persistent:
                     self.complain("a Toll holds nothing, so nothing is persistent in it", (*path, "persistent"))
@@ -272,8 +268,10 @@ def _write(node: Node) -> dict[str, Any]:
             loop = {"rank_variable": _plain(node.rank_variable), "tile_shape": _plain(node.tile_shape)}
             return {"type": "Spatial", **loop, **where}
         case Storage():
-            lasting = {"persistent": True} if node.persistent else {}
-            return {"type": "Storage", "component": node.component, "tensors": list(node.tensors), **lasting}
+            how: dict[str, bool] = {"persistent": True} if node.persistent else {}
+            if node.sliding_window is not None:
+                how["sliding_window"] = node.sliding_window
+            return {"type": "Storage", "component": node.component, "tensors": list(node.tensors), **how}
         case Toll():
             return {"type": "Toll", "component": node.component, "tensors": list(node.tensors)}
         case Compute():

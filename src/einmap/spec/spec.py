@@ -11,7 +11,7 @@ from typing import Any
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, attempt, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, Note, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
@@ -232,10 +232,7 @@ class Spec:
     @cached_property
     def model_options(self) -> ModelInput:
         """The key `model`. Raises SpecError."""
-        given = self._options(ModelInput, "model")
-        if given.sliding_window:
-            raise NotSupportedError("sliding_window is not supported yet", at=self.provenance("model.sliding_window"))
-        return given
+        return self._options(ModelInput, "model")
 
     @cached_property
     def mapper_options(self) -> MapperInput:
