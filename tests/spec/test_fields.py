@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from einmap import MappingError, SpecError, load, loads
+from einmap import EinmapError, MappingError, SpecError, load, loads
 
 TWO = """
 arch:
@@ -167,3 +167,17 @@ def test_variables_that_the_workload_hides_are_noted():
         "variables.m: the variable 'm' has the name of a rank variable, which wins in expressions",
         "variables.A: the variable 'A' has the name of a tensor, which wins in expressions",
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("arch.nodes.MainMemory.tensors", 3, "expected a dictionary with the fields of Tensors, found 3"),
+        ("arch.nodes.MainMemory.spatial", ["X"], "expected a dictionary with the fields of Spatial, found 'X'"),
+        ("arch.nodes.MainMemory.component_model", "x", "component models are not supported yet"),
+        ("arch.nodes.MainMemory.enabled", "A", "enabled must be true or false, found tensors {A} (`A`)"),
+        ("arch.nodes.GlobalBuffer.area", "len(MainMemory)", "MainMemory has attributes, and no elements"),
+    ],
+)
+def test_messages_speak_of_what_was_written(path, value, words):
+    assert words in refused(MATMUL.set(path, value), EinmapError)

@@ -88,6 +88,10 @@ def _located(model: type[Input], error: Mapping[str, Any], root: Raw, path: Path
                 at=at,
                 hint=did_you_mean(str(error["loc"][-1]), known, listing="fields"),
             )
+        case "model_type":
+            fields = _title(_model_of(owner) or owner)
+            shown = _shown(error["input"])
+            return SpecError(f"expected a dictionary with the fields of {fields}, found {shown}", at=at)
         case "missing":
             return SpecError(f"{_title(owner)} needs the field {error['loc'][-1]!r}", at=place(root, path))
         case "expected" | "bool_type" | "string_type" | "list_type" | "dict_type":
