@@ -60,6 +60,7 @@ class BranchInput:
     tag: str
     given: Input
     nodes: tuple[LeafInput | BranchInput, ...]
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _read_nodes(
             assert isinstance(item, RawMap)
             branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",), node=True)
             inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
-            found += [BranchInput(tag, branch, inner)] if branch is not None else []
+            found += [BranchInput(tag, branch, inner, here)] if branch is not None else []
         else:
             text = f"unknown node tag !{tag}" if tag else "an architecture node needs a tag such as !Memory"
             hint = did_you_mean(tag, [*LEAVES, *BRANCHES, *LATER], listing="tags")
@@ -141,7 +142,7 @@ def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> No
             dimensions.add(dimension.name)
     for node in _branches(arch.nodes):
         if node.tag == "Fork" and not any(leaf.tag == "Compute" for leaf in _leaves(node.nodes)):
-            problems.append(SpecError("a Fork needs a Compute", at=place(root, ("arch", "nodes"))))
+            problems.append(SpecError("a Fork needs a Compute", at=place(root, node.path)))
     if not any(leaf.tag == "Compute" for leaf in arch.leaves):
         problems.append(SpecError("the architecture has no Compute", at=place(root, ("arch", "nodes"))))
 

@@ -239,7 +239,7 @@ class _Binder:
         try:
             return int(number(value, scope, at=at, what=what, minimum=1, integer="exact", allow_inf=False))
         except ExpressionError as problem:
-            if isinstance(value, float) or (isinstance(value, str) and "/" in value):
+            if "integer" in problem.message and isinstance(value, str) and "/" in value:
                 problem.hint = "use // for a division of integers"
             elif problem.hint and "is not defined" in problem.message:
                 problem.hint += "; sizes see other rank sizes and `variables`"
