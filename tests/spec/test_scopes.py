@@ -159,3 +159,17 @@ def test_metrics_of_the_model_are_checked():
 def test_bits_of_a_memory_are_reported_with_their_value_and_place():
     message = refused(MATMUL.set("arch.nodes.GlobalBuffer.bits_per_value", {"A": 8, "B": -2}))
     assert message.endswith("bits_per_value.B: bits of 'B' in 'GlobalBuffer' must be > 0, found -2")
+
+
+def test_a_variable_with_the_name_of_a_rename_gets_a_note_since_the_rename_wins():
+    spec = MATMUL.set("variables", {"weight": 3}).set(f"{BUFFER}.area", "len(weight)")
+    assert spec.arch().find("GlobalBuffer").area == 1
+    (note,) = [n for n in spec.notes if "'weight'" in n.text]
+    assert "has the name of a rename, which wins in expressions" in note.text
+
+
+def test_a_variable_of_arch_that_hides_a_tensor_gets_a_note():
+    spec = MATMUL.set("arch.variables", {"B": 3}).set(f"{BUFFER}.area", "B")
+    assert spec.arch().find("GlobalBuffer").area == 3
+    (note,) = [n for n in spec.notes if "'B'" in n.text]
+    assert note.at.path == "arch.variables.B"

@@ -207,6 +207,9 @@ class _Binder:
         for field in ("variables", "extra_attributes_for_all_component_models"):
             where = partial(self.place_in_arch, field)
             self.problems += changed_globals(getattr(arch.given, field), base, where, "outside of arch")
+        for name in sorted(arch.given.variables.keys() & symbols.keys()):
+            text = f"the variable {name!r} of arch hides the set, tensor or rank variable of that name in expressions"
+            self.notes.append(Note(text, self.place_in_arch("variables", name)))
         own = lazy_layer(arch.given.variables, base, partial(self.place_in_arch, "variables"))
         together = Lazy(lambda: {name: own.lookup(name) for name in arch.given.variables})
         base = own.layer({"arch_variables": together, "Above": Lazy(self._refuse_above)})

@@ -86,7 +86,7 @@ class _Binder:
         raise_all(self.problems)
         n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
         self.note_unused(given, einsums)
-        self.note_hidden(facts)
+        self.note_hidden(facts, names)
         sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in given.rank_sizes}
         known = {rank: size for rank, size in sizes.items() if size is not None}
         return BoundWorkload(Workload(tuple(bound), n_instances), names, known, tuple(self.notes))
@@ -266,14 +266,16 @@ class _Binder:
                 text = f"the size of rank {rank!r} is not used: no tensor has this rank"
                 self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
 
-    def note_hidden(self, facts: CascadeFacts) -> None:
+    def note_hidden(self, facts: CascadeFacts, symbols_of: Mapping[str, Mapping[str, NameSet]]) -> None:
         """Variables that expressions of the architecture cannot see."""
         raw = self.root.get("variables")
         kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
         kinds |= dict.fromkeys(facts.tensors, "tensor")
         for name in raw.keys() if isinstance(raw, RawMap) else ():
-            if name in kinds:
-                text = f"the variable {name!r} has the name of a {kinds[name]}, which wins in expressions"
+            is_rename = any(name in table for table in symbols_of.values())
+            kind = kinds.get(name, "rename" if is_rename else None)
+            if kind is not None:
+                text = f"the variable {name!r} has the name of a {kind}, which wins in expressions"
                 self.notes.append(Note(text, self.at("variables", name)))
 
     def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
