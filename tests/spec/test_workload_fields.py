@@ -80,6 +80,9 @@ def test_bits_that_need_other_bits_say_where_they_may():
 def test_a_rename_is_given_once_in_a_list():
     renames = [{"name": "input", "source": "A"}, {"name": "input", "source": "B"}]
     assert "rename 'input' is given twice" in refused(MATMUL.set(EINSUM, {"einsum": TEXT, "renames": renames}))
+    entry = {"name": "Z", "tensor_accesses": {"row": "A"}, "rank_variables": {"row": "m"}}
+    message = refused(MATMUL.set("renames", {"einsums": [entry]}))
+    assert "rank_variables.row: rename 'row' is given twice" in message
 
 
 def test_an_expected_count_of_one_is_in_the_singular():

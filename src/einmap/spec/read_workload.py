@@ -182,10 +182,8 @@ class WorkloadReader:
 
     def rename_list(self, entry: EinsumRenamesInput, path: Path) -> list[Rename]:
         """Renames of tensors, then those of rank variables."""
-        return [
-            *self.renames_of(entry.tensor_accesses, (*path, "tensor_accesses")),
-            *self.renames_of(entry.rank_variables, (*path, "rank_variables")),
-        ]
+        tensors = self.renames_of(entry.tensor_accesses, (*path, "tensor_accesses"))
+        return _once([*tensors, *self.renames_of(entry.rank_variables, (*path, "rank_variables"))])
 
     def renames_of(self, given: dict[str, Any] | list[RenameInput], path: Path) -> list[Rename]:
         """Either form of a list of renames."""
@@ -196,10 +194,7 @@ class WorkloadReader:
             found = [Rename(r.name, r.source, r.expected_count, at) for r, at in zip(given, places, strict=True)]
         for rename in found:
             check_name(rename.name, "rename", rename.at, reserved=True)
-        twice = _first_repeated(rename.name for rename in found)
-        if twice is not None:
-            raise SpecError(f"rename {twice[1]!r} is given twice", at=found[twice[0]].at, hint="leave out one of them")
-        return found
+        return _once(found)
 
     def check_cascade(self, einsums: list[WrittenEinsum]) -> None:
         """Names, ranks, writers and copies agree across Einsums."""
@@ -264,6 +259,14 @@ def _first_repeated(names: Iterable[str]) -> tuple[int, str] | None:
             return index, name
         seen.add(name)
     return None
+
+
+def _once(renames: list[Rename]) -> list[Rename]:
+    """The renames of one place. Raises SpecError when two have the same name."""
+    twice = _first_repeated(rename.name for rename in renames)
+    if twice is not None:
+        raise SpecError(f"rename {twice[1]!r} is given twice", at=renames[twice[0]].at, hint="leave out one of them")
+    return renames
 
 
 def _flat(raw: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
