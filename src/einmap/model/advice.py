@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -34,6 +35,26 @@ def notes_on(
     could_slide: Slides = MappingProxyType({}),
 ) -> list[Note]:
     """Everything worth saying about one Einsum's path in `tree`."""
+    found = [*_persistence(traffic.path, where)]
+    return found + _counting(traffic, semantics, where, tree, workload, could_slide)
+
+
+def _persistence(path: EinsumPath, where: Where) -> Iterator[Note]:
+    """Tensors that the workload calls persistent, in a finite memory, whose storage node does not say so."""
+    for access in path.einsum.accesses:
+        backing = path.stations[access.tensor][0]
+        is_finite = isinstance(backing.component, Memory) and backing.component.size_bits < math.inf
+        if access.persistent and is_finite and not backing.persistent:
+            text = (
+                f"Einsum {path.einsum.name!r}: {access.tensor!r} is persistent in the workload, but its space in "
+                f"{backing.component.name} is counted as that of any tensor; write persistent: true at this node"
+            )
+            yield Note(text, where(backing.address))
+
+
+def _counting(
+    traffic: EinsumTraffic, semantics: Semantics, where: Where, tree: LoopTree, workload: Workload, could_slide: Slides
+) -> list[Note]:
     if semantics.name == "accelforge":
         return [Note(text) for text in _departures(traffic.path)]
     if traffic.path.einsum.is_copy or semantics.lowering:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -31,8 +31,8 @@ from einmap.errors import (
     did_you_mean,
     raise_all,
 )
-from einmap.expressions.arithmetic import boolean, number, rank_variable_set
-from einmap.expressions.records import Record, safe_function
+from einmap.expressions.arithmetic import boolean, evaluate, number, rank_variable_set
+from einmap.expressions.records import Record, RecordList, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.dialect import NEEDED_ACTIONS
@@ -45,6 +45,7 @@ from einmap.spec.schema.arch import (
     ComponentInput,
     ComputeInput,
     ContainerInput,
+    HolderInput,
     MemoryInput,
     NetworkInput,
     TensorsInput,
@@ -67,14 +68,23 @@ _NOT_FIELDS = {
 }
 
 
-def record_of(name: str, spatial: Spatial, attributes: Mapping[str, Any]) -> Record:
-    """What expressions of nodes below may ask of a component."""
+def unknown_holding(holder: str) -> str:
+    """Why an expression may not ask here for the tensors that a component above holds."""
+    return (
+        f"which tensors {holder} holds depends on the mapping; only keep, may_keep, back, no_refetch_from_above, "
+        "no_resend_to_below and tensor_order_options may ask for it"
+    )
+
+
+def record_of(name: str, spatial: Spatial, attributes: Mapping[str, Any], *, holds: bool = False) -> Record:
+    """What expressions of nodes below may ask of a component; `holds`: it holds tensors, which ones is not known."""
     sizes = {dimension.name: dimension.fanout for dimension in spatial}
     functions = {
         "get_fanout": safe_function(lambda: math.prod(sizes.values())),
         "get_fanout_along": safe_function(lambda dimension, default=1: sizes.get(dimension, default)),
     }
-    return Record(name, {**attributes, **functions})
+    refused = {"tensors": unknown_holding(name)} if holds else {}
+    return Record(name, {"name": name, **attributes, **functions}, refused)
 
 
 class ComponentBinder:
@@ -115,6 +125,9 @@ class ComponentBinder:
                 hint=("did you mean 'Dummy'? " if closest(given.component_class, ["Dummy"]) else "")
                 + "give energy, throughput, area and leak_power as numbers, or use component_class: Dummy",
             )
+        if given.component_model is not None:
+            text = f"component_model of {given.name!r}: component models are not supported yet"
+            raise NotSupportedError(text, at=self.at("component_model"), hint="give costs as numbers")
         self.dummy = given.component_class is not None
         extra = {
             **self.defaults,
@@ -128,8 +141,8 @@ class ComponentBinder:
         }
         fields.pop("total_latency", None)
         self.own = {*extra, *fields, *self.symbols}
-        self.scope = lazy_layer(fields, attributes, self.at)
-        problems: list[EinmapError] = []
+        self.scope = lazy_layer(fields, attributes.layer({"name": given.name}), self.at)
+        problems: list[EinmapError] = self._changed_globals(given.extra_attributes_for_component_model, self.outer, ())
         spatial = attempt(problems, lambda: spatial_in(self.scope)) or ()
         self.parallel = 1.0
         parallel = given.n_parallel_instances
@@ -156,8 +169,13 @@ class ComponentBinder:
         assert component is not None
         seen = {name: self._seen(value) for name, value in fields.items()}
         seen = {name: value for name, value in seen.items() if value is not None}
-        seen["tensors"] = self.all.with_members(frozenset())
-        return component, record_of(given.name, spatial, seen)
+        seen["actions"] = RecordList(tuple(Record(a.name, dict(a.attributes)) for a in component.actions))
+        return component, record_of(given.name, spatial, seen, holds=isinstance(given, HolderInput))
+
+    def _changed_globals(self, extra: Mapping[str, Any], outer: Scope, path: Path) -> list[EinmapError]:
+        """Extra attributes with a name that may not change, though it is set outside."""
+        where = partial(self.at, *path, "extra_attributes_for_component_model")
+        return changed_globals(extra, outer, where, f"outside of {self.name!r}")
 
     def _enabled(self, given: ComponentInput) -> bool:
         return boolean(given.enabled, self.scope, at=self.at("enabled"), what="enabled")
@@ -186,9 +204,10 @@ class ComponentBinder:
     def _seen(self, value: object) -> object | None:
         """A field as nodes below see it; fields that are no plain expressions are left out."""
         try:
-            return number(value, self.scope, at=None, what="field")
+            found = evaluate(value, self.scope)
         except ExpressionError:
             return None
+        return found if isinstance(found, bool | int | float) else None
 
     def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Component:
         match given:
@@ -276,15 +295,17 @@ class ComponentBinder:
             for name in type(action).model_fields
             if isinstance(value := getattr(action, name), bool | int | float | str) and name != "name"
         }
-        fields |= {k: v for k, v in action.extra_attributes_for_component_model.items() if v is not None}
+        extra = action.extra_attributes_for_component_model
+        raise_all(self._changed_globals(extra, self.scope, path))
+        fields |= {k: v for k, v in extra.items() if v is not None}
         scope = lazy_layer(fields, self.scope.layer({"name": action.name}), lambda n: self.at(*path, n))
 
         def amount(field: str, value: object, **limits: Any) -> float:
             return number(value, scope, at=self.at(*path, field), what=field, **limits)
 
         energy = self._energy(action, path, amount)
-        energy *= self.number("energy_scale", given.energy_scale)
-        energy *= amount("energy_scale", action.energy_scale)
+        energy *= self.number("energy_scale", given.energy_scale, minimum=0)
+        energy *= amount("energy_scale", action.energy_scale, minimum=0)
         timed = action
         if isinstance(given, NetworkInput):
             timed = action.model_copy(update={"latency": None, "latency_scale": None})
@@ -378,8 +399,8 @@ class ComponentBinder:
     def _bits(self, given: CarrierInput) -> dict[str, float]:
         universe = sorted(self.all.universe)
         workload = {t: self.all.with_members(frozenset({t})).bits_per_value for t in universe}
-        absolute = self._table(given.bits_per_value, self.outer, "bits_per_value")
-        factors = self._table(given.bits_per_value_scale, self.outer, "bits_per_value_scale")
+        absolute = self._table(given.bits_per_value, self.scope, "bits_per_value")
+        factors = self._table(given.bits_per_value_scale, self.scope, "bits_per_value_scale")
         bits: dict[str, float] = {}
         for tensor in universe:
             if tensor in absolute and tensor in factors:
@@ -388,10 +409,11 @@ class ComponentBinder:
             for table, base in ((absolute, 1), (factors, workload[tensor])):
                 if tensor in table:
                     value, at = table[tensor]
-                    amount = number(value, self.outer, at=at, what=f"bits of {tensor!r}", minimum=0, allow_inf=False)
+                    amount = number(value, self.scope, at=at, what=f"bits of {tensor!r}", allow_inf=False)
                     bits[tensor] = amount * base
-            if bits[tensor] <= 0:
-                raise SpecError(f"bits of {tensor!r} in {given.name!r} must be > 0", at=self.at("bits_per_value"))
+                    if bits[tensor] <= 0:
+                        text = f"bits of {tensor!r} in {given.name!r} must be > 0, found {bits[tensor]:g}"
+                        raise SpecError(text, at=at)
         return bits
 
     def _per_value(
@@ -432,7 +454,7 @@ class ComponentBinder:
                     at=at,
                     hint=did_you_mean(value, _DIRECTIONS, listing="directions"),
                 )
-        table = self._table(entries, self.outer, "direction")
+        table = self._table(entries, self.scope, "direction")
         missing = sorted(self.all.universe - table.keys())
         if missing:
             raise SpecError(
@@ -446,7 +468,7 @@ class ComponentBinder:
 
     def _placement(self, given: TensorsInput) -> Placement:
         def deferred(field: str, source: object, *path: int) -> DeferredSet:
-            return DeferredSet(union_text(source), self.outer, self.all, self.at("tensors", field, *path))
+            return DeferredSet(union_text(source), self.scope, self.all, self.at("tensors", field, *path))
 
         keep: object = "Nothing" if given.keep is None else given.keep
         default = "All" if given.keep is None else "Nothing"
@@ -482,7 +504,17 @@ class ComponentBinder:
             )
 
     def _comparison(self, given: ComparisonInput, index: int) -> Comparison:
-        return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.outer)
+        return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.scope)
+
+
+def changed_globals(names: Iterable[str], outer: Scope, where: Callable[[str], At], outside: str) -> list[EinmapError]:
+    """One error for each name that starts with `global_` and is set in the outer scope, too."""
+    known = outer.names()
+    return [
+        SpecError(f"{name!r} is already set {outside}; a global_ name may not change", at=where(name))
+        for name in names
+        if name.startswith("global_") and name in known
+    ]
 
 
 def bind_comparison(given: ComparisonInput, root: Raw, path: Path, scope: Scope) -> Comparison:

@@ -28,6 +28,7 @@ from einmap.spec.schema.mapping import (
     LoopInput,
     MappingInput,
     SpatialLoopInput,
+    SplitInput,
     StorageInput,
     TemporalInput,
     TollNodeInput,
@@ -142,7 +143,8 @@ class _Reader:
             found = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
             self.complain(found, path, did_you_mean(tag or "", known, listing="tags"))
             return ()
-        model = check(NODES[tag], raw, self.root, path, self.problems, drop=("nodes",), node=True)
+        drop = ("nodes",) if NODES[tag] is SplitInput else ()
+        model = check(NODES[tag], raw, self.root, path, self.problems, drop=drop, node=True)
         if model is None:
             return ()
         if tag in ("Sequential", "Split"):

@@ -193,10 +193,11 @@ class Spec:
         dialect = self._dialect_choice
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []
+        variables = self._variables_and_spec()
         for einsum in self.workload.einsums:
             table = self.bound_workload.symbols[einsum.name]
             try:
-                arch, notes = bind_arch(self.arch_inputs, self.raw, self.variables, table, einsum.name, dialect)
+                arch, notes = bind_arch(self.arch_inputs, self.raw, variables, table, einsum.name, dialect)
             except EinmapError as problem:
                 problems.append(problem)
                 # what is wrong for one Einsum is mostly wrong for all: one report is enough
@@ -204,6 +205,15 @@ class Spec:
             found[einsum.name] = Bound(einsum, arch, notes)
         raise_all(problems)
         return found
+
+    def _variables_and_spec(self) -> Scope:
+        """What expressions of the architecture see outside of it: `variables`, and the workload's sizes in `spec`."""
+        scope = self.variables
+        if "spec" in scope.names():
+            return scope
+        bound = self.bound_workload
+        workload = {"rank_sizes": bound.rank_sizes, "n_instances": bound.workload.n_instances}
+        return scope.layer({"spec": {"variables": scope.get("variables", {}), "workload": workload}})
 
     def arch(self, einsum: str | None = None) -> Architecture:
         """The architecture bound for `einsum` (default: the first one). Raises SpecError for unknown Einsums."""

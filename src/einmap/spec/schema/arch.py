@@ -72,7 +72,7 @@ class ComponentInput(ContainerInput):
     """What memories, tolls and computes share."""
 
     component_class: str | None = None
-    component_model: None = None
+    component_model: Any = None
     component_modeling_log: list[str] = []
     actions: list[ActionInput] = []
     enabled: Expression = True
