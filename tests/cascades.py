@@ -12,12 +12,13 @@ cut alike by its producer and its consumers.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 
 from hypothesis import assume
 from hypothesis import strategies as st
-from tests.random_specs.archs import draw_arch
+from tests.random_specs.archs import draw_arch, draw_network
 from tests.random_specs.trees import Trees
-from tests.random_specs.workloads import Case, chance, cut_space, draw_bits, draw_workload
+from tests.random_specs.workloads import WINDOWS, Builder, Case, chance, cut_space, draw_bits, draw_workload
 
 from einmap import CapacityError, Cost, FanoutError, MappingError, Spec, evaluate
 from einmap.errors import NotSupportedError
@@ -26,12 +27,22 @@ REFUSALS = (MappingError, CapacityError, FanoutError, NotSupportedError)
 """What `evaluate` may say to a drawn case; anything else is a bug."""
 
 
-def valid_case(rng: random.Random) -> tuple[Spec, Cost]:
-    """A drawn specification that `evaluate` accepts, with its cost under `exact`."""
+def valid_case(rng: random.Random, draw: Callable[[random.Random], Case] | None = None) -> tuple[Spec, Cost]:
+    """A specification drawn by `draw` that `evaluate` accepts, with its cost under `exact`."""
     while True:
-        found = evaluated(draw_case(rng))
+        found = evaluated((draw or draw_case)(rng))
         if found is not None:
             return found
+
+
+def valid_windows(rng: random.Random) -> tuple[Spec, Cost]:
+    """One with sliding windows."""
+    return valid_case(rng, draw_windows)
+
+
+def valid_networks(rng: random.Random) -> tuple[Spec, Cost]:
+    """One with networks."""
+    return valid_case(rng, draw_networks)
 
 
 def evaluated(case: Case) -> tuple[Spec, Cost] | None:
@@ -57,9 +68,38 @@ def cases(draw: st.DrawFn) -> tuple[Spec, Cost]:
     return found
 
 
-def draw_case(rng: random.Random) -> Case:
+def draw_windows(rng: random.Random) -> Case:
+    """A specification whose tiles overlap, with `sliding_window` on all nodes or on some."""
+    case = draw_case(rng, WINDOWS)
+    everywhere = chance(rng, 0.6)
+    if everywhere:
+        case["model"] = {"sliding_window": True}
+    for node in storage_nodes(case["mapping"]["nodes"]):
+        if chance(rng, 0.2 if everywhere else 0.8):
+            node["sliding_window"] = not everywhere
+    return case
+
+
+def draw_networks(rng: random.Random) -> Case:
+    """A specification with one or two networks somewhere below the outermost memory."""
+    case = draw_windows(rng) if chance(rng, 0.3) else draw_case(rng)
+    nodes = case["arch"]["nodes"]
+    for name in ("Noc0", "Noc1")[: rng.choice([1, 1, 2])]:
+        nodes.insert(rng.randint(1, len(nodes) - 1), draw_network(rng, name))
+    return case
+
+
+def storage_nodes(nodes: list[Case]) -> Iterator[Case]:
+    for node in nodes:
+        if node["type"] == "Storage":
+            yield node
+        for branch in node.get("nodes", ()):
+            yield from storage_nodes(branch["nodes"])
+
+
+def draw_case(rng: random.Random, builders: list[tuple[Builder, float]] | None = None) -> Case:
     """One specification: workload, architecture, mapping. The same for the same state of `rng`."""
-    einsums, sizes = draw_workload(rng)
+    einsums, sizes = draw_workload(rng, builders)
     bounds = cut_space(rng, einsums)
     tensors = tuple(dict.fromkeys(t for e in einsums for t in e.tensors))
     arch = draw_arch(rng, tensors)

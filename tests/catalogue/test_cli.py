@@ -28,7 +28,7 @@ def check(case, status, out, err):
         assert f"{case.file}:{case.line}" in err
 
 
-@pytest.mark.parametrize("case", [case for case in ONE_OF_EACH if case.row != 99], ids=str)
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
 def test_a_refused_input_ends_with_status_2_and_nothing_on_stdout(case, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     before = written(case, tmp_path)

@@ -6,20 +6,12 @@ no single text (a file that is missing, a search that takes too long) are functi
 
 import pytest
 from tests.catalogue.cases import notes_of, problems_of, shortcomings, written
-from tests.catalogue.rows import NETWORKS, ROWS
+from tests.catalogue.rows import ROWS
 
 from einmap.errors import EinmapError
 
 
-def parameters():
-    later = dict.fromkeys(NETWORKS, "networks and arrays")
-    for case in ROWS:
-        reason = later.get(str(case))
-        marks = [pytest.mark.xfail(strict=False, reason=reason)] if reason else []
-        yield pytest.param(case, id=str(case), marks=marks)
-
-
-@pytest.mark.parametrize("case", list(parameters()))
+@pytest.mark.parametrize("case", ROWS, ids=str)
 def test_a_row_ends_as_the_catalogue_says(case, tmp_path, monkeypatch):
     files = written(case, tmp_path)
     monkeypatch.chdir(tmp_path)

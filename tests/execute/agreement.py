@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 
 import einmap
+from einmap.arch.component import Network
 from einmap.einsum.numeric import run
 
 
@@ -46,6 +47,10 @@ def _latencies(spec, cost, execution):
         unit = spec.arch(row.einsum).components[row.component]
         if unit.total_latency is not None:
             continue
+        if isinstance(unit, Network):
+            if not math.isclose(found := _of_network(unit, row, spec, execution), row.latency, rel_tol=1e-9):
+                yield "network latency", row.einsum, row.component, row.latency, found
+            continue
         seconds = 0.0
         for action in unit.actions:
             calls = execution.calls.get((row.einsum, unit.name, action.name), 0)
@@ -54,6 +59,13 @@ def _latencies(spec, cost, execution):
         seconds *= spec.workload.n_instances * einsum.n_instances
         if not math.isclose(seconds, row.latency, rel_tol=1e-9):
             yield "latency", row.einsum, row.component, row.latency, seconds
+
+
+def _of_network(unit, row, spec, execution):
+    key = (row.einsum, row.component)
+    waiting = execution.link_traffic.get(key, 0) / unit.action("hop").throughput
+    seconds = max(execution.longest_route.get(key, 0) * unit.hop_latency, waiting)
+    return seconds * spec.workload.n_instances * spec.workload.by_name[row.einsum].n_instances
 
 
 def _tensors(spec, execution):

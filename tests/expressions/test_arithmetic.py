@@ -357,3 +357,10 @@ def test_an_integer_that_no_float_holds_is_too_large(value, integer):
 
 def test_integers_beyond_the_precision_of_floats_stay_exact():
     assert number(2**200 + 1, Scope(), at=None, what="size", minimum=0, allow_inf=False) == 2**200 + 1
+
+
+def test_a_lambda_is_refused_with_what_to_write_instead():
+    with pytest.raises(ExpressionError) as problem:
+        evaluate("(lambda x: x + 1)(3)", Scope())
+    assert "lambda is not allowed in an expression" in str(problem.value)
+    assert "write a comprehension, or give a function" in str(problem.value)

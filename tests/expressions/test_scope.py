@@ -118,3 +118,10 @@ def test_a_very_long_chain_of_fields_is_refused_without_a_crash():
     for name in reversed(texts):
         in_order.lookup(name)
     assert in_order.lookup("v0") == 2001
+
+
+@pytest.mark.parametrize("text", ["45nm", "2024-01-01", "on the chip"])
+def test_text_without_quotes_that_is_no_expression_gets_a_hint(text):
+    problem = refusal(lambda: fields({"a": text}).lookup("a"))
+    assert "is not an expression" in problem.message
+    assert problem.hint == "quote it if it is text"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cascades import draw_case
+from tests.cascades import draw_case, draw_networks, draw_windows
 from tests.random_specs.equal_costs import cost_or_refusal, is_same
 from tests.random_specs.wording import reworded
 
@@ -102,6 +102,13 @@ def test_examples_cost_the_same_in_both_dialects():
 def test_drawn_specifications_cost_the_same_in_both_dialects(seed):
     rng = random.Random(seed)
     assert "newer" in check_round_trips(Spec.from_dict(reworded(rng, draw_case(rng))))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_networks_and_sliding_windows_read_back_and_cost_the_same(seed):
+    rng = random.Random(seed)
+    assert check_round_trips(Spec.from_dict(reworded(rng, draw_networks(rng)))) == ["newer"]
+    assert "newer" in check_round_trips(Spec.from_dict(reworded(rng, draw_windows(rng))))
 
 
 @settings(max_examples=15, deadline=None)

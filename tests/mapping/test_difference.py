@@ -37,6 +37,12 @@ def test_a_tile_shape_is_changed_a_node_is_added_or_removed():
     assert kinds(tree(DRAM, GLB, M, END), tree(DRAM, M, END)) == [("removed", "A in GLB")]
 
 
+def test_a_line_buffer_is_a_changed_node():
+    lines = GLB.replace("[A]", "[A], sliding_window: true")
+    (change,) = tree_changes(tree(DRAM, GLB, M, END), tree(DRAM, lines, M, END))
+    assert (change.kind, change.before, change.after) == ("changed", "A in GLB", "A in GLB in sliding windows")
+
+
 def test_a_node_that_stands_elsewhere_has_moved():
     (change,) = tree_changes(tree(DRAM, M, N, GLB, END), tree(DRAM, GLB, M, N, END))
     assert (change.kind, change.what, change.before_at, change.after_at) == ("moved", "A in GLB", (3,), (1,))

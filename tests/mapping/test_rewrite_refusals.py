@@ -1,13 +1,17 @@
 """What a rewrite refuses, at which node, and why; how nodes are named."""
 
+from dataclasses import replace
+
 import pytest
 from tests.mapping.loop_trees import tree
 
-from einmap import MappingError, Spec
+from einmap import MappingError, Spec, evaluate
+from einmap.mapping.nodes import Storage
 from einmap.mapping.pretty import pretty
 from einmap.mapping.rewrite.branches import merge
+from einmap.mapping.rewrite.editing import replaced
 from einmap.mapping.rewrite.loops import fuse, interchange, split, tile
-from einmap.mapping.rewrite.storage import hoist, keep, sink
+from einmap.mapping.rewrite.storage import hoist, keep, place_that_saves, sink
 from einmap.mapping.rewrite.text import rewritten
 
 BITS = {"bits_per_value": {"All": 8}}
@@ -282,3 +286,89 @@ def test_a_loop_without_a_tile_shape_is_an_error_too():
     for change in (lambda: fuse(lacking, "k#1"), lambda: split(lacking, "k#1", {"Z": 2}), lambda: interchange(lacking)):
         with pytest.raises(MappingError):
             change()
+
+
+LINES = Spec.from_dict(
+    {
+        "arch": {
+            "nodes": [
+                {"type": "Memory", "name": "DRAM", "size": "inf", "component_class": "Dummy"},
+                {"type": "Memory", "name": "GLB", "size": "inf", "component_class": "Dummy"},
+                {"type": "Compute", "name": "MAC", "component_class": "Dummy"},
+            ]
+        },
+        "workload": {
+            **BITS,
+            "rank_sizes": {"M": 2, "H": 6},
+            "iteration_space_shape": {"r": "0 <= r < 3", "p": "0 <= p < 4"},
+            "einsums": ["T[m, h] = A[m, h] * B[h]", "Z[m, p] = T[m, H: p + r] * F[r]"],
+        },
+        "mapping": {
+            "nodes": [
+                {"type": "Storage", "component": "DRAM", "tensors": ["A", "B", "F", "Z"]},
+                {"type": "Temporal", "rank_variable": "m", "tile_shape": 1},
+                {
+                    "type": "Temporal",
+                    "rank_variable": {"T": "h", "Z": "p"},
+                    "tile_shape": 2,
+                    "initial_tile_shape": {"T": 4, "Z": 2},
+                },
+                {"type": "Storage", "component": "GLB", "tensors": ["T"], "sliding_window": True},
+                {
+                    "type": "Sequential",
+                    "nodes": [
+                        {
+                            "type": "Nested",
+                            "nodes": [
+                                {"type": "Temporal", "rank_variable": "h", "tile_shape": 1},
+                                {"type": "Compute", "einsum": "T", "component": "MAC"},
+                            ],
+                        },
+                        {
+                            "type": "Nested",
+                            "nodes": [
+                                {"type": "Temporal", "rank_variable": "p", "tile_shape": 1},
+                                {"type": "Temporal", "rank_variable": "r", "tile_shape": 1},
+                                {"type": "Compute", "einsum": "Z", "component": "MAC"},
+                            ],
+                        },
+                    ],
+                },
+            ]
+        },
+    }
+)
+
+
+def test_a_loop_that_a_halo_slides_along_stays_the_innermost_one():
+    evaluate(LINES)
+    mapping = rewritten(LINES.mapping, LINES.workload, "interchange m")
+    with pytest.raises(MappingError, match=r"'Z' read elements of 'T'.*nothing is kept between visits"):
+        evaluate(LINES, mapping)
+
+
+def test_a_line_buffer_keeps_sliding_where_it_is_moved_and_is_not_sunk_past_its_loop():
+    moved = rewritten(LINES.mapping, LINES.workload, "hoist T@GLB")
+    (held,) = [p.node for p in moved.placed if isinstance(p.node, Storage) and p.node.component == "GLB"]
+    assert held.sliding_window
+    evaluate(LINES, moved)
+    with pytest.raises(MappingError, match="T in GLB saves no space"):
+        sink(moved, LINES.workload, "T@GLB")
+
+
+HELD = """
+[DRAM holds A, B, Z]
+[GLB holds A]
+for m by 1
+  for n by 1
+    for k by 1
+      compute Z on MAC
+"""
+
+
+@pytest.mark.parametrize("lasting", [{"persistent": True}, {"sliding_window": True}])
+def test_no_place_further_down_saves_space_for_a_node_that_keeps_its_data(lasting):
+    plain = tree(HELD)
+    assert place_that_saves(plain, MATMUL, (1,), "A") == (2,)
+    keeping = replaced(plain, (1,), 1, [replace(plain.at((1,)), **lasting)])
+    assert place_that_saves(keeping, MATMUL, (1,), "A") is None

@@ -56,20 +56,45 @@ class Executed:
                 found.setdefault((einsum, visit.tensor, visit.address), []).append(lanes)
         return found
 
+    @cached_property
+    def kept_by_node(self):
+        """By lane: the part of an Einsum's tile that the visit before had, too, and has left in the buffer."""
+        found, before = {}, {}
+        for visit in self.run.visits:
+            for einsum, parts in visit.parts.items():
+                key = (einsum, visit.tensor, visit.address)
+                for lane, box in parts.items():
+                    last = before.get((visit.tensor, visit.address), {}).get(einsum, {}).get(lane)
+                    if lane in visit.kept and last is not None:
+                        common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, last, strict=True))
+                        found.setdefault(key, []).append((lane, volume(common)))
+            before[visit.tensor, visit.address] = visit.parts
+        return found
+
+    def kept(self, einsum, tensor, address, to=None):
+        """Values that stay from visit to visit; `to` as for `tiles`."""
+        merged = self.merged(einsum, tensor, address, to)
+        found = self.kept_by_node.get((einsum, tensor, address), ())
+        return sum(values for lane, values in found if all(lane[i] == 0 for i in merged))
+
     def tiles(self, einsum, tensor, address, to=None):
         """Volumes of the tiles of a node's visits; `to`: a holder outward, lanes merged on the way there once."""
-        merged = ()
-        if to is not None:
-            route, hold = self.routes[einsum], self.hold(einsum, tensor, address)
-            chain = chain_to_memory(route, tensor, hold)
-            merges = route.merged_between(tensor, hold.level, [h.level for h in chain])
-            merged = next(m for h, m in zip(chain, merges, strict=True) if h.address == to)
+        merged = self.merged(einsum, tensor, address, to)
         return [
             volume(box)
             for lanes in self.visits_by_node[einsum, tensor, address]
             for lane, box, _ in lanes
             if all(lane[i] == 0 for i in merged)
         ]
+
+    def merged(self, einsum, tensor, address, to):
+        """Places of the lanes that are merged on the way to a holder outward."""
+        if to is None:
+            return ()
+        route, hold = self.routes[einsum], self.hold(einsum, tensor, address)
+        chain = chain_to_memory(route, tensor, hold)
+        merges = route.merged_between(tensor, hold.level, [h.level for h in chain])
+        return next(m for h, m in zip(chain, merges, strict=True) if h.address == to)
 
     def operations(self, einsum):
         unit = self.routes[einsum].unit
@@ -106,7 +131,14 @@ class Executed:
                 if leaf.name in held or (leaf is route.unit and not route.einsum.is_copy):
                     calls = {action: n for (e, c, action), n in self.run.calls.items() if (e, c) == (name, leaf.name)}
                     found[name, leaf.name] = float(busy_time(leaf, calls, name)) * self.instances(name)
+                if (name, leaf.name) in self.run.longest_route:
+                    found[name, leaf.name] = self.network_seconds(name, leaf) * self.instances(name)
         return found
+
+    def network_seconds(self, einsum, network):
+        key = (einsum, network.name)
+        waiting = self.run.link_traffic[key] / network.action("hop").throughput
+        return max(self.run.longest_route[key] * network.hop_latency, waiting)
 
     def latency_of(self, einsum):
         return max((s for (name, _), s in self.seconds.items() if name == einsum), default=0.0)
@@ -136,7 +168,7 @@ class Executed:
 
 
 def volume(box):
-    return math.prod(high - low + 1 for low, high in box)
+    return math.prod(max(0, high - low + 1) for low, high in box)
 
 
 def differences(spec, explanation):
@@ -221,6 +253,7 @@ def case(executed, n):
         yield what, tuple(mine[rank] for rank in ranks), counted
     yield "bits", n.bits, max(map(volume, boxes)) * hold.component.bits[n.tensor]
     yield "held", n.held, sum(map(volume, boxes))
+    yield "kept", n.kept, executed.kept(*key_of(n))
     yield "used", n.used, used(executed, route, hold, n)
 
 
@@ -232,7 +265,8 @@ def used(executed, route, hold, n):
     inner = [h for h in route.holds[n.tensor] if isinstance(h.component, Memory)]
     inner = inner[inner.index(hold) + 1 :]
     if inner:
-        return sum(executed.tiles(n.einsum, n.tensor, inner[0].address, to=n.address))
+        below = (n.einsum, n.tensor, inner[0].address, n.address)
+        return sum(executed.tiles(*below)) - executed.kept(*below)
     row = executed.exchanged(n.einsum, n.tensor, (), n.address)
     return row.up if n.tensor in route.einsum.outputs else row.down
 
@@ -298,14 +332,21 @@ def derivations(executed, explanation):
                     yield f"{key} {p.child} {p.way} {what}", mine, counted
             elif p.way == "compute":
                 operations = executed.operations(d.einsum)
-                yield f"{key} operations", sizes(p), (operations, 1, operations, operations, 0, 0)
+                yield f"{key} operations", sizes(p), (operations, 1, operations, operations, 0, 0, 0)
+            elif p.way == "hop":
+                (use,) = p.loops
+                turn = next(t for t in executed.routes[d.einsum].turns if t.address == use.address)
+                passed_on = executed.routes[d.einsum].merges(turn, d.tensor)
+                yield f"{key} passed on", p.merged, (use,) if passed_on else ()
+                yield f"{key} steps", sizes(p), (p.gross, 1, p.gross, p.gross, 0, 0, 0)
             else:
                 moved = round(rows[key] / done / len(d.pieces))
-                yield f"{key} copied", sizes(p), (1, moved, moved, moved, 0, 0)
+                yield f"{key} copied", sizes(p), (1, moved, moved, moved, 0, 0, 0)
+        yield f"{key} values", sum(p.values for p in d.pieces), round(rows[key] / done)
 
 
 def sizes(p):
-    return p.tiles, p.tile_values, p.gross, p.unmerged, p.skipped, p.shared
+    return p.tiles, p.tile_values, p.gross, p.unmerged, p.skipped, p.shared, p.kept
 
 
 def piece(executed, d, p):
@@ -322,6 +363,7 @@ def piece(executed, d, p):
     parent = chain_to_memory(route, d.tensor, hold)[-1].address
     to = parent if p.way == "down" and d.tensor in route.einsum.outputs else p.station
     everyone = executed.tiles(d.einsum, d.tensor, p.child_address)
+    yield "kept", p.kept, executed.kept(d.einsum, d.tensor, p.child_address, None if to == p.child_address else to)
     seen = everyone if to == p.child_address else executed.tiles(d.einsum, d.tensor, p.child_address, to=to)
     yield "tiles", (p.tiles, p.tile_values, p.gross), (len(seen), max(seen), sum(seen))
     inside = [t for t in route.turns if t.position > hold.position and route.iterations[t.address] > 1]
@@ -365,9 +407,10 @@ def occupied(executed, explanation):
 def bottlenecks(executed, explanation):
     for b in explanation.bottlenecks:
         counted = {c: s for (einsum, c), s in executed.seconds.items() if einsum == b.einsum}
-        yield f"{b.einsum} components", {c for c, _ in b.busy}, set(counted)
+        # no value may cross a network although an exchange does
+        yield f"{b.einsum} components", {c for c, seconds in b.busy if seconds or c in counted}, set(counted)
         for component, seconds in b.busy:
-            yield f"{b.einsum} {component}", seconds, counted[component]
+            yield f"{b.einsum} {component}", seconds, counted.get(component, 0.0)
         order = sorted(counted.values(), reverse=True)
         if b.margin is not None:
             yield f"{b.einsum} margin", b.margin, order[0] / order[1]

@@ -84,3 +84,16 @@ def draw_arch(rng: random.Random, tensors: tuple[str, ...]) -> list[Case]:
             unit["spatial"] = dimensions
         nodes.append(unit)
     return nodes
+
+
+def draw_network(rng: random.Random, name: str) -> Case:
+    """One `!Network`."""
+    hop = {"name": "hop", "energy": 1, "latency": rng.choice([0, 0.5, 2]), "throughput": rng.choice([1, 3])}
+    found: Case = {"type": "Network", "name": name, "area": 0, "leak_power": 0, "actions": [hop]}
+    if chance(rng, 0.7):
+        found["topology"] = rng.choice(["mesh", "all_to_all"])
+    if chance(rng, 0.2):
+        found["bits_per_action"] = rng.choice([8, 16])
+    if chance(rng, 0.2):
+        found["actions_scale"] = 2
+    return found

@@ -38,6 +38,10 @@ LATENCIES = (
     *("actions['read'].n_calls / actions['read'].throughput", "max(2 * a.n_calls / a.throughput for a in actions)"),
     *("actions[0].n_calls * actions[1].energy", "speed * read_actions", "0", "2.5"),
 )
+NETWORK_LATENCIES = (
+    *("max_hops * 2e-9 + hop_latency", "max(hop_latency, action2latency['hop'])", "1e-9 * hop_actions"),
+    *("max(max_hops * actions['hop'].latency, max_link_traffic / actions['hop'].throughput)", "2.5"),
+)
 TIMES = (
     "0",
     "1 / (2 * speed)",
@@ -97,6 +101,9 @@ def _reword_node(rng: random.Random, node: Case, tensors: list[str], kinds: list
             node.pop(name, None)
     if node["type"] == "Toll" and chance(rng, 0.8):
         node["direction"] = "up"
+    if node["type"] == "Network":
+        _reword_network(rng, node)
+        return
     older = chance(rng, 0.5)
     for action in node["actions"]:
         if older:
@@ -115,6 +122,21 @@ def _reword_node(rng: random.Random, node: Case, tensors: list[str], kinds: list
         node["extra_attributes_for_component_model"] = {"depth": "speed * 64", **_odd_texts(rng, kinds)}
     if node["type"] == "Memory":
         _reword_memory(rng, node, tensors)
+
+
+def _reword_network(rng: random.Random, node: Case) -> None:
+    """The latency of a hop and its throughput are two things."""
+    (hop,) = node["actions"]
+    if chance(rng, 0.3):
+        hop |= {"latency": rng.choice(["0", "1 / speed"]), "latency_scale": rng.choice([2, "speed"])}
+    if chance(rng, 0.3):
+        node["latency_scale"] = "speed"
+    if chance(rng, 0.3):
+        hop["throughput_scale"] = rng.choice([2, "1 / 3"])
+    if chance(rng, 0.5):
+        node["total_latency"] = rng.choice(NETWORK_LATENCIES)
+    if chance(rng, 0.4):
+        node["bits_per_value_scale"] = {"Inputs": "speed", "Other": 1}
 
 
 def _reword_memory(rng: random.Random, node: Case, tensors: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,11 +89,14 @@ class _Text:
 
 type Written = tuple[list[_Text], dict[str, int]]
 """Einsums, and sizes of rank variables that are not drawn freely."""
+type Builder = Callable[[random.Random], Written]
 
 
-def draw_workload(rng: random.Random) -> tuple[list[DrawnEinsum], dict[str, int]]:
+def draw_workload(
+    rng: random.Random, builders: list[tuple[Builder, float]] | None = None
+) -> tuple[list[DrawnEinsum], dict[str, int]]:
     """Einsums and sizes of all ranks; at most MAX_OPERATIONS operations in all."""
-    kinds, weights = zip(*KINDS, strict=True)
+    kinds, weights = zip(*(builders or KINDS), strict=True)
     build = rng.choices(kinds, weights)[0]
     shared_names = chance(rng, 0.6)
     largest = 6
@@ -320,6 +324,64 @@ KINDS = [
     (convolution_and_pointwise, 3), (pointwise_and_convolution, 3), (copied, 1.5),
 ]  # fmt: skip
 """Builders of workloads and how often each is drawn."""
+
+
+def wide_scatter(rng: random.Random) -> Written:
+    sizes: dict[str, int] = {}
+    first, second = window(rng, sizes, "p", "r"), window(rng, sizes, "q", "s")
+    sizes |= _small(rng, "m") | {"p": rng.randint(2, 8)}
+    kinds = [
+        f"Z[H: {first}] = A[p, m] * B[r]",
+        f"Z[H: {first}] = A[p, m] * B[m, r]",
+        f"Z[m, H: {first}] = A[m, p] * B[r]",
+        f"Z[H: {first}, G: {second}] = A[p, q] * B[r, s]",
+        "Z[H: p + r, G: p + s] = A[p] * B[r, s]",
+        "Z[H: p + r, G: 2*p] = A[p, m] * B[r]",
+        "Z[H: 2*p + r, G: p + s] = A[p, m] * B[r, s]",
+    ]
+    return [_Text(rng.choice(kinds), rng.choice(["sum", "sum", "max"]))], sizes
+
+
+def wide_convolution(rng: random.Random) -> Written:
+    sizes: dict[str, int] = {}
+    first, second = window(rng, sizes, "p", "r"), window(rng, sizes, "q", "s")
+    sizes |= _small(rng, "c", "m") | {"p": rng.randint(2, 8)}
+    kinds = [
+        f"O[m, p] = I[c, H: {first}] * F[m, c, r]",
+        f"O[p, q] = I[H: {first}, G: {second}] * F[r, s]",
+        f"O[p] = I[H: {first}, G: {first}] * F[r]",
+        f"O[p, m] = I[H: {first}, G: p] * F[r, m]",
+        "O[p, q] = I[H: p + r, G: q + r] * F[r]",
+        "O[p] = I[H: p + r + s] * F[r, s]",
+        "O[p, q] = I[H: p + q + r] * F[r]",
+    ]
+    return [_Text(rng.choice(kinds))], sizes
+
+
+def two_windows(rng: random.Random) -> Written:
+    sizes: dict[str, int] = {}
+    # with different strides the common tile would grow with every iteration
+    first = window(rng, sizes, "p", "r")
+    second = f"{re.sub(' - .*', '', first).split('*p')[0]}*p + {rng.choice([1, 2])}*s"
+    sizes |= _small(rng, "m", "s") | {"p": rng.randint(2, 8)}
+    found = [_Text(f"X[p, m] = I[H: {first}] * F[r, m]"), _Text(f"Y[p] = I[H: {second}] * G[s]")]
+    if chance(rng, 0.3):
+        found.append(_Text("Z[p] = X[p, m] * Y[p]"))
+    return found, sizes
+
+
+def windows_of_intermediates(rng: random.Random) -> Written:
+    sizes = _small(rng, "m", "c") | {"p": rng.randint(2, 5), "r": rng.choice([2, 3])}
+    sizes["h"] = sizes["p"] + sizes["r"] - 1
+    second = _Text("Z[m, p] = T[c, H: p + r] * F[m, c, r]")
+    return [_Text(rng.choice(["T[c, h] = A[h] * B[c]", "T[c, h] = A[c, h, j] * B[j]"])), second], sizes
+
+
+WINDOWS: list[tuple[Builder, float]] = [
+    (wide_scatter, 4), (wide_convolution, 4), (two_windows, 3), (windows_of_intermediates, 2), (convolution, 1),
+    (convolution_and_pointwise, 2), (pointwise_and_convolution, 1),
+]  # fmt: skip
+"""Workloads in which tiles of consecutive iterations overlap."""
 
 
 def draw_bits(rng: random.Random, tensors: tuple[str, ...]) -> dict[str, int]:

@@ -420,9 +420,14 @@ def test_a_bad_architecture(text, words):
     assert lacking(text, words) == []
 
 
-@pytest.mark.parametrize("node", ["!Array {name: A, nodes: []}", "!Network {name: N}"])
+@pytest.mark.parametrize("node", ["!Array {name: A, nodes: []}"])
 def test_what_is_not_supported_yet_is_said_so(node):
     assert lacking(arch(MAIN, node, UNIT), ["not supported yet", node.split()[0]]) == []
+
+
+def test_the_topology_of_a_network():
+    network = "!Network {name: N, component_class: Dummy, topology: torus}"
+    assert lacking(arch(MAIN, network, UNIT), ["'torus'", "mesh", "all_to_all"]) == []
 
 
 def test_no_energy_is_needed_where_there_is_a_dummy_model():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from einmap import MappingError, SpecError, load, loads
+from einmap import EinmapError, MappingError, SpecError, load, loads
 
 TWO = """
 arch:
@@ -167,3 +167,44 @@ def test_variables_that_the_workload_hides_are_noted():
         "variables.m: the variable 'm' has the name of a rank variable, which wins in expressions",
         "variables.A: the variable 'A' has the name of a tensor, which wins in expressions",
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("arch.nodes.MainMemory.tensors", 3, "expected a dictionary with the fields of Tensors, found 3"),
+        ("arch.nodes.MainMemory.spatial", ["X"], "expected a dictionary with the fields of Spatial, found 'X'"),
+        ("arch.nodes.MainMemory.component_model", "x", "component models are not supported yet"),
+        ("arch.nodes.MainMemory.enabled", "A", "enabled must be true or false, found tensors {A} (`A`)"),
+        ("arch.nodes.GlobalBuffer.area", "len(MainMemory)", "MainMemory has attributes, and no elements"),
+    ],
+)
+def test_messages_speak_of_what_was_written(path, value, words):
+    assert words in refused(MATMUL.set(path, value), EinmapError)
+
+
+def test_a_loop_with_nodes_of_its_own_is_refused():
+    loop = {"type": "Temporal", "rank_variable": "m", "tile_shape": 1, "nodes": []}
+    assert "mapping.nodes[1].nodes: unknown field 'nodes' of Temporal" in refused(MATMUL.set("mapping.nodes[1]", loop))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("workload.einsms", "einsums"), ("mapping.node", "nodes"), ("arch.node", "nodes")]
+)
+def test_a_list_that_is_misspelt_gets_a_suggestion(path, name):
+    message = refused(MATMUL.set(path, []), EinmapError)
+    assert f"did you mean '{name}'?" in message
+
+
+def test_only_divisions_are_told_to_be_of_integers():
+    cycle = refused(MATMUL.set("workload.rank_sizes", {"M": "K // 2", "K": "M * 2", "N": 4}))
+    assert "circular dependency" in cycle
+    assert "use //" not in cycle
+    assert "use // for a division" in refused(MATMUL.set("workload.rank_sizes.M", "8 / 2"))
+
+
+def test_a_fork_without_a_compute_is_reported_where_it_stands():
+    fork = {"type": "Fork", "nodes": [{"type": "Memory", "name": "Side", "size": 8, "component_class": "Dummy"}]}
+    nodes = MATMUL.get("arch.nodes")
+    message = refused(MATMUL.set("arch.nodes", [nodes[0], fork, *nodes[1:]]))
+    assert message == "arch.nodes[1]: a Fork needs a Compute"

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.cascades import draw_case
+from tests.cascades import draw_case, draw_networks
 from tests.random_specs.wording import reworded
 
 from einmap import Spec, SpecError, load, loads
@@ -47,6 +47,19 @@ def test_drawn_specifications_are_valid():
     for seed in range(15):
         rng = random.Random(seed)
         assert complaints(Spec.from_dict(reworded(rng, draw_case(rng))).to_dict()) == []
+
+
+def test_drawn_networks_and_windows_are_valid():
+    for seed in range(10):
+        rng = random.Random(seed)
+        assert complaints(Spec.from_dict(reworded(rng, draw_networks(rng))).to_dict()) == []
+
+
+def test_topologies_and_sliding_windows_are_offered():
+    arch = {"nodes": [{"type": "Network", "name": "Noc", "topology": "torus"}]}
+    assert any("'torus' is not one of ['mesh', 'all_to_all']" in text for text in complaints({"arch": arch}))
+    node = {"type": "Storage", "component": "GLB", "tensors": ["A"], "sliding_window": "often"}
+    assert any("sliding_window" in text for text in complaints({"mapping": {"nodes": [node]}}))
 
 
 def untagged(value):

@@ -1,4 +1,4 @@
-"""Memories, tolls, computes and containers, with every number bound for one Einsum."""
+"""Memories, tolls, networks, computes and containers, with every number bound for one Einsum."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Literal
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
 
 type Direction = Literal["up", "down", "up_and_down"]
-type Leaf = Memory | Toll | Compute | Container
-type Component = Memory | Toll | Compute
+type Topology = Literal["mesh", "all_to_all"]
+type Leaf = Memory | Toll | Network | Compute | Container
+type Component = Memory | Toll | Network | Compute
 type Holder = Memory | Toll
 
 
@@ -112,6 +113,17 @@ class Toll(_Priced):
     def directions(self) -> Mapping[str, Direction]:
         """`direction` as a mapping from tensor."""
         return dict(self.direction)
+
+
+@dataclass(frozen=True)
+class Network(_Priced):
+    """Carries what memories above exchange with the lanes below; each step of a value is charged as a `hop`.
+
+    `hop_latency`: s for one step. The throughput of `hop` is that of one link.
+    """
+
+    topology: Topology = "mesh"
+    hop_latency: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
 from einmap.errors import At, ExpressionError, SpecError
 from einmap.expressions.arithmetic import tensor_set
+from einmap.expressions.records import Record
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
 
@@ -65,7 +66,9 @@ class DeferredSet:
         above = frozenset().union(*held.values())
         names: dict[str, object] = {"Above": self.universe.with_members(above & self.universe.members)}
         for component, tensors in held.items():
-            names[component] = self.universe.with_members(tensors & self.universe.members)
+            record = self.scope.get(component)
+            if isinstance(record, Record):  # otherwise a set, tensor or rank variable of that name, which wins
+                names[component] = replace(self.universe.with_members(tensors & self.universe.members), holder=record)
         return tensor_set(self.source, self.scope.layer(names), at=self.at).members
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.arch.component import Compute
+from einmap.arch.component import Compute, Network
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
@@ -93,7 +93,7 @@ def traced_components(spec: Spec, names: list[str] | None) -> tuple[str, ...]:
     """The components named, or all that hold or pass tensors. Raises SpecError for unknown names."""
     known = spec.arch().components
     if not names:
-        return tuple(name for name, unit in known.items() if not isinstance(unit, Compute))
+        return tuple(name for name, unit in known.items() if not isinstance(unit, Compute | Network))
     raise_all(
         [
             SpecError(f"--component {name}: the architecture has no such component", hint=did_you_mean(name, known))

@@ -185,6 +185,7 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
     points: int | None = math.prod(high[v] - low[v] + 1 for v in variables)
     if not is_box:
         low, high, points = _enumerate(variables, constraints, low, high, what)
+        is_box = points == math.prod(high[v] - low[v] + 1 for v in variables)
     return Space(
         tuple((v, low[v]) for v in variables),
         tuple((v, high[v]) for v in variables),

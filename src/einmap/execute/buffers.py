@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 type Box = tuple[tuple[int, int], ...]
 """For each rank the first and one past the last index."""
 type Flags = NDArray[np.uint8]
+type Mask = NDArray[np.bool_]
 type Values = NDArray[np.float64]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Component, Memory
+from einmap.arch.component import Component, Memory, Network
 from einmap.einsum.numeric import random_inputs, shapes
 from einmap.einsum.workload import Workload
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.machine import Machine
 from einmap.execute.recorder import Occupancy, Recorder
@@ -57,6 +57,8 @@ def execute(
         if name not in spec.arch().components:
             hint = did_you_mean(name, spec.arch().components, listing="components")
             raise SpecError(f"no component {name!r} to trace", hint=hint)
+        if isinstance(spec.arch().components[name], Network):
+            raise NotSupportedError(f"events of the network {name!r} cannot be traced yet, only its counts")
     ranks = ranks_of(workload)
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
     routes = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}
@@ -67,7 +69,8 @@ def execute(
     store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
     recorder = Recorder(frozenset(trace))
     occupancy = Occupancy(_bits(routes))
-    Machine(tree, workload, routes, store, heap, recorder, occupancy).run()
+    sliding = spec.model_options.sliding_window
+    Machine(tree, workload, routes, store, heap, recorder, occupancy, sliding).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
 
 
@@ -158,7 +161,7 @@ def _result(
     rows: list[CountRow] = []
     per_instance: dict[CountKey, dict[Instance, float]] = {}
     calls: dict[tuple[str, str, str], dict[Instance, float]] = {}
-    for key, counts in recorder.values.items():
+    for key, counts in [*recorder.values.items(), *_hops(recorder)]:
         einsum, component, tensor, action = key
         route = routes[einsum]
         rate = _rate(route.arch.components[component], tensor, action)
@@ -168,6 +171,7 @@ def _result(
         busy = calls.setdefault((einsum, component, action), {})
         for instance, n in per_instance[key].items():
             busy[instance] = busy.get(instance, 0.0) + n
+    wires = recorder.wires
     arch = spec.arch()
     usage = {}
     for name, unit in arch.components.items():
@@ -196,7 +200,14 @@ def _result(
         tuple(life.row() for life in occupancy.lives.values()),
         occupancy.fullest,
         occupancy.moments,
+        {(e, n): wires.busiest_link(e, n) * routes[e].arch.components[n].actions_scale for e, n in wires.longest},
+        wires.longest,
     )
+
+
+def _hops(recorder: Recorder) -> list[tuple[CountKey, dict[Instance, int]]]:
+    """Steps on networks, as counts of values."""
+    return [((*key, "hop"), counts) for key, counts in recorder.wires.hops.items() if counts]
 
 
 def _rate(unit: Component, tensor: str | None, action: str) -> float:

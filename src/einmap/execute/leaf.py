@@ -171,6 +171,13 @@ class Leaf:
         memory = chain[0][-1].component
         assert isinstance(memory, Memory)
         skips = self.route.unit.skip_initial_output_write and memory.skip_initial_output_write
+        level, outer = self.route.unit_level, chain[0][-1].level
+        done = {lane: int(executed[n]) for n, lane in enumerate(self.lanes) if executed[n]}
+        recorder.wires.carry(self.route, access.tensor, level, outer, done)
+        if access.output:
+            o = self.outputs.index(access)
+            back = {lane: int(live[o, n]) + (0 if skips else int(fresh[o, n])) for n, lane in enumerate(self.lanes)}
+            recorder.wires.carry(self.route, access.tensor, level, outer, back)
         for hold, merged in zip(*chain, strict=True):
             for n, lane in enumerate(self.lanes):
                 if not executed[n]:

@@ -8,54 +8,24 @@ Partial results move with their tile: a fill takes them out of the parent, a wri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
-
-import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError
-from einmap.execute.buffers import Box, Flags, Heap, Tile, hull, volume
+from einmap.execute.buffers import Box, Heap, Tile, hull, volume
 from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
-from einmap.execute.leaf import Leaf, chain_to_memory, charge, innermost
+from einmap.execute.exchanges import Exchanges, reduce_into
+from einmap.execute.leaf import Leaf, innermost
+from einmap.execute.place import Place
 from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
 from einmap.execute.result import Instance
 from einmap.execute.routes import Hold, Interval, Route
+from einmap.execute.sliding import Windows, sliding_loops
 from einmap.execute.visits import Visit, VisitKey, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
-
-_REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
-
-
-@dataclass(frozen=True)
-class Place:
-    """One tensor at one storage node, with the routes that use it in written order."""
-
-    hold: Hold
-    users: tuple[Route, ...]
-    holds: Mapping[str, Hold]
-
-    @property
-    def key(self) -> VisitKey:
-        """Address and tensor."""
-        return self.hold.address, self.hold.tensor
-
-    @property
-    def producer(self) -> Route | None:
-        """The route below that writes the tensor."""
-        return next((r for r in self.users if self.hold.tensor in r.einsum.outputs), None)
-
-    @property
-    def consumers(self) -> tuple[Route, ...]:
-        """The routes below that read the tensor."""
-        return tuple(r for r in self.users if self.hold.tensor in r.einsum.inputs)
-
-    def is_backing(self) -> bool:
-        """Whether the node is the tensor's outermost holder."""
-        return self.users[0].holds[self.hold.tensor][0].address == self.hold.address
 
 
 class Machine:
@@ -70,6 +40,7 @@ class Machine:
         heap: Heap,
         recorder: Recorder,
         occupancy: Occupancy,
+        sliding_window: bool = False,
     ) -> None:
         self.mapping = mapping
         self.workload = workload
@@ -85,6 +56,8 @@ class Machine:
         for name, route in routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
         self.places = self._places()
+        self.windows = Windows(sliding_loops(mapping, workload, routes, self.places, sliding_window), heap)
+        self.exchanges = Exchanges(self.places, self.visits, recorder)
         self.begins, self.ends = self._lifetimes()
         self.several = self._several_backings()
         self.lasting = {self._one(key) for key, place in self.places.items() if place.hold.persistent}
@@ -126,6 +99,8 @@ class Machine:
         begins: dict[Address, list[VisitKey]] = {}
         ends: dict[Address, list[VisitKey]] = {}
         for key, place in self.places.items():
+            if key in self.windows.loops:
+                continue  # lives while its loop runs
             begins.setdefault(self._edge(place, first=True), []).append(key)
             ends.setdefault(self._edge(place, first=False), []).append(key)
         return begins, ends
@@ -184,11 +159,24 @@ class Machine:
         if len(routes) == 1 and position > leaf.start:
             self._leaf(routes[0])
             return
+        sliding = [key for key in self.windows.along(address) if self._one(key) not in self.lasting]
+        for key in sliding:
+            self.occupancy.begin(key, self._space(key, self._largest(key, address)), Life(*key, address, address))
         for iteration in range(max(r.iterations[address] for r in routes)):
             self.clock[address] = iteration
             if any(r.intervals(self.clock, (), -1, position + 1) is not None for r in routes):
                 self._walk(nodes, prefix, i + 1)
+        for key in sliding:
+            self.occupancy.end(key)
         del self.clock[address]
+
+    def _largest(self, key: VisitKey, loop: Address) -> dict[Instance, int]:
+        """Values of the largest tile that each instance holds while the loop runs."""
+        place, sizes = self.places[key], dict[Instance, int]()
+        for iteration in range(place.users[0].iterations[loop]):
+            for lane, box in self._boxes(place, {**self.clock, loop: iteration}).items():
+                sizes[lane] = max(sizes.get(lane, 0), volume(box))
+        return sizes
 
     def _storage(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int, node: tree.Storage) -> None:
         address = (*prefix, i)
@@ -210,7 +198,7 @@ class Machine:
             for tensor, holds in route.holds.items():
                 for hold in holds:
                     if isinstance(hold.component, Memory):
-                        self._ensure(route, tensor, hold)
+                        self.exchanges.ensure(route, tensor, hold)
         self.occupancy.look(self.recorder.step, name, self.aliases)
         inner = () if route.einsum.is_copy else tuple(route.holds)
         tiles = {tensor: self.visits.of(innermost(route, tensor).address, tensor).tiles for tensor in inner}
@@ -272,6 +260,15 @@ class Machine:
         intervals = route.intervals(clock, lane, hold.level, hold.position)
         return None if intervals is None else box_of(route, place.hold.tensor, intervals)
 
+    def _boxes(self, place: Place, clock: Mapping[Address, int]) -> dict[Instance, Box]:
+        """The tile of each instance at the time `clock`; an instance that has none is left out."""
+        found = {}
+        for lane in place.users[0].lanes(place.hold.level):
+            boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
+            if boxes:
+                found[lane] = hull(boxes)
+        return found
+
     def _open(self, key: VisitKey) -> None:
         place = self.places[key]
         own: dict[str, dict[Instance, Box]] = {}
@@ -286,8 +283,9 @@ class Machine:
             if boxes:
                 tiles[lane] = Tile(self.heap, hull(boxes))
         self.visits.open[key] = Visit(tiles, own)
+        self.windows.take_over(key, self.visits.open[key])
         if place.hold.component.name in self.recorder.traced:
-            self.recorder.visit(*key, own, self._values(place, own))
+            self.recorder.visit(*key, self.visits.open[key], self._values(place, own))
         if place.is_backing():
             self._load(place, self.visits.open[key])
 
@@ -319,97 +317,17 @@ class Machine:
     def _close(self, key: VisitKey) -> None:
         place, visit = self.places[key], self.visits.open.pop(key)
         producer = place.producer
+        loop = self.windows.loops.get(key)
+        if loop is not None:
+            self.windows.leave(key, visit, self._boxes(place, {**self.clock, loop: self.clock[loop] + 1}))
         if producer is not None:
             if place.is_backing():
                 for tile in visit.tiles.values():
-                    _reduce_into(self.store[key[1]], tile, producer)
+                    reduce_into(self.store[key[1]], tile, producer)
             elif not producer.einsum.is_copy:
-                self._write_back(place, visit, producer)
+                self.exchanges.write_back(place, visit, producer)
         for tile in visit.tiles.values():
             tile.free()
-
-    # exchanges
-
-    def _parent(self, route: Route, tensor: str, hold: Hold) -> tuple[Visit, list[Hold], list[tuple[int, ...]]]:
-        chain = chain_to_memory(route, tensor, hold)
-        merged = route.merged_between(tensor, hold.level, [h.level for h in chain])
-        return self.visits.of(chain[-1].address, tensor), chain, merged
-
-    def _ensure(self, route: Route, tensor: str, hold: Hold) -> None:
-        place, visit = self.places[hold.address, tensor], self.visits.of(hold.address, tensor)
-        name = route.einsum.name
-        if name in visit.filled or place.is_backing():
-            return
-        visit.filled.add(name)
-        if tensor in route.einsum.outputs:
-            visit.produced = True
-            self._fill_output(route, tensor, hold, visit)
-        elif not any(u.einsum.name in visit.filled for u in place.consumers if u is not route):
-            self._fill_input(route, tensor, hold, visit)
-
-    def _fill_input(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
-        """The whole tile, or what a producer before has not touched of it."""
-        parent, chain, merged = self._parent(route, tensor, hold)
-        producer = self.places[hold.address, tensor].producer
-        for lane, tile in visit.tiles.items():
-            wanted: Flags = np.ones(tile.shape, dtype=np.uint8)
-            if visit.produced and producer is not None:
-                own = visit.own[producer.einsum.name].get(lane)
-                if own is not None:
-                    Part(tile.box).of(wanted, own)[...] = 0
-            amount = int(wanted.sum())
-            source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
-            mask = wanted.astype(bool)
-            tile.values(tile.box)[mask] = source.values(tile.box)[mask]
-            tile.present(tile.box)[mask] = source.present(tile.box)[mask]
-            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=tile.box)
-            for station, group in zip(chain, merged, strict=True):
-                if all(lane[i] == 0 for i in group):
-                    at = route.outward(lane, hold.level, station.level)
-                    charge(self.recorder, route, station, at, amount, 0, child=hold, box=tile.box)
-
-    def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
-        """Results come in live; elements without one are skipped where both sides skip them."""
-        parent, chain, merged = self._parent(route, tensor, hold)
-        memory, outer = hold.component, chain[-1].component
-        assert isinstance(memory, Memory)
-        assert isinstance(outer, Memory)
-        skips = memory.skip_initial_output_write and outer.skip_initial_output_write
-        written: dict[Instance, Flags] = {}
-        for lane, box in visit.own[route.einsum.name].items():
-            if not all(lane[i] == 0 for i in merged[-1]):
-                continue
-            tile = visit.tiles[lane]
-            above = route.outward(lane, hold.level, chain[-1].level)
-            source = parent.tiles[above]
-            covered = written.setdefault(above, np.zeros(source.shape, dtype=np.uint8))
-            before = Part(source.box).of(covered, box)
-            live = source.live(box) | before
-            new = live.size - int(live.sum()) if skips else 0
-            amount = live.size - new
-            tile.values(box)[...] = source.values(box)
-            tile.present(box)[...] = source.present(box)
-            source.present(box)[...] = 0
-            tile.live(box)[...] = live
-            before[...] = 1
-            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=box, skipped=new)
-            for station in chain:
-                at = route.outward(lane, hold.level, station.level)
-                charge(self.recorder, route, station, at, amount, 0, child=hold, box=box, skipped=new)
-
-    def _write_back(self, place: Place, visit: Visit, producer: Route) -> None:
-        hold = place.holds[producer.einsum.name]
-        parent, chain, merged = self._parent(producer, hold.tensor, hold)
-        for lane, tile in visit.tiles.items():
-            amount = volume(tile.box)
-            charge(self.recorder, producer, hold, lane, 0, amount, child=hold, box=tile.box)
-            for station, group in zip(chain, merged, strict=True):
-                if all(lane[i] == 0 for i in group):
-                    at = producer.outward(lane, hold.level, station.level)
-                    charge(self.recorder, producer, station, at, 0, amount, child=hold, box=tile.box)
-            target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
-            _reduce_into(target, tile, producer)
-            target.live(tile.box)[...] = 1
 
 
 def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
@@ -417,29 +335,6 @@ def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
     loops = {t.address: r.iterations[t.address] for r in routes for t in r.turns if t.level is None}
     for chosen in product(*(range(min(n, 2)) for n in loops.values())):
         yield dict(zip(loops, chosen, strict=True))
-
-
-@dataclass(frozen=True)
-class Part:
-    """An array that covers the indices `box`."""
-
-    box: Box
-
-    def of(self, array: Flags, box: Box) -> Flags:
-        """The part of the array that covers `box`."""
-        view: Flags = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
-        return view
-
-
-def _reduce_into(target: Tile, tile: Tile, route: Route) -> None:
-    """Values that are in `tile` go to `target`, reduced with what is there."""
-    reduce = _REDUCE[route.einsum.operation.reduction]
-    box = tile.box
-    here, there = tile.present(box).astype(bool), target.present(box).astype(bool)
-    old, new = target.values(box), tile.values(box)
-    old[...] = np.where(here & there, reduce(old, new), np.where(here, new, old))
-    target.present(box)[...] |= tile.present(box)
-    target.live(box)[...] |= tile.live(box)
 
 
 def box_of(route: Route, tensor: str, intervals: Mapping[str, Interval]) -> Box:

@@ -17,6 +17,8 @@ from einmap.execute.result import (
     OccupancyRow,
     VisitRow,
 )
+from einmap.execute.visits import Visit
+from einmap.execute.wires import Wires
 from einmap.mapping.nodes import Address
 
 type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
@@ -29,6 +31,7 @@ class Recorder:
 
     traced: frozenset[str]
     values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
+    wires: Wires = field(default_factory=Wires)
     step: int = 0
     events: list[Event] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
@@ -39,13 +42,10 @@ class Recorder:
         before = self.exchanges.get(key, ExchangeRow())
         self.exchanges[key] = ExchangeRow(before.down + down, before.up + up, before.skipped + skipped)
 
-    def visit(self, address: Address, tensor: str, own: Mapping[str, Mapping[Instance, Box]], values: Values) -> None:
-        """A storage node is visited; `own` and `values`: what each Einsum uses of tensor and ranks, by instance."""
-        parts = {
-            einsum: {lane: tuple((low, high - 1) for low, high in box) for lane, box in boxes.items()}
-            for einsum, boxes in own.items()
-        }
-        self.visits.append(VisitRow(self.step, address, tensor, parts, values))
+    def visit(self, address: Address, tensor: str, visit: Visit, values: Values) -> None:
+        """A storage node is visited; `values`: what each Einsum uses of its rank variables, by instance."""
+        parts = {einsum: _inclusive(boxes) for einsum, boxes in visit.own.items()}
+        self.visits.append(VisitRow(self.step, address, tensor, parts, values, _inclusive(visit.kept)))
 
     def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None = None) -> None:
         """`amount` values of one action at one instance; `box` is the tile that they belong to."""
@@ -56,6 +56,11 @@ class Recorder:
         if key[1] in self.traced:
             tile = () if box is None else tuple((low, high - 1) for low, high in box)
             self.events.append(Event(self.step, key[1], instance, key[2] or "", key[3], amount, tile))
+
+
+def _inclusive(boxes: Mapping[Instance, Box]) -> dict[Instance, Box]:
+    """First and last index of each rank."""
+    return {lane: tuple((low, high - 1) for low, high in box) for lane, box in boxes.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ class VisitRow:
     """One visit of a storage node for one tensor, begun at operation `step` of the run.
 
     `parts`: by Einsum and instance the part of the tensor that is used, rank by rank the first and the last index;
-    `values`: the same by rank variable of the Einsum, as first value and number of values.
+    `values`: the same by rank variable of the Einsum, as first value and number of values. `kept`: by instance what
+    the visit before has left in the buffer.
     """
 
     step: int
@@ -82,6 +83,7 @@ class VisitRow:
     tensor: str
     parts: Mapping[str, Mapping[Instance, tuple[tuple[int, int], ...]]]
     values: Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
+    kept: Mapping[Instance, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ class Execution:
     compute instance, for each Einsum. `calls`: actions of the busiest instance by (einsum, component, action), each
     action by itself. `exchanges`: what the counts are made of. `lives`: when buffers live. `fullest`: the most bits
     in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
-    of traced memories.
+    of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
+    `longest_route`: steps of the longest route over it.
     """
 
     tensors: Mapping[str, NDArray[np.float64]]
@@ -132,6 +135,8 @@ class Execution:
     lives: tuple[LifeRow, ...] = field(default=())
     fullest: Mapping[tuple[str, str], float] = field(default_factory=dict)
     moments: Mapping[tuple[str, str], Moment] = field(default_factory=dict)
+    link_traffic: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    longest_route: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

@@ -23,6 +23,10 @@ class Visit:
     own: dict[str, dict[Instance, Box]]
     filled: set[str] = field(default_factory=set)
     produced: bool = False
+    kept: dict[Instance, Box] = field(default_factory=dict)
+    """What the visit before has left in the buffer."""
+    left: dict[Instance, Box] = field(default_factory=dict)
+    """What stays for the next visit."""
 
 
 @dataclass

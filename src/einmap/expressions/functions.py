@@ -13,7 +13,7 @@ import numpy as np
 from einmap.errors import ExpressionError
 from einmap.expressions.budget import check_bits, check_length
 from einmap.expressions.operators import is_array, multiply, power
-from einmap.expressions.records import RecordList, SafeFunction
+from einmap.expressions.records import Record, RecordList, SafeFunction
 from einmap.expressions.sets import NameSet
 
 _ON_ARRAYS = {
@@ -39,6 +39,8 @@ def items(value: Any) -> list[Any]:
             return list(value)
         case _ if is_array(value):
             raise ExpressionError("an array of values is one number here; it has no elements")
+        case Record():
+            raise ExpressionError(f"{value.name} has attributes, and no elements")
         case _:
             raise ExpressionError(f"{type(value).__name__} {value!r:.40} has no elements")
 

@@ -65,6 +65,8 @@ def plain(value: Any) -> Any:
 
 def shown(value: object) -> str:
     """A value within a message."""
+    if isinstance(value, NameSet):
+        return f"{value.kind} {value}"
     return "an array of values" if is_array(value) else quoted(repr(value)).strip("`")
 
 

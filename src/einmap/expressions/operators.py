@@ -68,7 +68,9 @@ def invert(a: Any) -> Any:
 
 
 def as_set(value: Any) -> Any:
-    """A memory within a set expression stands for the tensors that it holds."""
+    """A memory within a set expression stands for the tensors that it holds, if that is known; or ExpressionError."""
+    if isinstance(value, Record) and "tensors" in value.refused:
+        return value.expression_attribute("tensors")
     if isinstance(value, Record) and isinstance(held := value.attributes.get("tensors"), NameSet):
         return held
     return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, overload, runtime_checkable
 
 from einmap.errors import ExpressionError, did_you_mean
@@ -47,11 +47,15 @@ class Record:
 
     name: str
     attributes: Mapping[str, object]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Attributes that have no value here, each with the reason."""
 
     def expression_attribute(self, name: str) -> object:
         """The attribute. Raises ExpressionError that lists those there are."""
+        if name in self.refused:
+            raise ExpressionError(self.refused[name])
         if name not in self.attributes:
-            hint = did_you_mean(name, self.attributes, listing="attributes")
+            hint = did_you_mean(name, [*self.attributes, *self.refused], listing="attributes")
             raise ExpressionError(f"{self.name} has no attribute {name!r}", hint=hint)
         return self.attributes[name]
 

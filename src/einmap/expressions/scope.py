@@ -10,6 +10,7 @@ from typing import Any
 from einmap.errors import At, ExpressionError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.interpreter import MISSING, undefined
+from einmap.expressions.syntax import quoted
 
 MAX_CHAIN = 50
 """Values that may need each other in a row, so that Python's stack is never the limit."""
@@ -129,6 +130,9 @@ def _field(text: object, scope: Scope, at: At | None) -> object:
 
 def _suggest_quotes(problem: ExpressionError, text: object) -> None:
     """`a: hello` is either a name that does not exist or text without quotes."""
-    is_word = isinstance(text, str) and problem.message == f"name {text.strip()!r} is not defined"
-    if is_word:
+    if not isinstance(text, str):
+        return
+    if problem.message == f"name {text.strip()!r} is not defined":
         problem.hint = f"quote it if it is text; {problem.hint}"
+    elif problem.message.startswith(f"{quoted(text)} is not an expression"):
+        problem.hint = "quote it if it is text"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from einmap.errors import ExpressionError, InvariantError, did_you_mean
+from einmap.expressions.records import HasAttributes
 
 type Kind = Literal["tensors", "rank variables"]
 type Names = frozenset[str]
@@ -42,6 +43,8 @@ class NameSet:
     universe: Names = field(compare=False)
     kind: Kind
     info: SetInfo = field(default=SetInfo(), compare=False, repr=False)
+    holder: HasAttributes | None = field(default=None, compare=False, repr=False)
+    """The memory or toll that holds exactly these tensors: `GLB` is a set, and `GLB.size` a field."""
 
     def __post_init__(self) -> None:
         if not self.members <= self.universe:
@@ -49,7 +52,7 @@ class NameSet:
 
     def with_members(self, members: Names) -> NameSet:
         """Other members of the same universe."""
-        return replace(self, members=members)
+        return replace(self, members=members, holder=None)
 
     def __and__(self, other: object) -> NameSet:
         return self.with_members(self.members & self._alike(other))
@@ -124,11 +127,14 @@ class NameSet:
         (tensor,) = self.members
         bits = dict(self.info.bits)
         if tensor not in bits:
-            raise ExpressionError(f"bits_per_value of {tensor} is not known here")
+            raise ExpressionError(
+                f"bits_per_value of {tensor} is not known here",
+                hint="expressions of `arch` may use it; those of the workload and of renames may not",
+            )
         return bits[tensor]
 
     def expression_attribute(self, name: str) -> object:
-        """The attributes above. Raises ExpressionError for any other name."""
+        """The attributes above, or one of the holder's. Raises ExpressionError for any other name."""
         match name:
             case "tensors":
                 return self.tensors
@@ -136,6 +142,8 @@ class NameSet:
                 return self.rank_variables
             case "bits_per_value":
                 return self.bits_per_value
+            case _ if self.holder is not None:
+                return self.holder.expression_attribute(name)
             case _:
                 hint = did_you_mean(name, _ATTRIBUTES, listing="attributes")
                 raise ExpressionError(f"a set has no attribute {name!r}", hint=hint)

@@ -26,6 +26,8 @@ _NAMED = {
     ast.MatMult: "`@`",
 }
 
+_INSTEAD = "write a comprehension, or give a function of your own (--allow-code FILE, load(..., functions={...}))"
+
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> ast.expr:
@@ -77,7 +79,8 @@ def _check(tree: ast.expr) -> None:
             raise ExpressionError(f"the expression is nested more than {MAX_DEPTH} levels deep")
         problem = _problem(node)
         if problem:
-            raise ExpressionError(f"{problem} is not allowed in an expression")
+            hint = _INSTEAD if isinstance(node, ast.Lambda) else None
+            raise ExpressionError(f"{problem} is not allowed in an expression", hint=hint)
         for child in ast.iter_child_nodes(node):
             is_chain = isinstance(node, ast.BinOp) and isinstance(child, ast.BinOp) and child is node.left
             waiting.append((child, depth if is_chain else depth + 1))

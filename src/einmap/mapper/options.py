@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from einmap.errors import At, SpecError, did_you_mean
+from einmap.arch.component import Network
+from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.model.semantics import Semantics, semantics_named
 from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
@@ -81,6 +82,13 @@ def read_options(
 ) -> Options:
     """Raises SpecError for values that make no sense, NotSupportedError for options that are not implemented."""
     given = _mapper_input(spec, more)
+    if spec.model_options.sliding_window:
+        raise NotSupportedError(
+            "the mapper does not search with sliding_window: true yet",
+            at=spec.provenance("model.sliding_window"),
+            hint="map without it, then evaluate the mapping found with sliding_window: true",
+        )
+    _refuse_networks(spec)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else given.time_limit
     written = given.metrics is not None and metrics is None
     return Options(
@@ -101,6 +109,17 @@ def read_options(
         memory=min(given.memory_limit, given.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
     )
+
+
+def _refuse_networks(spec: Spec) -> None:
+    for bound in spec.bound.values():
+        for name, unit in bound.arch.components.items():
+            if isinstance(unit, Network):
+                raise NotSupportedError(
+                    f"the mapper does not search architectures with a network ({name!r}) yet",
+                    at=spec.provenance(f"arch.nodes.{name}"),
+                    hint="map without it, then evaluate the mapping found with it",
+                )
 
 
 def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Storage, Temporal, Toll
-from einmap.mapping.pretty import describe
+from einmap.mapping.pretty import describe, manner
 
 type Key = tuple[object, ...]
 
@@ -93,9 +93,9 @@ def _in_order(nodes: tuple[Node, ...], prefix: Address) -> Iterator[_Item]:
                     # aligns branches with branches; a branch is told by what stands in it
                     yield _Item(("branch", _first_einsum(branch)), "", "", (*address, b))
                     yield from _in_order(branch, (*address, b))
-            case Storage(tensors=tensors, component=component, persistent=persistent):
+            case Storage(tensors=tensors, component=component):
                 for tensor in tensors:
-                    text = f"{tensor} in {component}" + (" persistently" if persistent else "")
+                    text = f"{tensor} in {component}{manner(node)}"
                     yield _Item(("storage", tensor, component), f"{tensor} in {component}", text, address)
             case Toll(tensors=tensors, component=component):
                 for tensor in sorted(tensors):

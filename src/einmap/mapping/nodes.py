@@ -55,11 +55,15 @@ class Spatial:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """From here downwards the current tile of each tensor lives in `component` (a Memory)."""
+    """From here downwards the current tile of each tensor lives in `component` (a Memory).
+
+    `sliding_window`: whether a visit keeps what the visit before held; None: as the model option says.
+    """
 
     tensors: tuple[str, ...]
     component: str
     persistent: bool = False
+    sliding_window: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

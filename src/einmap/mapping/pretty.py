@@ -57,6 +57,12 @@ def _write(
             depth += 1
 
 
+def manner(node: Storage) -> str:
+    """How a storage node holds its tensors, where that is out of the ordinary: ` persistently in sliding windows`."""
+    slides = {None: "", True: " in sliding windows", False: " without sliding windows"}[node.sliding_window]
+    return f"{' persistently' if node.persistent else ''}{slides}"
+
+
 def describe(node: LeafNode) -> str:
     """One node in words."""
     match node:
@@ -65,8 +71,8 @@ def describe(node: LeafNode) -> str:
             return f"for {variable} by {tile}{first}"
         case Spatial(rank_variable=variable, tile_shape=tile, component=component, name=name):
             return f"spatial-for {variable} by {tile} on {component}.{name}"
-        case Storage(tensors=tensors, component=component, persistent=persistent):
-            return f"[{component} holds {', '.join(tensors)}{' persistently' if persistent else ''}]"
+        case Storage(tensors=tensors, component=component):
+            return f"[{component} holds {', '.join(tensors)}{manner(node)}]"
         case Toll(tensors=tensors, component=component):
             return f"[{', '.join(tensors)} through {component}]"
         case Compute(einsum=einsum, component=component):

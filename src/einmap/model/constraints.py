@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import isqrt
 
-from einmap.arch.component import Compute, Memory, SpatialDimension, Toll
+from einmap.arch.component import Container, Memory, Network, SpatialDimension, Toll
 from einmap.arch.constraint import Names, Placement
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
@@ -86,8 +86,8 @@ class _Checks:
         yield from self.fanouts()
         unit = self.path.compute.component
         for leaf in (*self.path.leaves,):
-            used = leaf is unit or bool(self.held.get(leaf.name))
-            if isinstance(leaf, Memory | Toll | Compute) and not leaf.enabled and used:
+            used = leaf is unit or bool(self.held.get(leaf.name)) or isinstance(leaf, Network)
+            if not isinstance(leaf, Container) and not leaf.enabled and used:
                 yield f"{leaf.name} is not enabled for this Einsum", self.path.compute.address
 
     def outputs_leave(self) -> Iterator[tuple[str, Address]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from einmap.arch.component import Component, Compute, Memory
+from einmap.arch.component import Component, Compute, Memory, Network
 from einmap.arch.tree import Architecture
-from einmap.errors import CapacityError, MappingError, Note, SpecError, raise_all
+from einmap.errors import CapacityError, MappingError, Note, NotSupportedError, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
@@ -25,7 +27,8 @@ from einmap.model.cost import (
     TensorUsageRow,
 )
 from einmap.model.invariants import check_traffic
-from einmap.model.latency import busy_time
+from einmap.model.latency import busy_time, network_time
+from einmap.model.network import NetworkUse, network_use
 from einmap.model.occupancy import (
     Buffer,
     Peak,
@@ -39,6 +42,7 @@ from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
 from einmap.model.semantics import Semantics, semantics_named
 from einmap.model.sharing import SharedNode, charges_of, check_fusion, half_reduced, shared_nodes
+from einmap.model.sliding import Slides, Windows, slides_on
 from einmap.model.spatial import lanes_used, spatial_usage
 from einmap.model.traffic import Actions, EinsumTraffic
 from einmap.spec.spec import Spec
@@ -69,8 +73,9 @@ def evaluate(
 class Workings:
     """An evaluation with what its numbers come from; everything by Einsum but `peaks`, which is by memory.
 
-    `order`: the Einsums in the order in which they run. `live`: the buffers that live while an Einsum runs;
-    `peaks`: those of the fullest moment, where a copy and its source in one memory are one buffer.
+    `order`: the Einsums in the order in which they run. `live`: the buffers that live while an Einsum runs; `peaks`:
+    those of the fullest moment, where a copy and its source in one memory are one buffer. `slides`: the loops along
+    which storage nodes slide.
     """
 
     spec: Spec
@@ -82,6 +87,7 @@ class Workings:
     live: Mapping[str, tuple[Buffer, ...]]
     peaks: Mapping[str, Peak]
     shared: tuple[SharedNode, ...]
+    slides: Slides
 
 
 def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = False) -> Workings:
@@ -101,6 +107,7 @@ def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = F
         {name: tuple(buffers) for name, buffers in evaluation.live.items()},
         evaluation.peaks,
         evaluation.shared,
+        evaluation.slides,
     )
 
 
@@ -118,6 +125,7 @@ class _EinsumCost:
     busiest: Mapping[str, Actions]
     operations: float
     busiest_operations: float
+    networks: Mapping[str, NetworkUse]
 
 
 class _Evaluation:
@@ -141,17 +149,38 @@ class _Evaluation:
         tree_order = tuple(path[-1].node.einsum for path in self.tree.paths)  # type: ignore[union-attr]
         self.order = tree_order if self.rules.lifetimes == "tree" else tuple(n for n in names if n in leaves)
         self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
-        check_fusion(self.workload, self.order, self.paths, self.rules, where, self.tree)
+        windows = self.windows()
+        self.slides = windows.slides()
+        check_fusion(self.workload, self.order, self.paths, self.rules, where, self.slides, self.tree)
         self.constraints()
         self.shared = shared_nodes(self.order, self.paths)
         charges = charges_of(self.shared, self.paths, self.rules, where)
         inner = self.workload.intermediates
-        self.traffic = {n: EinsumTraffic(self.paths[n], self.rules, charges[n], inner) for n in self.order}
+        self.traffic = {
+            n: EinsumTraffic(path, self.rules, charges[n], inner, slides_on(path, self.slides))
+            for n, path in self.paths.items()
+        }
+        could = windows.slides(possible=True) if self.rules.sliding_window else {}
         for name in self.order:
-            self.notes += notes_on(self.traffic[name], self.rules, where, self.tree, self.workload)
+            possible = slides_on(self.paths[name], could)
+            self.notes += notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible)
         buffers = self.buffers()
         usage = self.capacity(buffers)
         return self.assemble(buffers, usage)
+
+    def windows(self) -> Windows:
+        """Storage nodes that keep what the next visit needs again. Raises SpecError where the preset has none."""
+        everywhere = self.spec.model_options.sliding_window
+        found = Windows(self.tree, self.workload, self.paths, self.order, everywhere)
+        if found.asked and not self.rules.sliding_window:
+            raise NotSupportedError(
+                f"sliding_window: the preset {self.rules.name!r} fetches every tile in full",
+                at=self.spec.provenance("model.sliding_window")
+                if everywhere
+                else self.spec.place_of_node(found.asked[0]),
+                hint="evaluate with semantics: exact, or leave sliding_window out",
+            )
+        return found
 
     def constraints(self) -> None:
         found = [
@@ -190,7 +219,7 @@ class _Evaluation:
 
     def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
         if self.rules.lifetimes == "tree":
-            self.live = live_by_tree(self.tree, self.order, buffers, self.paths)
+            self.live = live_by_tree(self.tree, self.order, buffers, self.paths, self.slides)
         else:
             self.live = live_by_shared_tensors(self.workload, self.order, buffers)
         same = aliases(self.paths.values())
@@ -280,10 +309,10 @@ class _Evaluation:
     def numbers(self, name: str) -> _EinsumCost:
         traffic, path = self.traffic[name], self.paths[name]
         if path.einsum.is_copy:
-            return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0)
+            return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0, network_use(traffic))
         check_traffic(traffic)
         total, busiest = traffic.operations()
-        return _EinsumCost(traffic.totals(), traffic.busiest(), total, busiest)
+        return _EinsumCost(traffic.totals(), traffic.busiest(), total, busiest, network_use(traffic))
 
     def action_rows(self, path: EinsumPath, numbers: _EinsumCost, instances: int) -> list[ActionRow]:
         rows = []
@@ -293,6 +322,9 @@ class _Evaluation:
             for action, count in (("read", actions.read), ("write", actions.write)):
                 if count:
                     rows.append(_action_row(name, unit, tensor, action, count * instances))
+        for network, use in numbers.networks.items():
+            unit = self.archs[name].components[network]
+            rows += [_action_row(name, unit, t, "hop", hops * instances) for t, hops in use.hops.items() if hops]
         if numbers.operations:
             unit = path.compute.component
             rows.append(_action_row(name, unit, None, "compute", numbers.operations * instances))
@@ -312,12 +344,20 @@ class _Evaluation:
             else:
                 done = numbers.busiest.get(name, Actions(0, 0))
                 calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-            try:
-                found[name] = float(busy_time(unit, calls, path.einsum.name))
-            except SpecError as problem:
-                problem.at = problem.at or self.spec.place_of_component(name)
-                raise
+            found[name] = self.seconds(name, partial(busy_time, unit, calls, path.einsum.name))
+        for name, use in numbers.networks.items():
+            network = components[name]
+            assert isinstance(network, Network)
+            found[name] = self.seconds(name, partial(network_time, network, use, path.einsum.name))
         return found
+
+    def seconds(self, name: str, compute: Callable[[], Any]) -> float:
+        """The busy time of a component; a problem without a place stands at the component."""
+        try:
+            return float(compute())
+        except SpecError as problem:
+            problem.at = problem.at or self.spec.place_of_component(name)
+            raise
 
     def leak_rows(
         self, path: EinsumPath, latency: float, used: Mapping[tuple[str, str], float], instances: int

@@ -84,20 +84,51 @@ class Hull:
                 )
         return first
 
-    def values(self, path: EinsumPath, takes: Takes) -> int:
-        """Hull footprints summed over the visits that `takes` (of the loops of `path`) counts."""
-        return int(self._footprints(self._chosen(path, takes)).sum())
+    def values(self, path: EinsumPath, takes: Takes, slides: Address | None = None) -> int:
+        """Hull footprints summed over the visits that `takes` (of the loops of `path`) counts.
+
+        `slides`: the temporal loop whose next iteration keeps what it needs of the tile before.
+        """
+        chosen = self._chosen(path, takes)
+        kept = 0 if slides is None else self._kept(chosen, self.loops.index(slides))
+        return int(self._footprints(chosen).sum()) - kept
 
     @cached_property
     def largest(self) -> int:
         """The largest hull of any visit."""
         return int(self._footprints(self._chosen(self.users[0].path, None)).max())
 
-    def covers(self, user: User) -> bool:
-        """Whether `user` alone uses the whole hull in every visit."""
+    def _kept(self, indices: list[Any], axis: int) -> int:
+        """Values that each hull has in common with the one before along `axis`, added up."""
+        used, ranks = self._bounds(indices)
+        n = used.shape[axis]
+        now, before = np.arange(1, n), np.arange(n - 1)
+        total: Any = (used.take(now, axis) & used.take(before, axis)).astype(np.int64)
+        for low, high in ranks.values():
+            begin = np.maximum(low.take(now, axis), low.take(before, axis))
+            end = np.minimum(high.take(now, axis), high.take(before, axis))
+            total = total * np.clip(end - begin + 1, 0, None)
+        return int(total.sum())
+
+    def covers(self, user: User, slides: Address | None = None) -> bool:
+        """Whether `user` alone uses the whole hull in every visit.
+
+        `slides`: a loop whose next iteration keeps what it needs of the hull before; that need not be used again.
+        """
         indices = self._chosen(user.path, None)
         alone = Hull((user,))
-        return bool((self._footprints(indices) == alone._footprints(indices, self.loops)).all())
+        used, ranks = self._bounds(indices)
+        _, own = alone._bounds(indices, self.loops)
+        whole = _volume(ranks) * used
+        part = _volume(own) * used
+        if slides is None:
+            return bool((whole == part).all())
+        axis = self.loops.index(slides)
+        kept = {rank: (_before(low, axis), _before(high, axis)) for rank, (low, high) in ranks.items()}
+        again = _common(ranks, kept)
+        found = part + _volume(again) - _volume(_common(again, own))
+        first = np.arange(used.shape[axis]).reshape([-1 if i == axis else 1 for i in range(used.ndim)]) == 0
+        return bool((whole == np.where(first, part, found * used)).all())
 
     def _chosen(self, path: EinsumPath, takes: Takes | None) -> list[Any]:
         taken = {} if takes is None else {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
@@ -117,14 +148,21 @@ class Hull:
         return chosen
 
     def _footprints(self, indices: list[Any], loops: tuple[Address, ...] | None = None) -> Any:
+        used, ranks = self._bounds(indices, loops)
+        total: Any = used.astype(np.int64)
+        for low, high in ranks.values():
+            total = total * np.where(used, high - low + 1, 0)
+        return total
+
+    def _bounds(self, indices: list[Any], loops: tuple[Address, ...] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Which visits there are, and for each rank the first and the last index of the hull."""
         grid = dict(zip(loops or self.loops, np.meshgrid(*indices, indexing="ij", sparse=True), strict=True))
         shape = tuple(len(i) for i in indices)
         intervals = [intervals_of(user.path, user.access, user.loops, grid) for user in self.users]
-        total: Any = np.zeros(shape, dtype=np.int64)
         used = np.zeros(shape, dtype=bool)
         for active, _ in intervals:
             used = used | active
-        total = np.ones(shape, dtype=np.int64)
+        found = {}
         for rank, _ in self.users[0].access.projection:
             low: Any = np.full(shape, np.iinfo(np.int64).max)
             high: Any = np.full(shape, np.iinfo(np.int64).min)
@@ -132,8 +170,27 @@ class Hull:
                 begin, end = ranks[rank]
                 low = np.where(active, np.minimum(low, begin), low)
                 high = np.where(active, np.maximum(high, end), high)
-            total = total * np.where(used, high - low + 1, 0)
-        return total
+            found[rank] = (low, high)
+        return used, found
+
+
+type _Box = Mapping[str, tuple[Any, Any]]
+
+
+def _volume(ranks: _Box) -> Any:
+    total: Any = np.int64(1)
+    for low, high in ranks.values():
+        total = total * np.clip(high - low + 1, 0, None)
+    return total
+
+
+def _common(a: _Box, b: _Box) -> _Box:
+    return {rank: (np.maximum(low, b[rank][0]), np.minimum(high, b[rank][1])) for rank, (low, high) in a.items()}
+
+
+def _before(values: Any, axis: int) -> Any:
+    """Values of the iteration before along `axis`; what the first one gets means nothing."""
+    return np.roll(values, 1, axis)
 
 
 def _iterations(user: User, address: Address) -> int:

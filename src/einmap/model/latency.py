@@ -6,11 +6,29 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from einmap.arch.component import Component
+from einmap.arch.component import Component, Network
 from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
+from einmap.model.network import NetworkUse
 from einmap.model.tiles import Count
+
+
+def network_time(network: Network, use: NetworkUse, einsum: str) -> Any:
+    """Seconds that a network needs for an Einsum: for the longest route or for what passes the busiest link.
+
+    Raises SpecError and ExpressionError as `busy_time` does.
+    """
+    scale = network.actions_scale
+    busiest, traffic = use.busiest_hops * scale, use.max_link_traffic * scale
+    if network.total_latency is not None:
+        symbols = {"max_hops": use.max_hops, "max_link_traffic": traffic}
+        return _expression(network, {"hop": busiest}, einsum, symbols)
+    throughput = network.action("hop").throughput
+    if throughput == 0 and traffic:
+        raise SpecError(f"division by zero: {network.name}.hop has throughput 0 and is used")
+    waiting = 0.0 if math.isinf(throughput) or not traffic else traffic / throughput
+    return max(use.max_hops * network.hop_latency, waiting)
 
 
 def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> Any:
@@ -29,19 +47,19 @@ def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> 
                 raise SpecError(f"division by zero: {component.name}.{action.name} has throughput 0 and is used")
             total = total + count / action.throughput
         return total
-    return _expression(component, calls, einsum)
+    return _expression(component, calls, einsum, {})
 
 
 def _is_zero(count: Count) -> bool:
     return isinstance(count, int | float) and count == 0
 
 
-def _expression(component: Component, calls: Mapping[str, Count], einsum: str) -> Any:
+def _expression(component: Component, calls: Mapping[str, Count], einsum: str, symbols: Mapping[str, Any]) -> Any:
     latency = component.total_latency
     assert latency is not None
     records = []
     seconds: dict[str, Any] = {}
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = dict(symbols)
     for action in component.actions:
         count = calls.get(action.name, 0)
         time = 0.0 if math.isinf(action.throughput) or action.throughput == 0 else count / action.throughput

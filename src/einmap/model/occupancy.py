@@ -146,8 +146,12 @@ def live_by_tree(
     order: tuple[str, ...],
     buffers: Mapping[str, tuple[Buffer, ...]],
     paths: Mapping[str, EinsumPath],
+    slides: Mapping[tuple[str, Address], Address],
 ) -> dict[str, list[Buffer]]:
-    """For each running Einsum the buffers that live, by the visits of their nodes (exact definition 8)."""
+    """For each running Einsum the buffers that live, by the visits of their nodes (exact definition 8).
+
+    What slides along a loop lives while anything below the loop runs.
+    """
     shared = _shared_nodes(buffers)
     live: dict[str, list[Buffer]] = {}
     branches = _Branches({})
@@ -159,7 +163,10 @@ def live_by_tree(
             users = {b.einsum for b in group}
             if key[1] in spread and buffer.backing:
                 continue
-            if buffer.persistent or _lives(mapping.path_of[running], key[0], users, paths[running], branches):
+            loop = slides.get((key[1], key[0]))
+            inside = loop is not None and any(placed.address == loop for placed in mapping.path_of[running])
+            keeps = inside or buffer.persistent
+            if keeps or _lives(mapping.path_of[running], key[0], users, paths[running], branches):
                 chosen[key] = buffer
         live[running] = list(chosen.values())
         for group, span in spread.values():

@@ -51,6 +51,8 @@ class Station:
     position: int
     address: Address
     persistent: bool = False
+    sliding_window: bool | None = None
+    """What the node says of sliding windows; None: what the model option says."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
                     position,
                     address,
                     isinstance(node, tree.Storage) and node.persistent,
+                    node.sliding_window if isinstance(node, tree.Storage) else None,
                 )
                 listed[position] = node.tensors
                 for tensor in node.tensors:

@@ -7,11 +7,13 @@ loops. Rank variables that share no index are independent, so every answer is a 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Affine, Relevance
 from einmap.model.path import EinsumPath, Loop
-from einmap.model.tiles import FIRST, SKIP, Count, Take, Tiles, cut, number_of
+from einmap.model.tiles import FIRST, SKIP, Count, Steps, Take, Tiles, cut, cut_steps, number_of, steps_of
 
 type Takes = tuple[Take, ...]
 """For each loop of the path, which of its iterations are counted."""
@@ -54,6 +56,17 @@ class VariableTiles:
             chosen.pop()
         return self._prefix(variable, own, tuple(chosen))
 
+    def steps(self, takes: Takes, loop: int) -> Steps:
+        """Pairs of consecutive iterations of the temporal loop `loop`, as tiles of its variable under `takes`."""
+        variable = self.path.loops[loop].variable
+        own = self.path.loops_of[variable]
+        at = own.index(loop)
+        outside = self._prefix(variable, own, tuple(takes[i] for i in own[:at]))
+        found = steps_of(outside, self.path.loops[loop].shape, self.path.loops[loop].initial)
+        for i in own[at + 1 :]:
+            found = cut_steps(found, self.path.loops[i].shape, takes[i])
+        return found
+
     def _prefix(self, variable: str, own: tuple[int, ...], chosen: Takes) -> Tiles:
         key = (variable, chosen)
         found = self._known.get(key)
@@ -94,9 +107,42 @@ class TensorCounts:
         irrelevant = self.relevance[loop.variable] is Relevance.NONE
         return irrelevant and self.access.tensor in loop.dimension.may_reuse
 
-    def values(self, takes: Takes) -> Count:
-        """Footprints summed over the counted iterations: values moved when each visit moves its tile."""
-        return self.relevant(takes) * self.repeats(takes)
+    def values(self, takes: Takes, slides: int | None = None) -> Count:
+        """Footprints summed over the counted iterations: values moved when each visit moves its tile.
+
+        `slides`: the temporal loop whose next iteration keeps what it needs of the tile before.
+        """
+        found = self.relevant(takes)
+        if slides is not None:
+            found = found - self.kept(takes, slides)
+        return found * self.repeats(takes)
+
+    def kept(self, takes: Takes, loop: int) -> int:
+        """The part of `relevant` that the iteration of `loop` before had too."""
+        variable = self.path.loops[loop].variable
+        total: Count = 1
+        for group in self._groups:
+            shares = variable in group.variables
+            total = total * (self.group_kept(group, takes, loop) if shares else self._group_sum(group, takes))
+        return int(total)
+
+    def group_kept(self, group: Group, takes: Takes, loop: int) -> int:
+        """The same for one group of indices: values that consecutive tiles have in common, added up.
+
+        A tile of extent `before` and the next one, which begins `step` values later, share
+        `a * (before - 1) + width - a * step` indices of `a*p + ...`, `width` being the extent over the other variables.
+        """
+        variable = self.path.loops[loop].variable
+        others = tuple(v for v in group.variables if v != variable)
+        steps = self.tiles.steps(takes, loop)
+        total = 0
+        for chosen in product(*(self.tiles.of(v, takes) for v in others)):
+            extents = {variable: 1, **{v: extent for v, (extent, _) in zip(others, chosen, strict=True)}}
+            times = prod(count for _, count in chosen)
+            widths = [(index.extent(extents), abs(dict(index.terms).get(variable, 0))) for index in group.indices]
+            for before, _, step, count in steps:
+                total += times * count * prod(max(0, width - a * (step - before + 1)) for width, a in widths)
+        return total
 
     def repeats(self, takes: Takes) -> Count:
         """Iterations of the irrelevant loops; one below the point counts once."""

@@ -26,6 +26,8 @@ class Semantics:
     side decides for itself.
     `partial_first_touch`: first touches under partially relevant loops are the distinct elements, or
     those of one position of these loops.
+    `network_traffic`: networks carry everything that is exchanged, or the tile of each visit once in one direction.
+    `sliding_window`: whether storage nodes may keep what the visit before held (the option of that name).
     `min_usage`: the best reachable usage is judged over the whole space, or for each template.
     """
 
@@ -37,6 +39,8 @@ class Semantics:
     initial_exchange: Literal["both sides", "each side"]
     partial_first_touch: Literal["distinct elements", "one position"]
     min_usage: Literal["whole space", "template"]
+    network_traffic: Literal["all", "one delivery for each visit"] = "all"
+    sliding_window: bool = True
 
 
 EXACT = Semantics(
@@ -58,6 +62,8 @@ ACCELFORGE = Semantics(
     initial_exchange="each side",
     partial_first_touch="one position",
     min_usage="template",
+    network_traffic="one delivery for each visit",
+    sliding_window=False,
 )
 PRESETS = {preset.name: preset for preset in (EXACT, ACCELFORGE)}
 

@@ -110,9 +110,13 @@ def check_fusion(
     paths: Mapping[str, EinsumPath],
     semantics: Semantics,
     where: Where,
+    slides: Mapping[tuple[str, Address], Address],
     mapping: LoopTree,
 ) -> None:
-    """Shared tensors are backed consistently. Raises MappingError (several together)."""
+    """Shared tensors are backed consistently. Raises MappingError (several together).
+
+    `slides`: storage nodes that keep what the next iteration of a loop needs again.
+    """
     problems: list[EinmapError] = []
     for tensor in sorted(workload.shared):
         users = tuple(u for u in order if tensor in paths[u].stations)
@@ -131,7 +135,7 @@ def check_fusion(
                 problems += _copied_too_late(paths[name], order, paths, where)
         for node in shared_nodes(order, paths):
             if node.is_backing and node.tensor in workload.intermediates:
-                problems += _nothing_missing(node, where)
+                problems += _nothing_missing(node, where, slides.get((node.tensor, node.address)))
     raise_all(problems)
 
 
@@ -221,12 +225,12 @@ def _copied_too_late(
     return problems
 
 
-def _nothing_missing(node: SharedNode, where: Where) -> list[EinmapError]:
-    """What consumers read in a visit has been produced in it: nothing is kept between visits."""
+def _nothing_missing(node: SharedNode, where: Where, slides: Address | None) -> list[EinmapError]:
+    """What consumers read in a visit has been produced in it, or is kept from the visit before (`slides`)."""
     producer = next((user for user in node.users if user.access.output), None)
     if node.hull is None or producer is None or not loops_above(producer.path, producer.station):
         return []
-    if node.hull.covers(producer):
+    if node.hull.covers(producer, slides):
         return []
     names = ", ".join(repr(u.path.einsum.name) for u in node.users if not u.access.output)
     return [
@@ -234,7 +238,8 @@ def _nothing_missing(node: SharedNode, where: Where) -> list[EinmapError]:
             f"{names} read elements of {node.tensor!r} that {producer.path.einsum.name!r} does not produce in the same "
             "visit of its backing storage; nothing is kept between visits",
             at=where(node.address),
-            hint=f"hold {node.tensor} above the loop whose tiles overlap",
+            hint=f"hold {node.tensor} above the loop whose tiles overlap"
+            + ("" if slides else ", or give its node sliding_window: true"),
         )
     ]
 

@@ -103,6 +103,41 @@ def _merged(tiles: Tiles) -> Tiles:
     return list(counts.items())
 
 
+type Steps = list[tuple[int, int, int, int]]
+"""Pairs of consecutive tiles: extent of the one before, of this one, how far apart they begin, how many pairs."""
+
+
+def steps_of(tiles: Tiles, shape: int, initial: int | None) -> Steps:
+    """The pairs of consecutive iterations that a temporal loop makes of each tile.
+
+    `steps_of([(10, 1)], 4, None)` is `[(4, 4, 4, 1), (4, 2, 4, 1)]`.
+    """
+    found: Steps = []
+    for extent, count in tiles:
+        first = shape if initial is None else initial
+        rest = extent - min(first, extent)
+        full, remainder = divmod(rest, shape)
+        if full:
+            found.append((first, shape, first, count))
+            found.append((shape, shape, shape, count * (full - 1)))
+        if remainder:
+            before = shape if full else first
+            found.append((before, remainder, before, count))
+    return [step for step in found if step[3]]
+
+
+def cut_steps(steps: Steps, shape: int, take: Take) -> Steps:
+    """The pairs that lanes see which cut both tiles; a lane that had no tile before has no pair."""
+    if take == SKIP:
+        return steps
+    found: Steps = []
+    for before, now, step, count in steps:
+        n = -(-min(before, now) // shape)
+        lanes = range(n) if take == ALL else range(max(take, 0), min(n, max(take, 0) + 1))
+        found += [(min(shape, before - i * shape), min(shape, now - i * shape), step, count) for i in lanes]
+    return found
+
+
 def number_of(tiles: Tiles) -> Count:
     """How many tiles there are."""
     total: Count = 0

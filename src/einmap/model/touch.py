@@ -46,12 +46,18 @@ class TouchCounter:
         """Elements of the whole tensor whose chain of first touches ends in the `fixed` lanes of the last level."""
         return self._within({}, np.ones(self._shape(), dtype=bool), 0, fixed)
 
-    def from_visits(self, loops: tuple[int, ...], fixed: Mapping[int, int]) -> int:
-        """The same, summed over the visits of `loops` (a level outside the first), all elements new in each."""
+    def from_visits(self, loops: tuple[int, ...], fixed: Mapping[int, int], slides: int | None = None) -> int:
+        """The same, summed over the visits of `loops` (a level outside the first), all elements new in each.
+
+        `slides`: a loop whose next iteration keeps the elements that both need; they are not new in it.
+        """
         total = 0
         for place in self._places({}, loops):
             if all(place.get(loop, lane) == lane for loop, lane in fixed.items()):
-                total += self._within(place, self._box(place), 0, fixed)
+                new = self._box(place)
+                if slides is not None and place.get(slides, 0) > 0:
+                    new &= ~self._box({**place, slides: place[slides] - 1})
+                total += self._within(place, new, 0, fixed)
         return total
 
     def _within(self, outside: Place, new: Elements, level: int, fixed: Mapping[int, int]) -> int:
@@ -104,6 +110,8 @@ class TouchCounter:
 
     def _box(self, place: Place) -> Elements:
         tiles = self._tiles(place)
+        if any(size < 1 for _, size in tiles.values()):
+            return np.zeros(self._shape(), dtype=bool)
         marked = np.zeros(self._shape(), dtype=bool)
         marked[tuple(_range(index, tiles, self._low(index)) for index in self.indices)] = True
         return marked

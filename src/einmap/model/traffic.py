@@ -109,6 +109,8 @@ class TensorTraffic:
     charges: Mapping[tuple[str, int], Charge]
     freed: bool = False
     """Whether nothing of the tensor outlives a visit of its backing node (intermediates)."""
+    slides: Mapping[int, int] = field(default_factory=dict)
+    """By position of a station the loop whose consecutive iterations keep what both need."""
     stations: tuple[Station, ...] = field(init=False)
     exchanges: tuple[Exchange, ...] = field(init=False)
 
@@ -122,6 +124,10 @@ class TensorTraffic:
     def charge(self, exchange: Exchange) -> Charge:
         """What this Einsum pays of an exchange."""
         return self.charges.get((self.access.tensor, exchange.child.position), _FULL)
+
+    def moved(self, child: Station, takes: Takes) -> Count:
+        """Values that fills and write-backs of a child move each, over the visits that `takes` counts."""
+        return self.counts.values(takes, self.slides.get(child.position))
 
     # which iterations count
 
@@ -198,11 +204,18 @@ class TensorTraffic:
             if self.counts.is_plain(group):
                 total = total * self.counts.group_sum(group, self.takes(child, child, fixed))
             elif self.counts.is_dense(group) and not own:
-                takes = _none(self.path) if start is None else self.takes(start, start, fixed)
-                total = total * self.counts.group_sum(group, takes)
+                total = total * self._all_of(group, start, fixed)
             else:
                 total = total * self._gone_through(group, start, child, own)
         return total
+
+    def _all_of(self, group: Group, start: Station | None, fixed: Fixed) -> Count:
+        if start is None:
+            return self.counts.group_sum(group, _none(self.path))
+        takes, slides = self.takes(start, start, fixed), self.slides.get(start.position)
+        kept = slides is not None and self.path.loops[slides].variable in group.variables
+        found = self.counts.group_sum(group, takes)
+        return found - self.counts.group_kept(group, takes, slides) if kept and slides is not None else found
 
     def _gone_through(self, group: Group, start: Station | None, child: Station, fixed: Fixed) -> int:
         below = [s for s in self.stations if isinstance(s.component, Memory)]
@@ -216,7 +229,7 @@ class TensorTraffic:
         counter = TouchCounter(self.path, group.indices, group.variables, levels)
         if start is None:
             return counter.from_start(fixed)
-        return counter.from_visits(self._loops_at(start), fixed)
+        return counter.from_visits(self._loops_at(start), fixed, self.slides.get(start.position))
 
     def _loops_at(self, station: Station) -> tuple[int, ...]:
         return tuple(i for i, loop in enumerate(self.path.loops) if applies(loop, station))
@@ -250,16 +263,18 @@ class TensorTraffic:
     def _flow(self, exchange: Exchange, at: Station, fixed: Fixed) -> Flow:
         child = exchange.child
         charge = self.charge(exchange)
-        total = self.counts.values(self.takes(child, at, fixed))
+        total = self.moved(child, self.takes(child, at, fixed))
         if not self.access.output:
-            return Flow(self._consumed(charge, total, self.takes(child, at, fixed)), 0, 0)
+            return Flow(self._consumed(exchange, total, self.takes(child, at, fixed)), 0, 0)
         flow = self._produced(exchange, at, fixed, total)
         up = total if charge.hull is None else charge.hull.values(self.path, self.takes(child, at, fixed))
         return Flow(flow.live, flow.initial, up) if charge.fills else Flow(0, 0, up)
 
-    def _consumed(self, charge: Charge, total: Count, takes: Takes) -> Count:
+    def _consumed(self, exchange: Exchange, total: Count, takes: Takes) -> Count:
+        charge = self.charge(exchange)
         if charge.hull is not None and charge.hull_fills:
-            return charge.hull.values(self.path, takes)
+            slides = self.slides.get(exchange.child.position)
+            return charge.hull.values(self.path, takes, None if slides is None else self.path.loops[slides].address)
         if charge.hull is not None and charge.hull_without is not None:
             own = _matching(charge.hull_without, self.path, takes)
             return charge.hull.values(self.path, takes) - Hull((charge.hull_without,)).values(*own)
@@ -276,7 +291,7 @@ class TensorTraffic:
         initial = 0
         if all(fixed.get(i, FIRST) == FIRST for i in self.between(at, parent)):
             initial = self.fresh(parent, child, fixed)
-        filled = self.counts.values(self.takes(child, parent, fixed))
+        filled = self.moved(child, self.takes(child, parent, fixed))
         return Flow(filled - initial, initial, total)
 
     def pays_initial(self, exchange: Exchange, at: Station) -> bool:
@@ -327,8 +342,12 @@ class EinsumTraffic:
         semantics: Semantics,
         charges: Mapping[tuple[str, int], Charge] | None = None,
         intermediates: frozenset[str] = frozenset(),
+        slides: Mapping[str, Mapping[int, int]] | None = None,
     ) -> None:
-        """`charges`: by tensor and position of the child, what differs from paying everything."""
+        """`charges`: by tensor and position of the child, what differs from paying everything.
+
+        `slides`: by tensor the storage nodes that keep what the visit before held (`sliding.slides_of`).
+        """
         self.path = path
         self.semantics = semantics
         tiles = VariableTiles(path)
@@ -340,6 +359,7 @@ class EinsumTraffic:
                 TensorCounts(path, access, tiles),
                 charges or {},
                 access.tensor in intermediates,
+                (slides or {}).get(access.tensor, {}),
             )
             for access in path.einsum.accesses
         ]
@@ -376,17 +396,21 @@ class EinsumTraffic:
         return best
 
     def _lanes(self, parts: list[tuple[TensorTraffic, Exchange, Station]]) -> Iterator[Fixed]:
-        """Lanes of one component that can be the busiest: the first, or the second where first touches differ."""
+        """Lanes of one component that can be the busiest: the first, or the second where first touches differ.
+
+        Common tiles of several Einsums may grow from lane to lane: then any lane can be.
+        """
         level = parts[0][2].level
         outputs = [tensor.counts for tensor, _, _ in parts if tensor.access.output]
         own = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
-        choices = [self._lanes_of(index, outputs) for index in own]
+        common = any(tensor.charge(exchange).hull is not None for tensor, exchange, _ in parts)
+        choices = [range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in own]
         if prod(len(c) for c in choices) > MAX_LANES:
             raise NotSupportedError("too many lanes differ in their first touches of an output")
         for lane in product(*choices):
             yield dict(zip(own, lane, strict=True))
 
-    def _lanes_of(self, index: int, outputs: list[TensorCounts]) -> range:
+    def differing_lanes(self, index: int, outputs: list[TensorCounts]) -> range:
         """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
         if self.semantics.lane_first_touch == "every lane" or self.path.loops[index].absent:
             return range(1)

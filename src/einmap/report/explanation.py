@@ -137,7 +137,12 @@ def _windows(node: NodeCases) -> str:
     if not node.overlap:
         return f"{loops}\nno overlap"
     of = f"{node.overlap:,} of {node.values:,} values ({percent(node.overlap / node.values)})"
-    return f"{loops}\noverlap: {of} are in an earlier window too"
+    keeps = "" if node.slides is None or not node.kept else f"; {_keeps(node)}"
+    return f"{loops}\noverlap: {of} are in an earlier window too{keeps}"
+
+
+def _keeps(node: NodeCases) -> str:
+    return f"sliding along {node.slides} it keeps {node.kept:,} of {node.held:,} from visit to visit"
 
 
 def _loops(uses: Iterable[LoopUse], kind: str | None = None) -> str:
@@ -188,7 +193,7 @@ def counts_section(derivations: tuple[Derivation, ...]) -> RenderableType | None
 def count_line(d: Derivation) -> str:
     """`GlobalBuffer read A: 16,384 = 2,048 values x 8 actions`."""
     name = f"{d.component} {d.action}" + (f" {d.tensor}" if d.tensor else "")
-    unit = "values" if d.tensor else "operations"
+    unit = ("value steps" if d.action == "hop" else "values") if d.tensor else "operations"
     factors = [f"{_number(d.values)} {unit}"]
     if d.per_value != 1 and d.tensor:
         factors.append(f"{_number(d.per_value)} actions each{_bits(d)}")
@@ -213,6 +218,9 @@ def piece_line(piece: Piece, d: Derivation) -> str:
         return f"{piece.values:,} operations: {_loops(piece.loops)}"
     if piece.way == "copy":
         return f"{piece.values:,} values copied, each once"
+    if piece.way == "hop":
+        how = "passed on from lane to lane" if piece.merged else "to each lane by itself"
+        return f"{piece.values:,} between {piece.parent} and {piece.child}: {how} ({_loops(piece.loops)})"
     return f"{piece.values:,} {_purpose(piece, d)}: {_sum(piece)}{_extras(piece)}"
 
 
@@ -245,6 +253,8 @@ def _extras(piece: Piece) -> str:
         verb = "one serves" if piece.way == "down" else "one stands for"
         loops = f" ({_loops(piece.merged)})" if piece.merged else ""
         text += f"; {verb} {_number(piece.multicast)} lanes{loops}"
+    if piece.kept:
+        text += f"; less {piece.kept:,} that stay from visit to visit"
     if piece.skipped:
         text += f"; less {piece.skipped:,} first touches"
     if piece.shared < 0:

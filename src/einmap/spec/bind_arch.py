@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension, Toll
+from einmap.arch.component import Container, Leaf, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
 from einmap.errors import (
@@ -26,7 +26,7 @@ from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.records import Record
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
-from einmap.spec.bind_component import ComponentBinder, bind_comparison, record_of
+from einmap.spec.bind_component import ComponentBinder, bind_comparison, changed_globals, record_of, unknown_holding
 from einmap.spec.dialect import Choice
 from einmap.spec.names import check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
@@ -60,6 +60,7 @@ class BranchInput:
     tag: str
     given: Input
     nodes: tuple[LeafInput | BranchInput, ...]
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,17 @@ def read_arch(root: RawMap) -> ArchInputs:
     return arch
 
 
+def _misplaced(array: Raw, tag: str, root: Raw, path: Path) -> Iterator[SpecError]:
+    """What may not stand inside an array whatever einmap supports."""
+    listed = array.get("nodes") if isinstance(array, RawMap) else None
+    for index, item in enumerate(listed.items if isinstance(listed, RawList) else ()):
+        inner = tag_of(item)
+        if inner in ("Compute", *BRANCHES):
+            at = place(root, (*path, "nodes", index))
+            hint = f"an !{tag} holds memories, tolls, networks and containers; let a !{inner} follow it"
+            yield SpecError(f"a !{inner} cannot stand inside an !{tag}", at=at, hint=hint)
+
+
 def _read_nodes(
     raw: Raw | None, root: Raw, path: Path, problems: list[EinmapError]
 ) -> tuple[LeafInput | BranchInput, ...]:
@@ -108,7 +120,8 @@ def _read_nodes(
         here: Path = (*path, index)
         tag = tag_of(item) or ""
         if tag in LATER:
-            problems.append(NotSupportedError(f"!{tag} is not supported yet", at=place(root, here)))
+            misplaced = list(_misplaced(item, tag, root, here))
+            problems += misplaced or [NotSupportedError(f"!{tag} is not supported yet", at=place(root, here))]
         elif tag in LEAVES:
             leaf = check(LEAVES[tag], item, root, here, problems, node=True)
             found += [LeafInput(tag, leaf, here)] if leaf is not None else []
@@ -116,7 +129,7 @@ def _read_nodes(
             assert isinstance(item, RawMap)
             branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",), node=True)
             inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
-            found += [BranchInput(tag, branch, inner)] if branch is not None else []
+            found += [BranchInput(tag, branch, inner, here)] if branch is not None else []
         else:
             text = f"unknown node tag !{tag}" if tag else "an architecture node needs a tag such as !Memory"
             hint = did_you_mean(tag, [*LEAVES, *BRANCHES, *LATER], listing="tags")
@@ -141,7 +154,7 @@ def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> No
             dimensions.add(dimension.name)
     for node in _branches(arch.nodes):
         if node.tag == "Fork" and not any(leaf.tag == "Compute" for leaf in _leaves(node.nodes)):
-            problems.append(SpecError("a Fork needs a Compute", at=place(root, ("arch", "nodes"))))
+            problems.append(SpecError("a Fork needs a Compute", at=place(root, node.path)))
     if not any(leaf.tag == "Compute" for leaf in arch.leaves):
         problems.append(SpecError("the architecture has no Compute", at=place(root, ("arch", "nodes"))))
 
@@ -203,12 +216,15 @@ class _Binder:
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
         base = variables.layer(symbols)
-        where = ("arch", "variables")
-        for name in arch.given.variables:
-            if name.startswith("global_") and name in variables.names():
-                text = f"{name!r} is already set outside of arch; a global_ name may not change"
-                self.problems.append(SpecError(text, at=place(root, (*where, name))))
-        base = lazy_layer(arch.given.variables, base, lambda name: place(root, (*where, name)))
+        for field in ("variables", "extra_attributes_for_all_component_models"):
+            where = partial(self.place_in_arch, field)
+            self.problems += changed_globals(getattr(arch.given, field), base, where, "outside of arch")
+        for name in sorted(arch.given.variables.keys() & symbols.keys()):
+            text = f"the variable {name!r} of arch hides the set, tensor or rank variable of that name in expressions"
+            self.notes.append(Note(text, self.place_in_arch("variables", name)))
+        own = lazy_layer(arch.given.variables, base, partial(self.place_in_arch, "variables"))
+        together = Lazy(lambda: {name: own.lookup(name) for name in arch.given.variables})
+        base = own.layer({"arch_variables": together, "Above": Lazy(self._refuse_above)})
         # a set name, tensor or rank variable of the same name wins in expressions
         self.hidden = frozenset(leaf.given.name for leaf in arch.leaves) & {*symbols, *RESERVED}
         below = {leaf.given.name: Lazy(self._refusal(leaf.given.name)) for leaf in arch.leaves}
@@ -217,6 +233,12 @@ class _Binder:
             if leaf.given.name in self.hidden:
                 text = f"{leaf.given.name!r} also names a set, tensor or rank variable, which wins in expressions"
                 self.notes.append(Note(text, place(root, leaf.path)))
+
+    def place_in_arch(self, field: str, name: str) -> At:
+        return place(self.root, ("arch", field, name))
+
+    def _refuse_above(self) -> object:
+        raise ExpressionError(unknown_holding("`Above`"))
 
     def _refusal(self, name: str) -> Any:
         def refuse() -> object:
@@ -257,7 +279,6 @@ class _Binder:
             node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
         )
         self.notes += binder.notes
-        assert isinstance(component, Memory | Toll | Compute)
         self.show(component.name, record)
         return component
 
@@ -277,6 +298,9 @@ class _Binder:
     def dimension(self, given: SpatialInput, path: Path, scope: Scope) -> SpatialDimension:
         def at(field: str) -> At:
             return place(self.root, (*path, field))
+
+        fields = {"fanout": given.fanout, "min_usage": given.min_usage, "usage_scale": given.usage_scale}
+        scope = lazy_layer(fields, scope.layer({"name": given.name}), at)
 
         def amount(field: str, value: object, **limits: Any) -> float:
             return number(value, scope, at=at(field), what=field, **limits)

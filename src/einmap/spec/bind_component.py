@@ -1,13 +1,23 @@
-"""One memory, toll or compute, bound for one Einsum: scales applied, costs per action, placement."""
+"""One memory, toll, network or compute, bound for one Einsum: scales applied, costs per action, placement."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, cast
 
-from einmap.arch.component import Action, Compute, Direction, Memory, SpatialDimension, Toll
+from einmap.arch.component import (
+    Action,
+    Component,
+    Compute,
+    Direction,
+    Memory,
+    Network,
+    SpatialDimension,
+    Toll,
+    Topology,
+)
 from einmap.arch.constraint import OPERATORS, Comparison, DeferredSet, Latency, Placement, check_order_options
 from einmap.errors import (
     At,
@@ -21,8 +31,8 @@ from einmap.errors import (
     did_you_mean,
     raise_all,
 )
-from einmap.expressions.arithmetic import boolean, number, rank_variable_set
-from einmap.expressions.records import Record, safe_function
+from einmap.expressions.arithmetic import boolean, evaluate, number, rank_variable_set
+from einmap.expressions.records import Record, RecordList, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.dialect import NEEDED_ACTIONS
@@ -30,12 +40,14 @@ from einmap.spec.per_tensor import per_tensor
 from einmap.spec.raw import Path, Raw, place
 from einmap.spec.schema.arch import (
     ActionInput,
+    CarrierInput,
     ComparisonInput,
     ComponentInput,
     ComputeInput,
     ContainerInput,
     HolderInput,
     MemoryInput,
+    NetworkInput,
     TensorsInput,
     TollInput,
 )
@@ -43,6 +55,7 @@ from einmap.spec.symbols import union_text
 
 type Spatial = tuple[SpatialDimension, ...]
 
+_TOPOLOGIES = ("mesh", "all_to_all")
 _DIRECTIONS = ("up", "down", "up_and_down")
 _NOT_FIELDS = {
     "name",
@@ -55,14 +68,23 @@ _NOT_FIELDS = {
 }
 
 
-def record_of(name: str, spatial: Spatial, attributes: Mapping[str, Any]) -> Record:
-    """What expressions of nodes below may ask of a component."""
+def unknown_holding(holder: str) -> str:
+    """Why an expression may not ask here for the tensors that a component above holds."""
+    return (
+        f"which tensors {holder} holds depends on the mapping; only keep, may_keep, back, no_refetch_from_above, "
+        "no_resend_to_below and tensor_order_options may ask for it"
+    )
+
+
+def record_of(name: str, spatial: Spatial, attributes: Mapping[str, Any], *, holds: bool = False) -> Record:
+    """What expressions of nodes below may ask of a component; `holds`: it holds tensors, which ones is not known."""
     sizes = {dimension.name: dimension.fanout for dimension in spatial}
     functions = {
         "get_fanout": safe_function(lambda: math.prod(sizes.values())),
         "get_fanout_along": safe_function(lambda dimension, default=1: sizes.get(dimension, default)),
     }
-    return Record(name, {**attributes, **functions})
+    refused = {"tensors": unknown_holding(name)} if holds else {}
+    return Record(name, {"name": name, **attributes, **functions}, refused)
 
 
 class ComponentBinder:
@@ -91,9 +113,7 @@ class ComponentBinder:
         """Where a field of the component is written."""
         return place(self.root, (*self.path, *path))
 
-    def bind(
-        self, tag: str, base: ContainerInput, spatial_in: Callable[[Scope], Spatial]
-    ) -> tuple[Memory | Toll | Compute, Record]:
+    def bind(self, tag: str, base: ContainerInput, spatial_in: Callable[[Scope], Spatial]) -> tuple[Component, Record]:
         """The component and the record that expressions below see. Raises SpecError."""
         assert isinstance(base, ComponentInput)
         given = base
@@ -105,6 +125,9 @@ class ComponentBinder:
                 hint=("did you mean 'Dummy'? " if closest(given.component_class, ["Dummy"]) else "")
                 + "give energy, throughput, area and leak_power as numbers, or use component_class: Dummy",
             )
+        if given.component_model is not None:
+            text = f"component_model of {given.name!r}: component models are not supported yet"
+            raise NotSupportedError(text, at=self.at("component_model"), hint="give costs as numbers")
         self.dummy = given.component_class is not None
         extra = {
             **self.defaults,
@@ -118,13 +141,15 @@ class ComponentBinder:
         }
         fields.pop("total_latency", None)
         self.own = {*extra, *fields, *self.symbols}
-        self.scope = lazy_layer(fields, attributes, self.at)
-        problems: list[EinmapError] = []
+        self.scope = lazy_layer(fields, attributes.layer({"name": given.name}), self.at)
+        problems: list[EinmapError] = self._changed_globals(given.extra_attributes_for_component_model, self.outer, ())
         spatial = attempt(problems, lambda: spatial_in(self.scope)) or ()
         self.parallel = 1.0
         parallel = given.n_parallel_instances
         self.parallel = attempt(problems, lambda: self.number("n_parallel_instances", parallel, minimum=1)) or 1.0
-        rate = attempt(problems, lambda: self._scale(given.throughput_scale, given.latency_scale, ()))
+        # of a network's hop, latency and throughput are two things
+        latency_scale = None if isinstance(given, NetworkInput) else given.latency_scale
+        rate = attempt(problems, lambda: self._scale(given.throughput_scale, latency_scale, ()))
         self.rate = 1.0 if rate is None else rate
         shared: dict[str, Any] = {
             "name": given.name,
@@ -136,7 +161,7 @@ class ComponentBinder:
             "total_latency": self._latency(given),
         }
         bits: dict[str, float] | None = {}
-        if isinstance(given, HolderInput):
+        if isinstance(given, CarrierInput):
             bits = attempt(problems, lambda: self._bits(given))
         shared["actions"] = () if bits is None else attempt(problems, lambda: self._actions(tag, given, bits))
         component = attempt(problems, lambda: self._build(given, shared, bits or {}))
@@ -144,8 +169,13 @@ class ComponentBinder:
         assert component is not None
         seen = {name: self._seen(value) for name, value in fields.items()}
         seen = {name: value for name, value in seen.items() if value is not None}
-        seen["tensors"] = self.all.with_members(frozenset())
-        return component, record_of(given.name, spatial, seen)
+        seen["actions"] = RecordList(tuple(Record(a.name, dict(a.attributes)) for a in component.actions))
+        return component, record_of(given.name, spatial, seen, holds=isinstance(given, HolderInput))
+
+    def _changed_globals(self, extra: Mapping[str, Any], outer: Scope, path: Path) -> list[EinmapError]:
+        """Extra attributes with a name that may not change, though it is set outside."""
+        where = partial(self.at, *path, "extra_attributes_for_component_model")
+        return changed_globals(extra, outer, where, f"outside of {self.name!r}")
 
     def _enabled(self, given: ComponentInput) -> bool:
         return boolean(given.enabled, self.scope, at=self.at("enabled"), what="enabled")
@@ -165,6 +195,7 @@ class ComponentBinder:
             (*(action.name for action in given.actions), *NEEDED_ACTIONS[type(given).__name__[:-5]])
         )
         symbols = [*(f"{action}_{what}" for action in actions for what in ("actions", "latency"))]
+        symbols += ["max_hops", "max_link_traffic"] if isinstance(given, NetworkInput) else []
         raise ExpressionError(
             f"total_latency of {given.name!r} cannot speak of another component, {name!r}",
             hint=f"it may use {', '.join(symbols)}, action2latency, actions, its own fields and variables",
@@ -173,11 +204,12 @@ class ComponentBinder:
     def _seen(self, value: object) -> object | None:
         """A field as nodes below see it; fields that are no plain expressions are left out."""
         try:
-            return number(value, self.scope, at=None, what="field")
+            found = evaluate(value, self.scope)
         except ExpressionError:
             return None
+        return found if isinstance(found, bool | int | float) else None
 
-    def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Memory | Toll | Compute:
+    def _build(self, given: ComponentInput, shared: dict[str, Any], bits: dict[str, float]) -> Component:
         match given:
             case MemoryInput():
                 problems: list[EinmapError] = []
@@ -197,6 +229,10 @@ class ComponentBinder:
                 placement = self._placement(given.tensors)
                 self._refuse_back(placement)
                 return Toll(**shared, direction=self._direction(given), placement=placement)
+            case NetworkInput():
+                actions = shared["actions"] or ()  # None where they are a problem of their own
+                seconds = next((float(dict(a.attributes)["latency"]) for a in actions if a.name == "hop"), 0.0)
+                return Network(**shared, topology=self._topology(given), hop_latency=seconds)
             case ComputeInput():
                 return Compute(**shared, skip_initial_output_write=given.skip_initial_output_write)
             case _:
@@ -259,20 +295,25 @@ class ComponentBinder:
             for name in type(action).model_fields
             if isinstance(value := getattr(action, name), bool | int | float | str) and name != "name"
         }
-        fields |= {k: v for k, v in action.extra_attributes_for_component_model.items() if v is not None}
+        extra = action.extra_attributes_for_component_model
+        raise_all(self._changed_globals(extra, self.scope, path))
+        fields |= {k: v for k, v in extra.items() if v is not None}
         scope = lazy_layer(fields, self.scope.layer({"name": action.name}), lambda n: self.at(*path, n))
 
         def amount(field: str, value: object, **limits: Any) -> float:
             return number(value, scope, at=self.at(*path, field), what=field, **limits)
 
         energy = self._energy(action, path, amount)
-        energy *= self.number("energy_scale", given.energy_scale)
-        energy *= amount("energy_scale", action.energy_scale)
-        throughput = self._throughput(action, path, amount)
-        scale = self.rate * self._scale(action.throughput_scale, action.latency_scale, path, scope) * self.parallel
+        energy *= self.number("energy_scale", given.energy_scale, minimum=0)
+        energy *= amount("energy_scale", action.energy_scale, minimum=0)
+        timed = action
+        if isinstance(given, NetworkInput):
+            timed = action.model_copy(update={"latency": None, "latency_scale": None})
+        throughput = self._throughput(timed, path, amount)
+        scale = self.rate * self._scale(timed.throughput_scale, timed.latency_scale, path, scope) * self.parallel
         if throughput:
             throughput *= scale
-        per_value = self._per_value(given, action, path, bits, scope) if isinstance(given, HolderInput) else ()
+        per_value = self._per_value(given, action, path, bits, scope) if isinstance(given, CarrierInput) else ()
         width = (
             action.bits_per_action if action.bits_per_action is not None else getattr(given, "bits_per_action", None)
         )
@@ -280,7 +321,7 @@ class ComponentBinder:
             "name": action.name,
             "energy": energy,
             "throughput": throughput,
-            "latency": math.inf if throughput == 0 else 1 / throughput,
+            "latency": self._latency_of(given, action, path, amount, throughput),
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
         return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
@@ -321,16 +362,45 @@ class ComponentBinder:
             hint="set throughput (actions/s, may be inf), or latency (s)",
         )
 
+    # networks
+
+    def _topology(self, given: NetworkInput) -> Topology:
+        if given.topology not in _TOPOLOGIES:
+            hint = did_you_mean(given.topology, _TOPOLOGIES, listing="topologies")
+            raise SpecError(f"unknown topology {given.topology!r}", at=self.at("topology"), hint=hint)
+        return cast(Topology, given.topology)
+
+    def _latency_of(
+        self, given: ComponentInput, action: ActionInput, path: Path, amount: Callable[..., float], throughput: float
+    ) -> float:
+        """Seconds of one action: of a network's step as given, of other actions the inverse of the throughput."""
+        if not isinstance(given, NetworkInput):
+            return math.inf if throughput == 0 else 1 / throughput
+        if action.latency is None:
+            if self.dummy or action.name != "hop":
+                return 0.0
+            raise SpecError(
+                f"action 'hop' of {self.name!r} has no latency",
+                at=self.at(*path),
+                hint="set latency (s for one step of a value) and throughput (actions/s of one link, may be inf)",
+            )
+        seconds = amount("latency", action.latency, minimum=0, allow_inf=False)
+        if action.latency_scale is not None:
+            seconds *= amount("latency_scale", action.latency_scale, minimum=0)
+        if given.latency_scale is not None:
+            seconds *= self.number("latency_scale", given.latency_scale, minimum=0)
+        return seconds
+
     # tensors
 
     def _table(self, given: Mapping[str, Any], scope: Scope, *path: str | int) -> dict[str, tuple[Any, At]]:
         return per_tensor(given, self.all.universe, scope, lambda key: self.at(*path, key))
 
-    def _bits(self, given: HolderInput) -> dict[str, float]:
+    def _bits(self, given: CarrierInput) -> dict[str, float]:
         universe = sorted(self.all.universe)
         workload = {t: self.all.with_members(frozenset({t})).bits_per_value for t in universe}
-        absolute = self._table(given.bits_per_value, self.outer, "bits_per_value")
-        factors = self._table(given.bits_per_value_scale, self.outer, "bits_per_value_scale")
+        absolute = self._table(given.bits_per_value, self.scope, "bits_per_value")
+        factors = self._table(given.bits_per_value_scale, self.scope, "bits_per_value_scale")
         bits: dict[str, float] = {}
         for tensor in universe:
             if tensor in absolute and tensor in factors:
@@ -339,14 +409,15 @@ class ComponentBinder:
             for table, base in ((absolute, 1), (factors, workload[tensor])):
                 if tensor in table:
                     value, at = table[tensor]
-                    amount = number(value, self.outer, at=at, what=f"bits of {tensor!r}", minimum=0, allow_inf=False)
+                    amount = number(value, self.scope, at=at, what=f"bits of {tensor!r}", allow_inf=False)
                     bits[tensor] = amount * base
-            if bits[tensor] <= 0:
-                raise SpecError(f"bits of {tensor!r} in {given.name!r} must be > 0", at=self.at("bits_per_value"))
+                    if bits[tensor] <= 0:
+                        text = f"bits of {tensor!r} in {given.name!r} must be > 0, found {bits[tensor]:g}"
+                        raise SpecError(text, at=at)
         return bits
 
     def _per_value(
-        self, given: HolderInput, action: ActionInput, path: Path, bits: Mapping[str, float], scope: Scope
+        self, given: CarrierInput, action: ActionInput, path: Path, bits: Mapping[str, float], scope: Scope
     ) -> tuple[tuple[str, float], ...]:
         own = self._table(action.values_per_action, scope, *path, "values_per_action")
         shared = self._table(given.values_per_action, scope, "values_per_action")
@@ -383,7 +454,7 @@ class ComponentBinder:
                     at=at,
                     hint=did_you_mean(value, _DIRECTIONS, listing="directions"),
                 )
-        table = self._table(entries, self.outer, "direction")
+        table = self._table(entries, self.scope, "direction")
         missing = sorted(self.all.universe - table.keys())
         if missing:
             raise SpecError(
@@ -397,7 +468,7 @@ class ComponentBinder:
 
     def _placement(self, given: TensorsInput) -> Placement:
         def deferred(field: str, source: object, *path: int) -> DeferredSet:
-            return DeferredSet(union_text(source), self.outer, self.all, self.at("tensors", field, *path))
+            return DeferredSet(union_text(source), self.scope, self.all, self.at("tensors", field, *path))
 
         keep: object = "Nothing" if given.keep is None else given.keep
         default = "All" if given.keep is None else "Nothing"
@@ -433,7 +504,17 @@ class ComponentBinder:
             )
 
     def _comparison(self, given: ComparisonInput, index: int) -> Comparison:
-        return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.outer)
+        return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.scope)
+
+
+def changed_globals(names: Iterable[str], outer: Scope, where: Callable[[str], At], outside: str) -> list[EinmapError]:
+    """One error for each name that starts with `global_` and is set in the outer scope, too."""
+    known = outer.names()
+    return [
+        SpecError(f"{name!r} is already set {outside}; a global_ name may not change", at=where(name))
+        for name in names
+        if name.startswith("global_") and name in known
+    ]
 
 
 def bind_comparison(given: ComparisonInput, root: Raw, path: Path, scope: Scope) -> Comparison:

@@ -19,7 +19,7 @@ from einmap.expressions.sets import NameSet
 from einmap.spec.names import is_name, wrong_case
 from einmap.spec.per_tensor import per_tensor
 from einmap.spec.raw import Path, RawMap, place, placed
-from einmap.spec.read_workload import WorkloadReader, WrittenEinsum
+from einmap.spec.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
 from einmap.spec.symbols import RESERVED, CascadeFacts, EinsumFacts, Rename, apply_renames, symbols
@@ -34,6 +34,8 @@ class BoundWorkload:
 
     workload: Workload
     symbols: Mapping[str, Mapping[str, NameSet]]
+    rank_sizes: Mapping[str, object]
+    """Sizes of the workload, those that only one Einsum gives left out."""
     notes: tuple[Note, ...] = field(default=())
 
 
@@ -84,8 +86,10 @@ class _Binder:
         raise_all(self.problems)
         n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
         self.note_unused(given, einsums)
-        self.note_hidden(facts)
-        return BoundWorkload(Workload(tuple(bound), n_instances), names, tuple(self.notes))
+        self.note_hidden(facts, names)
+        sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in given.rank_sizes}
+        known = {rank: size for rank, size in sizes.items() if size is not None}
+        return BoundWorkload(Workload(tuple(bound), n_instances), names, known, tuple(self.notes))
 
     def at(self, *path: str | int) -> At:
         return place(self.root, path)
@@ -143,8 +147,7 @@ class _Binder:
         accesses = tuple(
             TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
         )
-        sizes = lazy_layer(einsum.given.rank_sizes, self.sizes, lambda name: self.at(*einsum.path, "rank_sizes", name))
-        instances = self.count(einsum.given.n_instances, sizes, *einsum.path, "n_instances")
+        instances = self.count(einsum.given.n_instances, self.sizes_of(einsum), *einsum.path, "n_instances")
         done = Einsum(
             einsum.name,
             accesses,
@@ -218,8 +221,14 @@ class _Binder:
                 at=place(self.root, einsum.path),
             )
 
+    def sizes_of(self, einsum: WrittenEinsum) -> Scope:
+        """The rank sizes that expressions of the Einsum see: its own, then the workload's."""
+        return lazy_layer(einsum.given.rank_sizes, self.sizes, lambda name: self.at(*einsum.path, "rank_sizes", name))
+
     def rank_size(self, einsum: WrittenEinsum, rank: str) -> int | None:
+        scope = self.sizes
         if rank in einsum.given.rank_sizes:
+            scope = self.sizes_of(einsum).without(rank)  # in its own expression it is that of the workload
             value: object = einsum.given.rank_sizes[rank]
             at = place(self.root, (*einsum.path, "rank_sizes", rank))
         elif rank in self.given.rank_sizes:
@@ -228,9 +237,9 @@ class _Binder:
             return None
         what = f"the size of rank {rank}"
         try:
-            return int(number(value, self.sizes, at=at, what=what, minimum=1, integer="exact", allow_inf=False))
+            return int(number(value, scope, at=at, what=what, minimum=1, integer="exact", allow_inf=False))
         except ExpressionError as problem:
-            if isinstance(value, float) or (isinstance(value, str) and "/" in value):
+            if "integer" in problem.message and isinstance(value, str) and "/" in value:
                 problem.hint = "use // for a division of integers"
             elif problem.hint and "is not defined" in problem.message:
                 problem.hint += "; sizes see other rank sizes and `variables`"
@@ -257,14 +266,16 @@ class _Binder:
                 text = f"the size of rank {rank!r} is not used: no tensor has this rank"
                 self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
 
-    def note_hidden(self, facts: CascadeFacts) -> None:
+    def note_hidden(self, facts: CascadeFacts, symbols_of: Mapping[str, Mapping[str, NameSet]]) -> None:
         """Variables that expressions of the architecture cannot see."""
         raw = self.root.get("variables")
         kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
         kinds |= dict.fromkeys(facts.tensors, "tensor")
         for name in raw.keys() if isinstance(raw, RawMap) else ():
-            if name in kinds:
-                text = f"the variable {name!r} has the name of a {kinds[name]}, which wins in expressions"
+            is_rename = any(name in table for table in symbols_of.values())
+            kind = kinds.get(name, "rename" if is_rename else None)
+            if kind is not None:
+                text = f"the variable {name!r} has the name of a {kind}, which wins in expressions"
                 self.notes.append(Note(text, self.at("variables", name)))
 
     def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
@@ -274,6 +285,7 @@ class _Binder:
         )
         bits: dict[str, float] = {}
         for access in einsum.accesses:
+            self.check_size_scale(access, scope)
             at = place(self.root, (*access.path, "bits_per_value"))
             value = access.given.bits_per_value
             if value is None and access.name in given:
@@ -290,6 +302,12 @@ class _Binder:
                 raise SpecError(f"{what} must be > 0, found {amount}", at=at)
             bits[access.name] = amount
         return bits
+
+    def check_size_scale(self, access: WrittenAccess, scope: Scope) -> None:
+        field = "backing_storage_size_scale"
+        at = place(self.root, (*access.path, field))
+        if number(access.given.backing_storage_size_scale, scope, at=at, what=field) != 1:
+            raise SpecError(f"{field} is not supported; no known tool gives it an effect", at=at, hint="leave it out")
 
     def check_across(self, einsums: list[Einsum], paths: Mapping[str, Path]) -> None:
         """What one Einsum says of a variable or tensor must agree with the others."""

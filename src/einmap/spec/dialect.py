@@ -19,6 +19,7 @@ type Dialect = Literal["older", "newer"]
 NEEDED_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "Memory": ("read", "write"),
     "Toll": ("read",),
+    "Network": ("hop",),
     "Compute": ("compute",),
 }
 """Actions that every component with this tag has, written or not."""
@@ -93,7 +94,7 @@ def _marks_of_nodes(nodes: Raw | None) -> Iterator[tuple[Dialect, str]]:
 
 
 def _marks_of_field(key: str, value: Raw, node: RawMap, tag: str) -> Iterator[tuple[Dialect, str]]:
-    if key in _COMPONENT_FIELDS:
+    if key in _COMPONENT_FIELDS and (tag, key) != ("Network", "latency_scale"):
         yield _COMPONENT_FIELDS[key], f"`{key}`"
     match key, value:
         case "nodes", _:

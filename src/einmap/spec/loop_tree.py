@@ -28,6 +28,7 @@ from einmap.spec.schema.mapping import (
     LoopInput,
     MappingInput,
     SpatialLoopInput,
+    SplitInput,
     StorageInput,
     TemporalInput,
     TollNodeInput,
@@ -142,7 +143,8 @@ class _Reader:
             found = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
             self.complain(found, path, did_you_mean(tag or "", known, listing="tags"))
             return ()
-        model = check(NODES[tag], raw, self.root, path, self.problems, drop=("nodes",), node=True)
+        drop = ("nodes",) if NODES[tag] is SplitInput else ()
+        model = check(NODES[tag], raw, self.root, path, self.problems, drop=drop, node=True)
         if model is None:
             return ()
         if tag in ("Sequential", "Split"):
@@ -185,12 +187,8 @@ class _Reader:
             case TemporalInput():
                 initial = self.shapes(model.initial_tile_shape, (*path, "initial_tile_shape"))
                 return (Temporal(self.rank_variable(model, path), self.tile_shape(model, path), initial),)
-            case StorageInput() if model.sliding_window:
-                at = place(self.root, (*path, "sliding_window"))
-                self.problems.append(NotSupportedError("sliding_window is not supported yet", at=at))
-                return ()
             case StorageInput():
-                return (Storage(_names(model.tensors), model.component, model.persistent),)
+                return (Storage(_names(model.tensors), model.component, model.persistent, model.sliding_window),)
             case TollNodeInput():
                 if model.persistent:
                     self.complain("a Toll holds nothing, so nothing is persistent in it", (*path, "persistent"))
@@ -272,8 +270,10 @@ def _write(node: Node) -> dict[str, Any]:
             loop = {"rank_variable": _plain(node.rank_variable), "tile_shape": _plain(node.tile_shape)}
             return {"type": "Spatial", **loop, **where}
         case Storage():
-            lasting = {"persistent": True} if node.persistent else {}
-            return {"type": "Storage", "component": node.component, "tensors": list(node.tensors), **lasting}
+            how: dict[str, bool] = {"persistent": True} if node.persistent else {}
+            if node.sliding_window is not None:
+                how["sliding_window"] = node.sliding_window
+            return {"type": "Storage", "component": node.component, "tensors": list(node.tensors), **how}
         case Toll():
             return {"type": "Toll", "component": node.component, "tensors": list(node.tensors)}
         case Compute():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from einmap.errors import At, SpecError
 from einmap.expressions.arithmetic import tensor_set
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
+
+_OTHER = re.compile(r"(?<![\w.])Other(?!\w)")
 
 
 def per_tensor(
@@ -20,7 +23,7 @@ def per_tensor(
     """
     found: dict[str, tuple[Any, At]] = {}
     taken: dict[str, str] = {}
-    others = [key for key in given if "Other" in key.replace("&", " ").replace("|", " ").split()]
+    others = [key for key in given if _OTHER.search(key)]
     if len(others) > 1:
         raise SpecError("`Other` may appear once in a dictionary", at=where(others[1]))
     for key in (*(k for k in given if k not in others), *others):

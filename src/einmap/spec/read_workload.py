@@ -138,8 +138,11 @@ class WorkloadReader:
                         at=place(self.root, (*here, set_already)),
                     )
 
+        places: dict[str, Path] = {tensor: (*path, "tensor_accesses", i) for i, tensor in enumerate(extra)}
+
         def made(tensor: str, projection: Projection, output: bool) -> WrittenAccess:
-            return WrittenAccess(tensor, projection, output, extra.get(tensor, AccessInput(name=tensor)), path)
+            given = extra.get(tensor, AccessInput(name=tensor))
+            return WrittenAccess(tensor, projection, output, given, places.get(tensor, path))
 
         inputs = tuple(made(tensor, projection, False) for tensor, projection in parsed.inputs)
         return WrittenEinsum(name, (*inputs, made(*parsed.output, True)), given, parsed.operation, path)
@@ -155,11 +158,6 @@ class WorkloadReader:
             else:
                 ranks = [rank_with_index(rank, str(index), given.name) for rank, index in given.projection.items()]
             projection = checked_projection(ranks, given.name)
-        if given.backing_storage_size_scale != 1:
-            raise SpecError(
-                "backing_storage_size_scale is not supported; no known tool gives it an effect",
-                at=place(self.root, (*path, "backing_storage_size_scale")),
-            )
         return WrittenAccess(given.name, projection, bool(given.output), given, path)
 
     def read_renames(self, einsums: list[str]) -> dict[str, list[Rename]]:
@@ -184,10 +182,8 @@ class WorkloadReader:
 
     def rename_list(self, entry: EinsumRenamesInput, path: Path) -> list[Rename]:
         """Renames of tensors, then those of rank variables."""
-        return [
-            *self.renames_of(entry.tensor_accesses, (*path, "tensor_accesses")),
-            *self.renames_of(entry.rank_variables, (*path, "rank_variables")),
-        ]
+        tensors = self.renames_of(entry.tensor_accesses, (*path, "tensor_accesses"))
+        return _once([*tensors, *self.renames_of(entry.rank_variables, (*path, "rank_variables"))])
 
     def renames_of(self, given: dict[str, Any] | list[RenameInput], path: Path) -> list[Rename]:
         """Either form of a list of renames."""
@@ -198,7 +194,7 @@ class WorkloadReader:
             found = [Rename(r.name, r.source, r.expected_count, at) for r, at in zip(given, places, strict=True)]
         for rename in found:
             check_name(rename.name, "rename", rename.at, reserved=True)
-        return found
+        return _once(found)
 
     def check_cascade(self, einsums: list[WrittenEinsum]) -> None:
         """Names, ranks, writers and copies agree across Einsums."""
@@ -263,6 +259,14 @@ def _first_repeated(names: Iterable[str]) -> tuple[int, str] | None:
             return index, name
         seen.add(name)
     return None
+
+
+def _once(renames: list[Rename]) -> list[Rename]:
+    """The renames of one place. Raises SpecError when two have the same name."""
+    twice = _first_repeated(rename.name for rename in renames)
+    if twice is not None:
+        raise SpecError(f"rename {twice[1]!r} is given twice", at=renames[twice[0]].at, hint="leave out one of them")
+    return renames
 
 
 def _flat(raw: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:

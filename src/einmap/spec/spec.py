@@ -11,7 +11,7 @@ from typing import Any
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, attempt, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, Note, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
@@ -193,10 +193,11 @@ class Spec:
         dialect = self._dialect_choice
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []
+        variables = self._variables_and_spec()
         for einsum in self.workload.einsums:
             table = self.bound_workload.symbols[einsum.name]
             try:
-                arch, notes = bind_arch(self.arch_inputs, self.raw, self.variables, table, einsum.name, dialect)
+                arch, notes = bind_arch(self.arch_inputs, self.raw, variables, table, einsum.name, dialect)
             except EinmapError as problem:
                 problems.append(problem)
                 # what is wrong for one Einsum is mostly wrong for all: one report is enough
@@ -204,6 +205,15 @@ class Spec:
             found[einsum.name] = Bound(einsum, arch, notes)
         raise_all(problems)
         return found
+
+    def _variables_and_spec(self) -> Scope:
+        """What expressions of the architecture see outside of it: `variables`, and the workload's sizes in `spec`."""
+        scope = self.variables
+        if "spec" in scope.names():
+            return scope
+        bound = self.bound_workload
+        workload = {"rank_sizes": bound.rank_sizes, "n_instances": bound.workload.n_instances}
+        return scope.layer({"spec": {"variables": scope.get("variables", {}), "workload": workload}})
 
     def arch(self, einsum: str | None = None) -> Architecture:
         """The architecture bound for `einsum` (default: the first one). Raises SpecError for unknown Einsums."""
@@ -232,10 +242,7 @@ class Spec:
     @cached_property
     def model_options(self) -> ModelInput:
         """The key `model`. Raises SpecError."""
-        given = self._options(ModelInput, "model")
-        if given.sliding_window:
-            raise NotSupportedError("sliding_window is not supported yet", at=self.provenance("model.sliding_window"))
-        return given
+        return self._options(ModelInput, "model")
 
     @cached_property
     def mapper_options(self) -> MapperInput:

@@ -125,8 +125,9 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
         if rename.count is not None:
             expected = number(rename.count, current, at=rename.at, what="expected_count", minimum=0, integer=True)
             if len(value) != expected:
+                elements = "element" if expected == 1 else "elements"
                 raise SpecError(
-                    f"rename {rename.name!r} of Einsum {einsum!r}: expected {expected} elements, "
+                    f"rename {rename.name!r} of Einsum {einsum!r}: expected {expected} {elements}, "
                     f"got {{{', '.join(value)}}}",
                     at=rename.at,
                 )

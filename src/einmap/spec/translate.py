@@ -190,10 +190,13 @@ class _Translator:
         match tag_of(raw):
             case "Container" | "Fanout":
                 return self.retagged(raw)
-            case "Network" | "Array" as tag:
-                if not self.is_newer:
-                    self.refuse(f"!{tag}", path, "it exists in the newer dialect only")
+            case "Network" | "Array" as tag if not self.is_newer:
+                self.refuse(f"!{tag}", path, "it exists in the newer dialect only")
                 return raw
+            case "Array":
+                return raw
+            case "Network":
+                return self.network(raw, path)
             case "Memory" | "Toll" | "Compute" as tag:
                 return self.component(raw, path, tag)
             case _:
@@ -240,6 +243,18 @@ class _Translator:
                     fields.append((key, value))
         fields = self.bits(fields, path)
         return self.renamed_in(_rebuilt(raw, fields), raw)
+
+    def network(self, raw: RawMap, path: Path) -> RawMap:
+        """Latency and throughput of a network are two things, so both stay as they are."""
+        fields: Fields = []
+        for key, value in raw.items:
+            if key == "total_latency" and isinstance(value, RawScalar) and isinstance(value.value, str):
+                names = LatencyNames(action_names(raw, "Network"))
+                rewrite = partial(_rewritten, names.newer, value.value)
+                fields.append((key, self.attempt((*path, key), rewrite, value)))
+            else:
+                fields.append((key, value))
+        return _rebuilt(raw, self.bits(fields, path))
 
     def action(self, raw: Raw, component: RawMap, path: Path) -> Raw:
         if not isinstance(raw, RawMap):

@@ -74,6 +74,26 @@ def test_forks_and_inner_computes_are_branches_and_the_main_line_is_the_last_one
     assert "Net | 3 instances" in texts(picture)
 
 
+NETWORK = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, component_class: Dummy}
+  - !Network {name: Noc, topology: all_to_all, component_class: Dummy}
+  - !Compute {name: MAC, component_class: Dummy, spatial: [{name: X, fanout: 4}]}
+"""
+MATVEC = "workload: {rank_sizes: {M: 4, K: 2}, bits_per_value: {All: 8}, einsums: ['Z[m] = A[m, k] * B[k]']}"
+
+
+@pytest.mark.parametrize("text", [NETWORK, NETWORK + MATVEC])
+def test_a_network_says_its_topology(text):
+    picture = arch_picture(loads(text))
+    assert problems(picture) == []
+    assert ("DRAM", "Noc") in joined(picture)
+    assert "Noc | all to all" in texts(picture)
+    assert [p.shape.kind for p in picture.samples] == ["cylinder", "double box", "pill", "ellipse"]
+    assert "Network Noc, all_to_all" in picture.description
+
+
 @pytest.mark.parametrize("name", ["simple", "tpu_v4i", "eyeriss", "nvdla"])
 def test_shipped_architectures_fit_their_page(name):
     assert problems(arch_picture(load(name))) == []

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tests.cascades import cases
 from tests.report.drawing.geometry import problems
 
-from einmap import evaluate, load
+from einmap import evaluate, load, loads
 from einmap.mapping.nodes import Storage, Temporal
 from einmap.report.drawing.costs import cost_annotations
 from einmap.report.drawing.looptree import looptree_picture
@@ -48,6 +48,39 @@ def test_every_node_is_annotated_and_the_energy_is_shared_out_completely(case):
     copies = any(einsum.is_copy for einsum in spec.workload.einsums)
     if not copies:
         assert found.elsewhere == pytest.approx(cost.leak_energy, abs=1e-9 * cost.energy)
+
+
+LINES = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, actions: [{name: read, energy: 9, throughput: 1}, {name: write, energy: 9, throughput: 1}]}
+  - !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 1, latency: 1, throughput: 1}]}
+  - !Memory {name: Lines, size: 99, component_class: Dummy, spatial: [{name: X, fanout: 2, may_reuse: All}]}
+  - !Compute {name: MAC, component_class: Dummy}
+workload: {rank_sizes: {P: 8, R: 3, M: 2}, bits_per_value: {All: 1}, einsums: ["O[p, m] = I[H: p + r] * F[r, m]"]}
+mapping:
+  nodes:
+  - !Storage {component: DRAM, tensors: [I, F, O]}
+  - !Spatial {rank_variable: m, tile_shape: 1, component: Lines, name: X}
+  - !Temporal {rank_variable: p, tile_shape: 1}
+  - !Storage {component: Lines, tensors: [I], sliding_window: true}
+  - !Temporal {rank_variable: r, tile_shape: 1}
+  - !Compute {einsum: O, component: MAC}
+"""
+
+
+def test_networks_and_line_buffers_are_named():
+    spec = loads(LINES)
+    cost = evaluate(spec)
+    found = cost_annotations(spec.mapping, spec, cost)
+    # I: 10 values, each passed on to the second lane once
+    hops = {row.tensor: row.count for row in cost.actions if row.action == "hop"}
+    assert hops["I"] == 10
+    assert found.networks == {"Noc": sum(hops.values())}
+    assert found.elsewhere == 0
+    assert f"network Noc {sum(hops.values()) / cost.energy:.0%} of energy" in str(found)
+    shapes = looptree_picture(spec.mapping, spec, cost).shapes
+    assert any("in sliding windows" in [line.text for line in placed.shape.lines] for placed in shapes)
 
 
 def test_one_einsum_has_its_own_share_of_what_is_common():

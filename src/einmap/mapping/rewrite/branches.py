@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from einmap.einsum.workload import Workload
@@ -157,9 +158,9 @@ def _united(
         if len(using) < 2 or outside or any(node is None for node in held):
             continue
         nodes = [node for node in held if node is not None]
-        if len({(node.component, node.persistent) for node in nodes}) > 1:
+        if len({replace(node, tensors=()) for node in nodes}) > 1:
             continue
-        united.append(Storage((tensor,), nodes[0].component, nodes[0].persistent))
+        united.append(replace(nodes[0], tensors=(tensor,)))
         for i in using:
             bodies[i] = _without(bodies[i], tensor, nodes[0].component)
     return tuple(united), tuple(bodies)
@@ -180,7 +181,7 @@ def _without(body: Nodes, tensor: str, component: str) -> Nodes:
     for node in body:
         if isinstance(node, Storage) and node.component == component and tensor in node.tensors:
             left = tuple(t for t in node.tensors if t != tensor)
-            found.append((Storage(left, node.component, node.persistent),) if left else ())
+            found.append((replace(node, tensors=left),) if left else ())
         else:
             found.append((node,))
     return tuple(node for nodes in found for node in nodes)

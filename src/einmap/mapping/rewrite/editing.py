@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from einmap.mapping.mapping import Mapping, Placed
 from einmap.mapping.nodes import Address, Compute, Node, PerEinsum, Sequential, Storage
@@ -46,17 +47,17 @@ def with_storage(mapping: Mapping, address: Address, new: Storage) -> Mapping:
     nodes, at = siblings(mapping, address), address[-1]
     above = nodes[at - 1] if at else None
     if isinstance(above, Storage) and _joins(above, new):
-        both = Storage(above.tensors + new.tensors, new.component, new.persistent)
+        both = replace(new, tensors=above.tensors + new.tensors)
         return replaced(mapping, beside(address, -1), 1, (both,))
     below = nodes[at]
     if isinstance(below, Storage) and _joins(below, new):
-        both = Storage(new.tensors + below.tensors, new.component, new.persistent)
+        both = replace(new, tensors=new.tensors + below.tensors)
         return replaced(mapping, address, 1, (both,))
     return replaced(mapping, address, 0, (new,))
 
 
 def _joins(one: Storage, other: Storage) -> bool:
-    return (one.component, one.persistent) == (other.component, other.persistent)
+    return replace(one, tensors=()) == replace(other, tensors=())
 
 
 def without_tensors(mapping: Mapping, address: Address, tensors: Iterable[str]) -> Mapping:
@@ -65,7 +66,7 @@ def without_tensors(mapping: Mapping, address: Address, tensors: Iterable[str]) 
     assert isinstance(node, Storage)
     gone = frozenset(tensors)
     left = tuple(t for t in node.tensors if t not in gone)
-    kept = (Storage(left, node.component, node.persistent),) if left else ()
+    kept = (replace(node, tensors=left),) if left else ()
     return replaced(mapping, address, 1, kept)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, did_you_mean
 from einmap.mapping.mapping import Mapping, Placed
@@ -57,7 +59,7 @@ def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | No
     _check_alone(mapping, workload, held, path[target:own])
     for tensor in held.tensors:
         check_copies(mapping, workload, tensor, path[target].address)
-    alone = Storage(held.tensors, held.node.component, held.node.persistent)
+    alone = replace(held.node, tensors=held.tensors)
     return with_storage(without_tensors(mapping, held.address, held.tensors), path[target].address, alone)
 
 
@@ -184,7 +186,7 @@ def _sunk(mapping: Mapping, workload: Workload, held: Held, target: Address) -> 
     for tensor in held.tensors:
         if _is_backing(mapping, workload, tensor, held.address):
             check_exchange(mapping, workload, tensor, loops, path[end + 1].address)
-    alone = Storage(held.tensors, held.node.component, held.node.persistent)
+    alone = replace(held.node, tensors=held.tensors)
     lower = with_storage(mapping, beside(target), alone)
     return without_tensors(lower, held.address, held.tensors)
 
@@ -240,8 +242,9 @@ def place_that_saves(mapping: Mapping, workload: Workload, address: Address, ten
 
 
 def _is_lasting(path: tuple[Placed, ...], address: Address) -> bool:
+    """Whether a node keeps data from visit to visit: below another loop it would keep something else, or nothing."""
     node = path[position_in(path, address)].node
-    return isinstance(node, Storage) and node.persistent
+    return isinstance(node, Storage) and (node.persistent or bool(node.sliding_window))
 
 
 def _moves_on(mapping: Mapping, workload: Workload, tensor: str, users: list[str], placed: Placed) -> bool:
@@ -323,6 +326,7 @@ def keep(
     above: Ref | None = None,
     below: Ref | None = None,
     persistent: bool = False,
+    sliding_window: bool | None = None,
 ) -> Mapping:
     """Insert a storage node: the inverse of `bypass`. `storage` is written `A@GLB`, the place as for `hoist` or `sink`.
 
@@ -354,7 +358,7 @@ def keep(
     for tensor in tensors:
         _check_keep(mapping, workload, tensor, component, address)
         check_copies(mapping, workload, tensor, address)
-    return with_storage(mapping, address, Storage(tensors, component, persistent))
+    return with_storage(mapping, address, Storage(tensors, component, persistent, sliding_window))
 
 
 def _under(mapping: Mapping, ref: Ref) -> Address:

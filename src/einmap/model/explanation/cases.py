@@ -65,6 +65,7 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
     fetches, positions = counts.repeats(takes), positions_of(counts, takes)
     chunks, elements = distinct(counts, takes)
     largest, smallest = _extents(path, counts, node, max), _extents(path, counts, node, min)
+    slides = tensor.slides.get(node.position)
     lanes = tuple(LARGEST if take == ALL and not path.loops[i].is_spatial else take for i, take in enumerate(takes))
     return NodeCases(
         einsum=path.einsum.name,
@@ -88,7 +89,9 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
         bits=tensor.access.footprint(largest) * node.component.bits[tensor.access.tensor],
         child=exchange.child.component.name,
         held=counts.values(takes),
-        used=counts.values(tensor.takes(exchange.child, node, EVERY)),
+        used=tensor.moved(exchange.child, tensor.takes(exchange.child, node, EVERY)),
+        kept=counts.values(takes) - tensor.moved(node, takes),
+        slides=None if slides is None else path.loops[slides].variable,
     )
 
 

@@ -19,6 +19,7 @@ from einmap.model.evaluate import Workings, workings_of
 from einmap.model.explanation.moves import Hoist, filled, hoisted
 from einmap.model.explanation.values import Change
 from einmap.model.spatial import lanes_used
+from einmap.spec.schema.arch import NetworkInput
 from einmap.spec.spec import Spec
 
 LEAST = 1e-9
@@ -51,7 +52,8 @@ def _throughputs(workings: Workings) -> Iterator[Change]:
                 continue
             base = ".".join(str(step) for step in (*leaf.path, "actions", index))
             change: tuple[str, object]
-            if action.latency_scale is not None:
+            # the latency of a network's hop is that of a step, and does not change its throughput
+            if action.latency_scale is not None and not isinstance(leaf.given, NetworkInput):
                 change = (f"{base}.latency_scale", f"({action.latency_scale}) / 2")
             elif action.throughput_scale is not None:
                 change = (f"{base}.throughput_scale", f"2 * ({action.throughput_scale})")
@@ -119,8 +121,8 @@ def _moved(workings: Workings, move: Hoist) -> Change | None:
     if after is None or _warns_more(after, workings):
         return None
     over = [name for name, peak in after.peaks.items() if peak.bits > peak.memory.size_bits]
-    if over and over != [move.component]:
-        return None
+    if (over and over != [move.component]) or move.component not in after.peaks:
+        return None  # a node that a copy does not use holds nothing
     needs = after.peaks[move.component].bits
     sets: tuple[tuple[str, object], ...] = ()
     if over:

@@ -9,6 +9,7 @@ from einmap.model.copies import copy_flows
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.cases import loop_use, positions_of
 from einmap.model.explanation.values import Derivation, Piece
+from einmap.model.network import crossings_of
 from einmap.model.path import EinsumPath, Station
 from einmap.model.reuse import Takes, TensorCounts
 from einmap.model.tiles import ALL, FIRST, LARGEST, SKIP, Take
@@ -23,7 +24,7 @@ def derivations_of(workings: Workings) -> Iterator[Derivation]:
     energy = {(r.einsum, r.component, r.tensor, r.action): r.energy for r in workings.cost.actions}
     for name in workings.order:
         traffic = workings.traffic[name]
-        pieces = _copied(traffic) if traffic.path.einsum.is_copy else _moved(traffic)
+        pieces = _copied(traffic) if traffic.path.einsum.is_copy else {**_moved(traffic), **_hops(traffic)}
         for (component, tensor, action), found in pieces.items():
             key = (name, component, tensor, action)
             if key in energy:
@@ -71,7 +72,7 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
     # of the lanes that reduce into one copy, one alone is filled with what the parent has
     seen_at = exchange.parent if way == "down" and tensor.access.output else at
     takes = tensor.takes(child, seen_at, EVERY)
-    gross = counts.values(takes)
+    gross, moved = counts.values(takes), tensor.moved(child, takes)
     free = skipped(tensor, exchange, at, flow) if way == "down" else 0
     uses = [(loop_use(path, counts, i), take) for i, take in enumerate(takes) if not path.loops[i].absent]
     paid = flow.up if way == "up" else flow.live + flow.initial - free
@@ -86,7 +87,8 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
         gross=gross,
         unmerged=counts.values(tensor.takes(child, child, EVERY)),
         skipped=free,
-        shared=paid - gross + free,
+        shared=paid - moved + free,
+        kept=gross - moved,
         loops=tuple(use for use, take in uses if take == ALL),
         below=tuple(use for use, take in uses if take == SKIP and use.kind != "irrelevant"),
         merged=tuple(use for use, take in uses if take == FIRST),
@@ -95,6 +97,37 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
 
 def _largest(take: Take) -> Take:
     return SKIP if take == SKIP else LARGEST
+
+
+def _hops(traffic: EinsumTraffic) -> Pieces:
+    """Steps on networks, loop by loop."""
+    found: Pieces = {}
+    for network, crossing in crossings_of(traffic):
+        tensor, exchange = crossing.tensor, crossing.exchange
+        pieces = found.setdefault((network.name, tensor.access.tensor, "hop"), [])
+        for index in crossing.loops:
+            pieces.append(_hop(traffic.path, tensor, exchange, index, crossing.hops_along(index, {})))
+    return found
+
+
+def _hop(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, index: int, hops: int) -> Piece:
+    child, loop = exchange.child, loop_use(path, tensor.counts, index)
+    return Piece(
+        way="hop",
+        child=child.component.name,
+        parent=exchange.parent.component.name,
+        child_address=() if child is path.compute else child.address,
+        station=(),
+        tiles=hops,
+        tile_values=1,
+        gross=hops,
+        unmerged=hops,
+        skipped=0,
+        shared=0,
+        loops=(loop,),
+        below=(),
+        merged=(loop,) if tensor.counts.merges(path.loops[index]) else (),
+    )
 
 
 def _copied(traffic: EinsumTraffic) -> Pieces:

@@ -45,7 +45,13 @@ def _life(workings: Workings, buffer: Buffer, running: tuple[str, ...], spread: 
     nodes = _nodes(workings, buffer, spread)
     persistent = any(b.persistent for found in workings.live.values() for b in found if _is_at(b, buffer, nodes))
     first, last = nodes[0], nodes[-1]
-    times = 1 if spread else max(_visits(workings.paths[name], address) for name, address in nodes)
+    slides = None if spread else workings.slides.get((buffer.tensor, buffer.address))
+    if slides is not None and not persistent:
+        runs = max(_visits(workings.paths[name], _position(workings, name, slides)) for name, _ in nodes)
+        return Life(
+            buffer.tensor, buffer.memory.name, first[1], buffer.bits, slides, slides, runs, running, persistent=False
+        )
+    times = 1 if spread else max(_visits(workings.paths[n], _position(workings, n, a)) for n, a in nodes)
     return Life(
         tensor=buffer.tensor,
         memory=buffer.memory.name,
@@ -92,9 +98,13 @@ def _edge(workings: Workings, einsum: str, address: Address) -> Address:
     return edge
 
 
-def _visits(path: EinsumPath, address: Address) -> int:
-    """How often the node is reached in time."""
-    position = next(s.position for found in path.stations.values() for s in found if s.address == address)
+def _position(workings: Workings, einsum: str, address: Address) -> int:
+    """Where a node stands on an Einsum's path."""
+    return next(i for i, placed in enumerate(workings.tree.path_of[einsum]) if placed.address == address)
+
+
+def _visits(path: EinsumPath, position: int) -> int:
+    """How often the node at a position is reached in time."""
     takes = tuple(FIRST if lp.is_spatial else ALL if lp.position < position else SKIP for lp in path.loops)
     tiles = VariableTiles(path)
     own = tuple(FIRST if take == SKIP else take for take in takes)

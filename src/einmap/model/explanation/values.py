@@ -44,8 +44,9 @@ class NodeCases:
     `positions`: tiles of the relevant loops; `chunks`: distinct ones among them; `values`: what all positions have
     together; `elements`: distinct elements among them (`chunks` and `elements` are None where there are too many).
     `shape`: the largest tile, rank by rank; `smallest`: the smallest one; `bits`: space for the largest.
-    `held`: values of all visits; `used`: values that `child`, the next holder inward or the Compute, exchanges with
-    the buffer, lanes of one multicast counted once.
+    `held`: values of all visits; `kept`: those of them that stay from one visit to the next, since the node slides
+    along the loop over `slides` (None: it does not). `used`: values that `child`, the next holder inward or the
+    Compute, exchanges with the buffer, lanes of one multicast counted once.
     """
 
     einsum: str
@@ -70,11 +71,14 @@ class NodeCases:
     child: str
     held: int
     used: int
+    kept: int = 0
+    slides: str | None = None
 
     @property
     def reuse(self) -> float:
-        """Times each value is used from the buffer, on average."""
-        return self.used / self.held if self.held else 0.0
+        """Times each value that comes into the buffer is used from it, on average."""
+        come = self.held - self.kept
+        return self.used / come if come else 0.0
 
     @property
     def overlap(self) -> int | None:
@@ -106,13 +110,16 @@ class Piece:
     """One reason for a count: values between `child` and `parent` that a station pays for.
 
     `gross` values are in `tiles` tiles of at most `tile_values`; without multicast and reduction between lanes there
-    would be `unmerged`. `skipped`: fills that bring no result yet and are not made. `shared`: what is paid beside
-    the Einsum's own tiles in a buffer that several Einsums share; negative where another one pays.
+    would be `unmerged`. `kept`: what stays in a child that slides, and is not moved. `skipped`: fills that bring no
+    result yet and are not made. `shared`: what is paid beside the Einsum's own tiles in a buffer that several Einsums
+    share; negative where another one pays. values = gross - kept - skipped + shared.
     `loops`: those above the child, which make the tiles; `below`: those below it that make up one tile; `merged`: lanes
-    that one value serves. values = gross - skipped + shared.
+    that one value serves.
+
+    `hop`: `gross` steps of values on a network, along one of its `loops`, both ways; `merged` if its lanes share them.
     """
 
-    way: Literal["down", "up", "copy", "compute"]
+    way: Literal["down", "up", "copy", "compute", "hop"]
     child: str
     parent: str
     child_address: Address
@@ -126,11 +133,12 @@ class Piece:
     loops: tuple[LoopUse, ...]
     below: tuple[LoopUse, ...]
     merged: tuple[LoopUse, ...]
+    kept: int = 0
 
     @property
     def values(self) -> int:
         """What is paid for."""
-        return self.gross - self.skipped + self.shared
+        return self.gross - self.kept - self.skipped + self.shared
 
     @property
     def multicast(self) -> float:
@@ -158,7 +166,7 @@ class Derivation:
 
     @property
     def values(self) -> int:
-        """Values of all pieces, or operations."""
+        """Values of all pieces, steps of values on a network, or operations."""
         return sum(piece.values for piece in self.pieces)
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from einmap.arch.component import Container, Leaf, Memory
+from einmap.arch.component import Container, Leaf, Memory, Network
 from einmap.arch.tree import Fork, Hierarchical, Node
 from einmap.errors import ExpressionError
 from einmap.expressions.arithmetic import evaluate
@@ -19,7 +19,7 @@ from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, T
 from einmap.report.drawing.tidy import Chain, tree_layout
 from einmap.spec.bind_arch import BranchInput, LeafInput
 from einmap.spec.raw import place
-from einmap.spec.schema.arch import MemoryInput
+from einmap.spec.schema.arch import MemoryInput, NetworkInput
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 
@@ -30,7 +30,7 @@ WIDEST = 230.0
 class Unit:
     """What is drawn of one node. Amounts are numbers, or their expression where it depends on a workload.
 
-    `size`: bits, None for what stores nothing. `fanouts`: name and copies of each dimension.
+    `size`: bits, None for what stores nothing. `fanouts`: name and copies of each dimension. `topology`: of a network.
     """
 
     kind: str
@@ -38,6 +38,7 @@ class Unit:
     size: float | str | None
     fanouts: tuple[tuple[str, int | str], ...]
     enabled: bool = True
+    topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,11 @@ def arch_picture(spec: Spec, *, einsum: str | None = None, title: str = "", them
         Entry("cylinder", theme.paint(painter.hues[memories[0]]) if memories else theme.paint(None), "memory"),
         Entry("double box", theme.paint(PURPLE), "fanout: copies of all below"),
         Entry("hexagon", theme.paint(VERMILION), "toll"),
+        Entry("pill", theme.paint(VERMILION), "network between the lanes below"),
         Entry("ellipse", theme.paint(GREY), "compute"),
     ]
     shown = {"cylinder": "Memory" in kinds, "hexagon": "Toll" in kinds, "ellipse": "Compute" in kinds}
+    shown["pill"] = "Network" in kinds
     shown["double box"] = any(unit.fanouts for unit in _units(parts))
     is_one_of_several = is_bound and len(spec.workload.einsums) > 1
     subtitle = f"as it is for Einsum {einsum or spec.workload.einsums[0].name}" if is_one_of_several else ""
@@ -96,7 +99,8 @@ def _bound_unit(leaf: Leaf) -> Unit:
     fanouts = tuple((dimension.name, dimension.fanout) for dimension in leaf.spatial)
     size = leaf.size_bits if isinstance(leaf, Memory) else None
     enabled = isinstance(leaf, Container) or leaf.enabled
-    return Unit(type(leaf).__name__, leaf.name, size, fanouts, enabled)
+    topology = leaf.topology if isinstance(leaf, Network) else ""
+    return Unit(type(leaf).__name__, leaf.name, size, fanouts, enabled, topology)
 
 
 def written_parts(spec: Spec) -> tuple[Part, ...]:
@@ -112,7 +116,9 @@ def _written(nodes: Iterable[LeafInput | BranchInput], scope: Scope) -> Iterable
             fanouts = tuple((d.name, _amount(d.fanout, scope)) for d in node.given.spatial)
             size = _amount(node.given.size, scope) if isinstance(node.given, MemoryInput) else None
             whole = tuple((name, int(n) if isinstance(n, float) else n) for name, n in fanouts)
-            yield Unit("Container" if node.tag == "Fanout" else node.tag, node.given.name, size, whole)
+            kind = "Container" if node.tag == "Fanout" else node.tag
+            topology = node.given.topology if isinstance(node.given, NetworkInput) else ""
+            yield Unit(kind, node.given.name, size, whole, topology=topology)
         elif node.tag == "Fork":
             yield Branch(tuple(_written(node.nodes, scope)))
         else:
@@ -166,6 +172,7 @@ class _Painter:
         kind, paint = self.look(unit)
         if kind is not None:
             size = [Line(text) for text in words(_size(unit.size), WIDEST, 12)] if unit.size is not None else []
+            size += [Line(unit.topology.replace("_", " "))] if unit.topology else []
             found.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
         return found
 
@@ -175,6 +182,8 @@ class _Painter:
                 return "cylinder", self.theme.paint(self.hues[unit.name])
             case "Toll":
                 return "hexagon", self.theme.paint(VERMILION)
+            case "Network":
+                return "pill", self.theme.paint(VERMILION)
             case "Compute":
                 return "ellipse", self.theme.paint(GREY)
             case _:
@@ -218,5 +227,6 @@ def _outline(parts: Iterable[Part], depth: int = 0) -> str:
             continue
         size = f", {_size(part.size)}" if part.size is not None else ""
         fanouts = "".join(f", {name} x {copies}" for name, copies in part.fanouts)
-        lines.append(f"{'  ' * depth}{part.kind} {part.name}{size}{fanouts}")
+        topology = f", {part.topology}" if part.topology else ""
+        lines.append(f"{'  ' * depth}{part.kind} {part.name}{size}{topology}{fanouts}")
     return "\n".join(lines)

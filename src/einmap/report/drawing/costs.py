@@ -45,19 +45,23 @@ class NodeCosts:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The costs of nodes, and of everything that is drawn: `energy` in J, `latency` in s."""
+    """The costs of nodes, and of everything that is drawn: `energy` in J, `latency` in s; `networks`: J of each."""
 
     nodes: dict[Address, NodeCosts]
     energy: float
     latency: float
+    networks: dict[str, float] = field(default_factory=dict)
 
     @property
     def elsewhere(self) -> float:
         """Joules that belong to no node: leakage, and copies inside the architecture."""
-        return self.energy - math.fsum(node.energy or 0.0 for node in self.nodes.values())
+        known = [*(node.energy or 0.0 for node in self.nodes.values()), *self.networks.values()]
+        return self.energy - math.fsum(known)
 
     def __str__(self) -> str:
         parts = [f"energy {format_si(self.energy, 'J')}", f"latency {format_si(self.latency, 's')}"]
+        paid = {name: energy for name, energy in self.networks.items() if energy > 0}
+        parts += [f"network {name} {percent(energy / self.energy)} of energy" for name, energy in paid.items()]
         if self.energy > 0 and self.elsewhere / self.energy >= 0.005:
             parts.append(f"leakage and other energy outside of the nodes {percent(self.elsewhere / self.energy)}")
         return ", ".join(parts)
@@ -75,6 +79,10 @@ def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | Non
         if row.action != "leak":
             key = row.einsum, row.component, row.tensor
             by_tensor[key] = by_tensor.get(key, 0.0) + row.energy
+    networks: dict[str, float] = {}
+    for row in cost.actions:
+        if row.action == "hop" and einsum in (None, row.einsum):
+            networks[row.component] = networks.get(row.component, 0.0) + row.energy
     operations = cost.count_by("einsum", "action")
     for name in mapping.path_of if einsum is None else (einsum,):
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
@@ -85,8 +93,9 @@ def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | Non
         last.energy = by_tensor.get((name, path.compute.component.name, None), 0.0)
         last.operations = operations.get((name, "compute"), 0.0)
     if einsum is None:
-        return Annotations(found, cost.energy, cost.latency)
-    return Annotations(found, cost.energy_by("einsum").get((einsum,), 0.0), cost.latency_by_einsum.get(einsum, 0.0))
+        return Annotations(found, cost.energy, cost.latency, networks)
+    energy = cost.energy_by("einsum").get((einsum,), 0.0)
+    return Annotations(found, energy, cost.latency_by_einsum.get(einsum, 0.0), networks)
 
 
 def _at(found: dict[Address, NodeCosts], address: Address) -> NodeCosts:

@@ -22,7 +22,7 @@ from einmap.mapping.nodes import (
     Toll,
     format_address,
 )
-from einmap.mapping.pretty import describe, pretty
+from einmap.mapping.pretty import describe, manner, pretty
 from einmap.model.cost import Cost
 from einmap.report.drawing.costs import NodeCosts, cost_annotations
 from einmap.report.drawing.font import GLUE, words, wrapped
@@ -149,10 +149,10 @@ class _Painter:
                 return "double box", own + _lines(
                     wrapped([component, name], WIDEST, 12, bold=True, joint="."), bold=True
                 )
-            case Storage(tensors=tensors, component=component, persistent=persistent):
+            case Storage(tensors=tensors, component=component):
                 shown = [_with_shape(tensor, costs) for tensor in tensors]
-                lasting = _lines(["persistent"], muted=True) if persistent else []
-                return "cylinder", [*_name(component), *_tensors(shown), *lasting]
+                how = words(manner(node).strip(), WIDEST, 12)
+                return "cylinder", [*_name(component), *_tensors(shown), *_lines(how, muted=True)]
             case Toll(tensors=tensors, component=component):
                 return "hexagon", [*_name(component), *_tensors(tensors)]
             case Compute(einsum=einsum, component=component):

@@ -72,7 +72,7 @@ class ComponentInput(ContainerInput):
     """What memories, tolls and computes share."""
 
     component_class: str | None = None
-    component_model: None = None
+    component_model: Any = None
     component_modeling_log: list[str] = []
     actions: list[ActionInput] = []
     enabled: Expression = True
@@ -91,14 +91,19 @@ class ComponentInput(ContainerInput):
     extra_attributes_for_component_model: dict[str, Any] = {}
 
 
-class HolderInput(ComponentInput):
-    """What memories and tolls share."""
+class CarrierInput(ComponentInput):
+    """What memories, tolls and networks share: actions for values."""
 
-    tensors: TensorsInput = TensorsInput()
     bits_per_action: Expression | None = None
     values_per_action: dict[str, Expression] = {}
     bits_per_value: dict[str, Expression] = {}
     bits_per_value_scale: dict[str, Expression] = {}
+
+
+class HolderInput(CarrierInput):
+    """What memories and tolls share."""
+
+    tensors: TensorsInput = TensorsInput()
 
 
 class MemoryInput(HolderInput):
@@ -112,6 +117,12 @@ class TollInput(HolderInput):
     """`!Toll`."""
 
     direction: Direction | dict[str, Direction]
+
+
+class NetworkInput(CarrierInput):
+    """`!Network`."""
+
+    topology: Annotated[str, Field(json_schema_extra={"enum": ["mesh", "all_to_all"]})] = "mesh"
 
 
 class ComputeInput(ComponentInput):
@@ -144,6 +155,7 @@ class ArchInput(Input):
 LEAVES: dict[str, type[ContainerInput]] = {
     "Memory": MemoryInput,
     "Toll": TollInput,
+    "Network": NetworkInput,
     "Compute": ComputeInput,
     "Container": ContainerInput,
     "Fanout": ContainerInput,
@@ -152,5 +164,5 @@ BRANCHES: dict[str, type[ForkInput] | type[HierarchicalInput]] = {
     "Fork": ForkInput,
     "Hierarchical": HierarchicalInput,
 }
-LATER = ("Network", "Array")
+LATER = ("Array",)
 """Tags that are known and not supported yet."""

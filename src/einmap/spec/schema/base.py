@@ -50,7 +50,7 @@ def check[M: Input](
     try:
         return model.model_validate(values)
     except ValidationError as failure:
-        problems += [_located(model, error, root, path) for error in _merged(failure.errors())]
+        problems += [_located(model, error, root, path, drop) for error in _merged(failure.errors())]
         return None
 
 
@@ -67,7 +67,9 @@ def _title(model: type[BaseModel]) -> str:
     return model.__name__.removesuffix("Input")
 
 
-def _located(model: type[Input], error: Mapping[str, Any], root: Raw, path: Path) -> EinmapError:
+def _located(
+    model: type[Input], error: Mapping[str, Any], root: Raw, path: Path, read_elsewhere: tuple[str, ...] = ()
+) -> EinmapError:
     # members of unions appear in Pydantic's path, fields and positions are what the user wrote
     steps: list[str | int] = []
     owner: type[BaseModel] = model
@@ -82,12 +84,16 @@ def _located(model: type[Input], error: Mapping[str, Any], root: Raw, path: Path
     at = place(root, (*path, *steps))
     match error["type"]:
         case "extra_forbidden":
-            known = list(owner.model_fields)
+            known = [*owner.model_fields, *(read_elsewhere if owner is model else ())]
             return SpecError(
                 f"unknown field {error['loc'][-1]!r} of {_title(owner)}",
                 at=at,
                 hint=did_you_mean(str(error["loc"][-1]), known, listing="fields"),
             )
+        case "model_type":
+            fields = _title(_model_of(owner) or owner)
+            shown = _shown(error["input"])
+            return SpecError(f"expected a dictionary with the fields of {fields}, found {shown}", at=at)
         case "missing":
             return SpecError(f"{_title(owner)} needs the field {error['loc'][-1]!r}", at=place(root, path))
         case "expected" | "bool_type" | "string_type" | "list_type" | "dict_type":

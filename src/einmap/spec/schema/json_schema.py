@@ -153,7 +153,6 @@ def _if_type(tag: str, then: Schema) -> Schema:
 def _untyped(tag: str) -> Schema:
     """What a node without checked fields looks like to an editor, which does not see its tag."""
     fields = {
-        "Network": ["topology"],
         "Array": ["nodes"],
         "Reservation": ["purposes"],
         "TextBox": ["text"],

@@ -45,7 +45,7 @@ class TollNodeInput(NodeInput):
 class StorageInput(TollNodeInput):
     """`!Storage`."""
 
-    sliding_window: StrictBool = False
+    sliding_window: StrictBool | None = None
 
 
 class ComputeNodeInput(NodeInput):

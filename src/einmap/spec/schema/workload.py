@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, field_validator
 
 from einmap.spec.schema.base import Expression, Input, SetExpression
+
+METRICS = (
+    *("LATENCY", "ENERGY", "DYNAMIC_ENERGY", "LEAK_ENERGY", "RESOURCE_USAGE", "ACTIONS", "DETAILED_MEMORY_USAGE"),
+    "ENERGY_DELAY_PRODUCT",
+)
+"""What `model.metrics` may name; their numbers are 1, 2, 4, ..."""
 
 
 class AccessInput(Input):
@@ -73,6 +79,18 @@ class ModelInput(Input):
     semantics: Annotated[str, Field(json_schema_extra={"enum": ["exact", "accelforge"]})] = "exact"
     sliding_window: StrictBool = False
     metrics: Any = None
+
+    @field_validator("metrics")
+    @classmethod
+    def _known_metrics(cls, given: Any) -> Any:
+        """Names (`ENERGY | LATENCY`, or a list of them) or the sum of their numbers; all are reported anyway."""
+        if given is None or (type(given) is int and 0 < given < 2 ** len(METRICS)):
+            return given
+        parts = given if isinstance(given, list) else [given]
+        words = [word.strip() for part in parts if isinstance(part, str) for word in part.split("|")]
+        if len(words) < len(parts) or not {word.upper() for word in words} <= {*METRICS}:
+            raise ValueError(f"expected names of metrics ({', '.join(METRICS)})")
+        return given
 
 
 class ConfigInput(Input):

@@ -1,0 +1,152 @@
+"""Exchanges between a buffer and the next holder outward: fills and write-backs, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from einmap.arch.component import Memory
+from einmap.execute.buffers import Box, Flags, Mask, Tile
+from einmap.execute.leaf import chain_to_memory, charge
+from einmap.execute.place import Place
+from einmap.execute.recorder import Recorder
+from einmap.execute.result import Instance
+from einmap.execute.routes import Hold, Route
+from einmap.execute.visits import Visit, VisitKey, Visits
+
+_REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """Moves values into and out of the open visits, and has them counted."""
+
+    places: Mapping[VisitKey, Place]
+    visits: Visits
+    recorder: Recorder
+
+    def _parent(self, route: Route, tensor: str, hold: Hold) -> tuple[Visit, list[Hold], list[tuple[int, ...]]]:
+        chain = chain_to_memory(route, tensor, hold)
+        merged = route.merged_between(tensor, hold.level, [h.level for h in chain])
+        return self.visits.of(chain[-1].address, tensor), chain, merged
+
+    def ensure(self, route: Route, tensor: str, hold: Hold) -> None:
+        """Fill a buffer for an Einsum, unless that has been done in this visit."""
+        place, visit = self.places[hold.address, tensor], self.visits.of(hold.address, tensor)
+        name = route.einsum.name
+        if name in visit.filled or place.is_backing():
+            return
+        visit.filled.add(name)
+        if tensor in route.einsum.outputs:
+            visit.produced = True
+            self._fill_output(route, tensor, hold, visit)
+        elif not any(u.einsum.name in visit.filled for u in place.consumers if u is not route):
+            self._fill_input(route, tensor, hold, visit)
+
+    def _fill_input(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
+        """The whole tile, or what a producer before has not touched of it."""
+        parent, chain, merged = self._parent(route, tensor, hold)
+        producer = self.places[hold.address, tensor].producer
+        moved: dict[Instance, int] = {}
+        for lane, tile in visit.tiles.items():
+            wanted: Flags = np.ones(tile.shape, dtype=np.uint8)
+            if visit.produced and producer is not None:
+                own = visit.own[producer.einsum.name].get(lane)
+                if own is not None:
+                    Part(tile.box).of(wanted, own)[...] = 0
+            if lane in visit.kept:
+                Part(tile.box).of(wanted, visit.kept[lane])[...] = 0
+            amount = moved[lane] = int(wanted.sum())
+            source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
+            mask = wanted.astype(bool)
+            tile.values(tile.box)[mask] = source.values(tile.box)[mask]
+            tile.present(tile.box)[mask] = source.present(tile.box)[mask]
+            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=tile.box)
+            for station, group in zip(chain, merged, strict=True):
+                if all(lane[i] == 0 for i in group):
+                    at = route.outward(lane, hold.level, station.level)
+                    charge(self.recorder, route, station, at, amount, 0, child=hold, box=tile.box)
+        self._carry(route, tensor, hold, chain, moved)
+
+    def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
+        """Over the networks between a holder and its parent."""
+        self.recorder.wires.carry(route, tensor, hold.level, chain[-1].level, moved)
+
+    def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
+        """Results come in live; elements without one are skipped where both sides skip them."""
+        parent, chain, merged = self._parent(route, tensor, hold)
+        memory, outer = hold.component, chain[-1].component
+        assert isinstance(memory, Memory)
+        assert isinstance(outer, Memory)
+        skips = memory.skip_initial_output_write and outer.skip_initial_output_write
+        written: dict[Instance, Flags] = {}
+        moved: dict[Instance, int] = {}
+        for lane, box in visit.own[route.einsum.name].items():
+            if not all(lane[i] == 0 for i in merged[-1]):
+                continue
+            tile = visit.tiles[lane]
+            above = route.outward(lane, hold.level, chain[-1].level)
+            source = parent.tiles[above]
+            covered = written.setdefault(above, np.zeros(source.shape, dtype=np.uint8))
+            before = Part(source.box).of(covered, box)
+            live = source.live(box) | before
+            comes = np.ones(live.shape, dtype=bool)
+            if lane in visit.kept:
+                Part(box).of(comes, visit.kept[lane])[...] = False
+            new = int((~live[comes].astype(bool)).sum()) if skips else 0
+            amount = moved[lane] = int(comes.sum()) - new
+            tile.values(box)[comes] = source.values(box)[comes]
+            tile.present(box)[comes] = source.present(box)[comes]
+            source.present(box)[comes] = 0
+            tile.live(box)[comes] = live[comes]
+            before[comes] = 1
+            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=box, skipped=new)
+            for station in chain:
+                at = route.outward(lane, hold.level, station.level)
+                charge(self.recorder, route, station, at, amount, 0, child=hold, box=box, skipped=new)
+        self._carry(route, tensor, hold, chain, moved)
+
+    def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
+        """What the producer has made, and does not stay for the next visit, leaves the buffer."""
+        hold = place.holds[producer.einsum.name]
+        parent, chain, merged = self._parent(producer, hold.tensor, hold)
+        moved: dict[Instance, int] = {}
+        for lane, tile in visit.tiles.items():
+            leaves = np.ones(tile.shape, dtype=bool)
+            if lane in visit.left:
+                Part(tile.box).of(leaves, visit.left[lane])[...] = False
+            amount = moved[lane] = int(leaves.sum())
+            charge(self.recorder, producer, hold, lane, 0, amount, child=hold, box=tile.box)
+            for station, group in zip(chain, merged, strict=True):
+                if all(lane[i] == 0 for i in group):
+                    at = producer.outward(lane, hold.level, station.level)
+                    charge(self.recorder, producer, station, at, 0, amount, child=hold, box=tile.box)
+            target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
+            reduce_into(target, tile, producer)
+            target.live(tile.box)[leaves] = 1
+        self._carry(producer, hold.tensor, hold, chain, moved)
+
+
+@dataclass(frozen=True)
+class Part:
+    """An array that covers the indices `box`."""
+
+    box: Box
+
+    def of[A: (Flags, Mask)](self, array: A, box: Box) -> A:
+        """The part of the array that covers `box`."""
+        view: A = array[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
+        return view
+
+
+def reduce_into(target: Tile, tile: Tile, route: Route) -> None:
+    """Values that are in `tile` go to `target`, reduced with what is there."""
+    reduce = _REDUCE[route.einsum.operation.reduction]
+    box = tile.box
+    here, there = tile.present(box).astype(bool), target.present(box).astype(bool)
+    old, new = target.values(box), tile.values(box)
+    old[...] = np.where(here & there, reduce(old, new), np.where(here, new, old))
+    target.present(box)[...] |= tile.present(box)
+    target.live(box)[...] |= tile.live(box)
