@@ -68,6 +68,8 @@ def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice) -> La
         table = _combined(table, options, tops)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if fanned.dimension.min_usage > 0 else -1))
         table = table[_distinct(table, kinds)]
+    if not len(table):
+        return LaneTable(dimensions, table)
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
@@ -109,6 +111,11 @@ def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> I
         rows = [(*row, b) for row in rows for b in bounds if _product(row) * b <= dimension.fanout]
     kept = [row for row in rows if _holds(dimension, lattice, row)]
     return np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes))
+
+
+def unusable(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> bool:
+    """Whether no use of a dimension keeps its constraints, not even that it is left idle."""
+    return not len(_options(einsum, dimension, lattice))
 
 
 def _product(row: tuple[int, ...]) -> int:
