@@ -105,8 +105,8 @@ class FanoutError(MappingError):
 class Remedy:
     """A change that is enough for a mapping to exist, and no smaller one of the same fields is.
 
-    `settings`: paths and values as `Spec.set` takes them; `text`: the same in words; `size`: how large the change is, the
-    ratio of the larger value to the smaller one, or 2 for one constraint that is dropped, 3 for two.
+    `settings`: paths and values as `Spec.set` takes them; `text`: the same in words; `size`: how large the change is,
+    the ratio of the larger value to the smaller one, or 2 for one constraint that is dropped, 3 for two.
     """
 
     text: str

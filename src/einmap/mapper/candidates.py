@@ -156,7 +156,9 @@ class Candidates:
             source = "All" if field == "may_keep" and keep is None else "Nothing"
         steps = []
         for chosen in _subsets([a.tensor for a in self.einsum.accesses if a.tensor in some]):
-            change = partial(_adjust, field=field, **{"more" if more else "less": chosen})
+            nothing = frozenset[str]()
+            less_more = (nothing, chosen) if more else (chosen, nothing)
+            change = partial(_adjust, field=field, less=less_more[0], more=less_more[1])
             steps.append(_tensor_step(_placing(leaf.name, change), chosen, name, source, more))
         return Ladder(name, tuple(steps), _placing(leaf.name, relaxed), rising=False)
 
