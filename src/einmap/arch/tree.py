@@ -93,6 +93,14 @@ class Architecture:
         """The same tree with `leaf` in place of the one of its name."""
         return Architecture(_with_leaf(self.nodes, leaf))
 
+    def only(self, compute: str | None) -> Architecture:
+        """The same tree with all other computes disabled."""
+        found = self
+        for unit in self.computes:
+            if unit.enabled and unit.name != compute:
+                found = found.with_leaf(replace(unit, enabled=False))
+        return found
+
     @cached_property
     def instances(self) -> Mapping[str, int]:
         """Number of instances of each leaf: fanouts of the leaf itself and of its true ancestors."""

@@ -7,14 +7,15 @@ the least one that helps is found by bisection, else by trying one after the oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
-from einmap.mapper.oracle import Oracle, bits_in, resized
-from einmap.model.occupancy import Buffer
+from einmap.mapper.feasible import Fit
+from einmap.mapper.oracle import Oracle, resized
 
 type Edit = Callable[[Architecture], Architecture]
 type Settings = tuple[tuple[str, object], ...]
@@ -115,39 +116,37 @@ class Size:
         """The least number of bits with which a mapping fits, by bisection; no more than those found need."""
         unit = arch.find(self.memory)
         assert isinstance(unit, Memory)
-        mapping = oracle.mapping(resized(arch, self.memory, math.inf))
-        if mapping is None:
+        best = oracle.fit(resized(arch, self.memory, math.inf), self.memory)
+        if best is None:
             return None
-        best = oracle.held(mapping, arch, self.memory)
         # what mappings need is a multiple of the grain, so no other sizes need be tried
         grain = _grain(unit)
-        low, high = math.floor(unit.size_bits / grain), -(-bits_in(best) // grain)
-        while high - low > 1:
+        low, high = math.floor(unit.size_bits / grain), -(-best.bits(self.memory) // grain)
+        while high - low > 1 and not best.is_least:
             middle = (low + high) // 2
-            mapping = oracle.mapping(resized(arch, self.memory, middle * grain))
-            if mapping is None:
+            found = oracle.fit(resized(arch, self.memory, middle * grain), self.memory)
+            if found is None:
                 low = middle
             else:
-                best = oracle.held(mapping, arch, self.memory)
-                high = min(middle, -(-bits_in(best) // grain))
+                best, high = found, min(middle, -(-found.bits(self.memory) // grain))
         least = high * grain
         ratio = least / unit.size_bits if unit.size_bits else math.inf
         text = f"{bits(least)} instead of {bits(unit.size_bits)}"
-        return Step(
-            lambda arch: resized(arch, self.memory, least), ratio, text, ((self.field, least),), self.clash(unit, best)
-        )
+        edit = partial(resized, memory=self.memory, size=least)
+        return Step(edit, ratio, text, ((self.field, least),), self.clash(unit, best))
 
-    def clash(self, unit: Memory, held: Sequence[Buffer]) -> str:
+    def clash(self, unit: Memory, needed: Fit) -> str:
         """What the memory would have to hold at least."""
-        each = " + ".join(f"{b.tensor} {bits(float(b.bits))}" for b in held)
-        total = f" = {bits(bits_in(held))}" if len(held) > 1 else ""
-        if all(b.bits / b.factor <= unit.bits[b.tensor] for b in held):
-            how = "even with all tile shapes 1" if len(held) > 1 else "even with tile shape 1"
+        held = needed.held[self.memory]
+        each = " + ".join(f"{tensor} {bits(amount)}" for tensor, amount, _ in held)
+        total = f" = {bits(needed.bits(self.memory))}" if len(held) > 1 else ""
+        if all(values <= 1 for _, _, values in held):
+            how = " even with all tile shapes 1" if len(held) > 1 else " even with tile shape 1"
         elif self.outermost:
-            how = "which the outermost memory holds whole"
+            how = ", the outermost memory, which holds whole tensors"
         else:
-            how = "with the smallest tiles that the constraints and other capacities leave"
-        return f"{each}{total} at {unit.name} {how}; it holds {bits(unit.size_bits)}"
+            how = " with the smallest tiles that the constraints and other capacities leave"
+        return f"{each}{total} at {unit.name}{how}; it holds {bits(unit.size_bits)}"
 
 
 def _grain(memory: Memory) -> int:

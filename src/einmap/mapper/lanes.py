@@ -43,8 +43,7 @@ class LaneTable:
 
     def over(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Lanes on some dimensions over some axes, for each use."""
-        picked = self.bounds[:, chosen][:, :, axes]
-        return picked.reshape(len(self.bounds), -1).prod(axis=1).astype(np.float64)
+        return self.bounds[:, chosen][:, :, axes].prod(axis=(1, 2)).astype(np.float64)
 
     @cached_property
     def levels(self) -> Ints:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +11,9 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.einsum_search import EinsumSearch, Request, why_not
+from einmap.mapper.feasible import Fit, Smallest, why_not_smallest
 from einmap.mapping.mapping import Mapping
-from einmap.model.occupancy import Buffer, buffers_of
+from einmap.model.occupancy import buffers_of
 from einmap.model.path import path_of
 from einmap.model.traffic import EinsumTraffic
 from einmap.progress import Progress
@@ -52,9 +51,10 @@ class Oracle:
 
     def __post_init__(self) -> None:
         self.request = replace(self.request, goals=("latency",), tolerance=ANY)
+        self.smallest = Smallest(self.einsum, self.request, self.instances)
 
-    def mapping(self, arch: Architecture) -> Mapping | None:
-        """Some mapping, None if there is none.
+    def fit(self, arch: Architecture, least: str | None = None) -> Fit | None:
+        """Some mapping that fits, None if there is none; with `least`, one that needs few bits in that memory.
 
         Raises UndecidedError when the question was not answered in time.
         """
@@ -62,32 +62,47 @@ class Oracle:
             raise UndecidedError
         self.asked += 1
         self.progress.report(f"{self.einsum.name}: nothing fits, looking for the least change", self.asked)
-        if why_not(self.einsum, arch) is None:
+        searchable = why_not(self.einsum, arch) is None
+        for unit in arch.computes:
+            if not unit.enabled:
+                continue
+            if searchable and why_not_smallest(arch.path(unit.name)) is None:
+                found, certain = self.smallest.fit(arch, unit.name, least, self.progress)
+            else:
+                found, certain = self.searched(arch.only(unit.name), searchable)
+            if found is not None:
+                return found
+            if not certain:
+                raise UndecidedError
+        return None
+
+    def searched(self, arch: Architecture, searchable: bool) -> tuple[Fit | None, bool]:
+        """The same by searching, with tables if that is possible."""
+        if searchable:
             search = _FirstFound(self.einsum, arch, self.request, self.progress, self.instances)
             search.prepare()
             found = search.run()
         else:
             rng = np.random.default_rng(0)
             found = brute_force(self.einsum, arch, self.request, self.progress, EVALUATIONS, rng)
-        if not found.mappings and not found.complete:
-            raise UndecidedError
-        return found.mappings[0] if found.mappings else None
+        if not found.mappings:
+            return None, found.complete
+        return self.needs(found.mappings[0], arch), True
 
     def admits(self, arch: Architecture) -> bool:
         """Whether there is a mapping. Raises UndecidedError."""
-        return self.mapping(arch) is not None
+        return self.fit(arch) is not None
 
-    def held(self, mapping: Mapping, arch: Architecture, memory: str) -> Sequence[Buffer]:
-        """The space that a mapping of the Einsum needs in one memory, tensor by tensor."""
+    def needs(self, mapping: Mapping, arch: Architecture) -> Fit:
+        """The space that a mapping of the Einsum needs, tensor by tensor."""
         path = path_of(mapping, self.einsum, arch)
         counts = {t.access.tensor: t.counts for t in EinsumTraffic(path, self.request.rules).tensors}
-        found = buffers_of(path, self.request.rules, counts, self.instances)
-        return [buffer for buffer in found if buffer.memory.name == memory]
-
-
-def bits_in(buffers: Sequence[Buffer]) -> int:
-    """Bits that buffers need together, rounded up."""
-    return math.ceil(math.fsum(float(buffer.bits) for buffer in buffers) - 1e-9)
+        held: dict[str, tuple[tuple[str, float, float], ...]] = {}
+        for buffer in buffers_of(path, self.request.rules, counts, self.instances):
+            name, amount = buffer.memory.name, float(buffer.bits)
+            entry = (buffer.tensor, amount, amount / buffer.memory.bits[buffer.tensor])
+            held[name] = (*held.get(name, ()), entry)
+        return Fit(held, is_least=False)
 
 
 def resized(arch: Architecture, memory: str, size: float) -> Architecture:

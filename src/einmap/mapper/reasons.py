@@ -54,10 +54,7 @@ def reasons(
     """
     arch = spec.bound[einsum.name].arch
     oracle = Oracle(einsum, request, _patient(progress), instances)
-    found = [
-        PathSearcher(spec, einsum, _only(arch, unit.name, enabled=unit.enabled), unit, oracle).run()
-        for unit in arch.computes
-    ]
+    found = [PathSearcher(spec, einsum, arch.only(unit.name), unit, oracle).run() for unit in arch.computes]
     remedies = _remedies(spec, found)
     enabled = [path for path in found if path.compute.enabled]
     if len(enabled) == 1:
@@ -78,13 +75,6 @@ def _patient(progress: Progress) -> Progress:
     if progress.deadline is None:
         return progress.within(MOST_SECONDS)
     return replace(progress, deadline=min(max(progress.deadline, now + PATIENCE), now + MOST_SECONDS))
-
-
-def _only(arch: Architecture, compute: str, *, enabled: bool) -> Architecture:
-    """The architecture with one compute at most enabled."""
-    for unit in arch.computes:
-        arch = arch.with_leaf(replace(unit, enabled=enabled and unit.name == compute))
-    return arch
 
 
 @dataclass
@@ -149,8 +139,9 @@ class PathSearcher:
         if overflow:
             return overflow
         if steps:
+            # what helps when it is changed alone has a part in every contradiction
             places = [shown(self.spec, name) for name in self.found.steps]
-            return f"the constraints and capacities contradict each other, {places[0]} among them"
+            return "its constraints contradict each other: " + ", ".join(places)
         together = [step.clash for pair in self.found.pairs[:1] for _, step in pair if step.clash]
         if together:
             return "several things at a time: " + "; ".join(together)
