@@ -69,6 +69,14 @@ def reasons(
     )
 
 
+def is_empty(spec: Spec, einsum: Einsum, request: Request, instances: int, progress: Progress) -> bool:
+    """Whether it can be proven, in a second or what is left of the time, that an Einsum has no mapping."""
+    try:
+        return not Oracle(einsum, request, _patient(progress), instances).admits(spec.bound[einsum.name].arch)
+    except UndecidedError:
+        return False
+
+
 def _patient(progress: Progress) -> Progress:
     """The token with the time that there is for reasons."""
     now = time.monotonic()
@@ -180,7 +188,8 @@ def _remedies(spec: Spec, found: Sequence[PathReasons]) -> list[Remedy]:
             text = f"{shown(spec, one)}: {first.text}, and {shown(spec, other)}: {second.text}"
             settings = (*first.settings, *second.settings)
             remedies.append(Remedy(text, settings, first.size * second.size, spec.provenance(one)))
-    return sorted(remedies, key=lambda remedy: remedy.size)[:REPORTED]
+    # what is switched off was meant to be: among changes of one size it comes last
+    return sorted(remedies, key=lambda r: (r.size, r.settings[0][0].endswith(".enabled")))[:REPORTED]
 
 
 def _hint(remedies: Sequence[Remedy], complete: bool) -> str:

@@ -19,7 +19,7 @@ from einmap.mapper.cascade import nondominated, sums
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, Request, why_not
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
-from einmap.mapper.reasons import reasons
+from einmap.mapper.reasons import is_empty, reasons
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
@@ -132,7 +132,7 @@ class Whole:
         """Why there is no mapping of an Einsum."""
         assert part.optimum is not None
         name, found = part.einsum.name, part.optimum
-        if not found.complete:
+        if not found.complete and not is_empty(self.spec, part.einsum, self.request(), self.weight(part.einsum), token):
             text = f"the search was stopped before any mapping of Einsum {name!r} was found"
             return NoMappingError(text, hint="give it more time or evaluations")
         looked_at = f"looked at {found.plans:,} dataplacements"
