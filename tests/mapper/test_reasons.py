@@ -15,6 +15,7 @@ from einmap.progress import Progress
 SQUARE = {"M": 2, "K": 2, "N": 2}
 LONG = {"M": 2, "K": 4, "N": 8}
 WIDE = {"M": 4, "K": 2, "N": 4}
+SIX = {"M": 6, "K": 2, "N": 2}
 SUMS_STAY = {"keep": "A | Z", "no_refetch_from_above": "A | Z"}
 VECTOR = ["Z[m] = A[m] * B[m]"]
 
@@ -59,7 +60,7 @@ PLANTED = {
     # capacities: a value of A, of B and of Z
     "all tensors": (buffered(20, {"keep": "All"}), f"{BUF}.size", 24, 23, "A 8 bits + B 8 bits + Z 8 bits = 24 bits at Buf"),
     "one tensor": (buffered(7, {"keep": "A"}), f"{BUF}.size", 8, 7, "A 8 bits at Buf even with tile shape 1; it holds 7"),
-    "wide sums": (buffered(31, {"keep": "All"}, bits_per_value={"All": 8, "Z": 16}), f"{BUF}.size", 32, 31, "Z 16 bits"),
+    "wide sums": (buffered(31, {"keep": "All"}, bits_per_value={"Other": 8, "Z": 16}), f"{BUF}.size", 32, 31, "Z 16 bits"),
     "odd widths": (buffered(8, {"keep": "All"}, bits_per_value={"All": 3}), f"{BUF}.size", 9, 8, "= 9 bits"),
     # 2 x 2 values of each
     "outermost": (with_main({"keep": "All"}, size=95), "arch.nodes[0].size", 96, 95, "outermost memory, which holds whole"),
@@ -89,11 +90,11 @@ PLANTED = {
         f"{BUF}.tensors.tile_shape[0].value", 3, 5, "tile_shape[0]",
     ),
     "large tile": (
-        buffered(16, {"keep": "A", "tile_shape": [limit("m", ">=", 4)]}, WIDE),
-        f"{BUF}.tensors.tile_shape[0].value", 2, 3, "A 32 bits at Buf",
+        buffered(24, {"keep": "A", "tile_shape": [limit("m", ">=", 4)]}, SIX),
+        f"{BUF}.tensors.tile_shape[0].value", 3, 4, "A 48 bits at Buf",
     ),
     "room for a large tile": (
-        buffered(16, {"keep": "A", "tile_shape": [limit("m", ">=", 4)]}, WIDE), f"{BUF}.size", 32, 31, "A 32 bits at Buf",
+        buffered(24, {"keep": "A", "tile_shape": [limit("m", ">=", 4)]}, SIX), f"{BUF}.size", 48, 47, "A 48 bits at Buf",
     ),
 }  # fmt: skip
 """Specification, field, the least value that helps, one that is just not enough, words of the message."""
@@ -236,7 +237,7 @@ def test_a_stop_leaves_what_has_been_found():
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
 def test_the_smallest_tiles_fit_where_a_mapping_exists_and_only_there(semantics):
     request, seen = Request(("latency",), semantics_named(semantics)), set()
-    for seed in range(40):
+    for seed in range(20):
         rng = random.Random(f"tight {seed}")
         problem = draw_problem(rng)
         for node in problem["arch"]["nodes"][1:]:
@@ -255,15 +256,16 @@ def test_the_smallest_tiles_fit_where_a_mapping_exists_and_only_there(semantics)
 
 def test_the_first_suggestion_gives_random_problems_a_mapping():
     explained = 0
-    for seed in range(60):
+    for seed in range(15):
         rng = random.Random(f"none {seed}")
         problem = draw_problem(rng)
         for node in problem["arch"]["nodes"][1:]:
             if node["type"] == "Memory":
                 node["size"] = rng.choice((8, 16, 24))
         given = spec_of(problem)
-        if not has_mapping(given):
-            error = reason(given)
+        try:
+            einmap.map_workload(given, metrics="latency")
+        except einmap.NoMappingError as error:
             explained += bool(error.remedies)
             assert not error.remedies or has_mapping(changed(given, error.remedies[0])), seed
-    assert explained > 10
+    assert explained > 3
