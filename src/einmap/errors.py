@@ -101,8 +101,31 @@ class FanoutError(MappingError):
     """Spatial loops use more instances than a fanout dimension has."""
 
 
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that is enough for a mapping to exist, and no smaller one of the same fields is.
+
+    `settings`: paths and values as `Spec.set` takes them; `text`: the same in words; `size`: how large the change is,
+    the ratio of the larger value to the smaller one, or 2 for one constraint that is dropped, 3 for two.
+    """
+
+    text: str
+    settings: tuple[tuple[str, object], ...]
+    size: float
+    at: At | None = None
+
+
 class NoMappingError(EinmapError):
-    """The mapspace holds no valid mapping; the message says which constraint removed the last ones."""
+    """The mapspace holds no valid mapping; the message says what clashes.
+
+    `remedies`: the smallest changes, smallest first, each enough by itself.
+    """
+
+    def __init__(
+        self, message: str, *, at: At | None = None, hint: str | None = None, remedies: Sequence[Remedy] = ()
+    ) -> None:
+        super().__init__(message, at=at, hint=hint)
+        self.remedies = tuple(remedies)
 
 
 class InvariantError(EinmapError):

@@ -12,6 +12,25 @@ TREE = BASE[BASE.index("mapping:\n") :]
 TWO = BASE.replace(TREE, "").replace(
     '  - name: C\n    einsum: "C[m,n] = A[m,k] * B[k,n]"\n', '  - "C[m] = A[m,k]"\n  - "D[m] = C[m]"\n'
 )
+PRICES = (
+    "leak_power: 0, area: 0, actions: [{name: read, energy: 3, throughput: 2}, {name: write, energy: 5, throughput: 3}]"
+)
+SLOW = f"""\
+arch:
+  nodes:
+  - !Memory {{name: Main, size: inf, tensors: {{keep: All}}, {PRICES}}}
+  - !Memory {{name: Buffer, size: 40000, {PRICES}}}
+  - !Container {{name: Array, spatial: [{{name: X, fanout: 4}}]}}
+  - !Memory {{name: Register, size: 64, {PRICES}}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 1}}]}}
+workload:
+  rank_sizes: {{M: 64, K: 64}}
+  bits_per_value: {{All: 8}}
+  einsums: ["C[m] = A[m,k] * B[m,k] * D[m,k] * E[m,k]"]
+mapper:
+  time_limit: 1.5
+"""
+"""Five tensors in three memories: millions of ways to hold them, which take far longer than the limit."""
 
 
 def before(node, text):
@@ -169,29 +188,22 @@ ROWS = [
     error(
         127,
         "everything over capacity",
-        [("      keep: Nothing\n", "      keep: All\n"), ("    size: width*depth\n", "    size: 1\n")],
-        ["'C'", "no mapping", "over capacity", "tile shapes in"],
+        [("      keep: Nothing\n", "      keep: All\n"), ("    size: width*depth\n", "    size: 20\n")],
+        ["'C'", "no mapping", "A 8 bits + B 8 bits + C 8 bits = 24 bits at Buffer", "it holds 20 bits", "24 bits instead of 20", "dataplacements"],
+        'arch.nodes[2] "Buffer".size',
         run="map",
-        on=False,
+        on="size: 20",
     ),
-    warning(
-        128,
-        "time is up",
-        BASE.replace("    M: 4\n    K: 4\n    N: 4\n", "    M: 4096\n    K: 4096\n    N: 4096\n").replace("fanout: 2", "fanout: 64")
-        + "mapper:\n  time_limit: 1.5\n",
-        ["stopped after", "mappings"],
-        "mapper.time_limit",
-        on="time_limit",
-        run="map",
-    ),
-    error(128, "no time at all", BASE + "mapper:\n  time_limit: 0\n", ["stopped", "'C'", "more time"], run="map"),
+    warning(128, "time is up", SLOW, ["stopped after", "mappings"], "mapper.time_limit", on="time_limit", run="map"),
+    warning(128, "no time at all", BASE + "mapper:\n  time_limit: 0\n", ["stopped after", "mappings"], "mapper.time_limit", on="time_limit", run="map"),
     error(128, "negative time", BASE + "mapper:\n  time_limit: -1\n", ["time_limit", "not negative", "-1"], "mapper.time_limit", on="time_limit", run="map"),
     error(
         127,
         "no choice of loops",
         [("      fanout: 2\n", '      fanout: 2\n      loop_bounds: [{expression: All.rank_variables, operator: "==", value: 3}]\n')],
-        ["'C'", "no mapping", "constraints", "templates"],
+        ["'C'", "no mapping", "Array.X (fanout 2)", "All.rank_variables == 3"],
+        'arch.nodes[1] "Array".spatial[0] "X".loop_bounds[0]',
         run="map",
-        on=False,
+        on="loop_bounds",
     ),
 ]  # fmt: skip

@@ -71,6 +71,26 @@ class DeferredSet:
                 names[component] = replace(self.universe.with_members(tensors & self.universe.members), holder=record)
         return tensor_set(self.source, self.scope.layer(names), at=self.at).members
 
+    def adjusted(self, less: Names = frozenset(), more: Names = frozenset()) -> AdjustedSet:
+        """The same set without some tensors, or with some more."""
+        return AdjustedSet(self.source, self.scope, self.universe, self.at, less=less, more=more)
+
+
+@dataclass(frozen=True)
+class AdjustedSet(DeferredSet):
+    """A set without some tensors and with some more, whatever it is before that."""
+
+    less: Names = frozenset()
+    more: Names = frozenset()
+
+    def given(self, held: Mapping[str, Names]) -> Names:
+        """The set when the components above hold `held`. Raises ExpressionError."""
+        return (super().given(held) - self.less) | self.more
+
+    def adjusted(self, less: Names = frozenset(), more: Names = frozenset()) -> AdjustedSet:
+        """The same set without some tensors, or with some more."""
+        return super().adjusted((self.less - more) | less, (self.more - less) | more)
+
 
 @dataclass(frozen=True)
 class Placement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from einmap.arch.component import Component, Compute, Container, Leaf, Memory
@@ -89,6 +89,18 @@ class Architecture:
         """
         return _flatten(self, compute)
 
+    def with_leaf(self, leaf: Leaf) -> Architecture:
+        """The same tree with `leaf` in place of the one of its name."""
+        return Architecture(_with_leaf(self.nodes, leaf))
+
+    def only(self, compute: str | None) -> Architecture:
+        """The same tree with all other computes disabled."""
+        found = self
+        for unit in self.computes:
+            if unit.enabled and unit.name != compute:
+                found = found.with_leaf(replace(unit, enabled=False))
+        return found
+
     @cached_property
     def instances(self) -> Mapping[str, int]:
         """Number of instances of each leaf: fanouts of the leaf itself and of its true ancestors."""
@@ -125,6 +137,16 @@ def _leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
             yield from _leaves(node.nodes)
         else:
             yield node
+
+
+def _with_leaf(nodes: tuple[Node, ...], leaf: Leaf) -> tuple[Node, ...]:
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Hierarchical | Fork):
+            found.append(replace(node, nodes=_with_leaf(node.nodes, leaf)))
+        else:
+            found.append(leaf if node.name == leaf.name else node)
+    return tuple(found)
 
 
 def _forks(nodes: tuple[Node, ...]) -> Iterator[Fork]:

@@ -51,13 +51,13 @@ class LaneTable:
     def over(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Lanes on some dimensions over some axes, for each use; uneven ones as if all were as full as the fullest."""
         picked = self.shares[:, chosen][:, :, axes]
-        found: NDArray[np.float64] = picked.reshape(len(self.bounds), -1).prod(axis=1)
+        found: NDArray[np.float64] = picked.prod(axis=(1, 2))
         return found
 
     def counted(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same in lanes that exist."""
         picked = self.bounds[:, chosen][:, :, axes]
-        return picked.reshape(len(self.bounds), -1).prod(axis=1).astype(np.float64)
+        return picked.prod(axis=(1, 2)).astype(np.float64)
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -98,6 +98,8 @@ def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, *, un
         table = _combined(table, options, tops, loose)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if fanned.dimension.min_usage > 0 else -1))
         table = _rows(table, _distinct(table, kinds))
+    if not len(table[0]):
+        return LaneTable(dimensions, *table, tops)
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
@@ -164,6 +166,11 @@ def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, unev
     kept = [row for row in rows if _holds(dimension, lattice, row)]
     found = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
     return found[:, :, 0], found[:, :, 1]
+
+
+def unusable(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> bool:
+    """Whether no use of a dimension keeps its constraints, not even that it is left idle."""
+    return not len(_options(einsum, dimension, lattice, uneven=False)[0])
 
 
 def _ways(axis: Axis, fanout: int, uneven: bool) -> list[tuple[int, int]]:

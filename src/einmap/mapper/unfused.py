@@ -17,10 +17,10 @@ from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
 from einmap.mapper.cascade import nondominated, sums
-from einmap.mapper.dataplacement import kept_nowhere
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, Request, why_not
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
+from einmap.mapper.reasons import is_empty, reasons
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
@@ -99,7 +99,7 @@ class Whole:
                 part.optimum = found.result()
                 if not part.optimum.mappings:
                     executor.shutdown(wait=False, cancel_futures=True)
-                    raise self.nothing(part)
+                    raise self.nothing(part, token)
 
     def _search(self, part: Part, token: Progress, budget: float, position: int, n: int) -> Optimum:
         share = min(1.0, self.options.workers / (n - position))
@@ -144,38 +144,17 @@ class Whole:
         part.search.max_work = budget
         return part.search.run()
 
-    def nothing(self, part: Part) -> NoMappingError:
+    def nothing(self, part: Part, token: Progress) -> NoMappingError:
         """Why there is no mapping of an Einsum."""
         assert part.optimum is not None
         name, found = part.einsum.name, part.optimum
-        if not found.complete:
+        if not found.complete and not is_empty(self.spec, part.einsum, self.request(), self.weight(part.einsum), token):
             text = f"the search was stopped before any mapping of Einsum {name!r} was found"
             return NoMappingError(text, hint="give it more time or evaluations")
-        unkept = self.unkept(part.einsum)
-        if unkept is not None:
-            return unkept
-        return NoMappingError(
-            f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "
-            f"{found.plans:,} dataplacements, {found.lanes:,} uses of the fanouts",
-            hint="enlarge a memory, or let tensors bypass it (tensors.keep / may_keep)",
-        )
-
-    def unkept(self, einsum: Einsum) -> NoMappingError | None:
-        """The error when no path of the architecture keeps some tensor of the Einsum."""
-        arch = self.spec.bound[einsum.name].arch
-        paths = [arch.path(unit.name) for unit in arch.computes if unit.enabled]
-        missing = [kept_nowhere(einsum, path) for path in paths]
-        if not all(missing):
-            return None
-        shown = "; ".join(
-            f"{', '.join(repr(tensor) for tensor in tensors)} on the path {' - '.join(leaf.name for leaf in path)}"
-            for tensors, path in zip(missing, paths, strict=True)
-        )
-        return NoMappingError(
-            f"no memory may keep a tensor of Einsum {einsum.name!r}: {shown}",
-            at=self.spec.provenance("arch.nodes"),
-            hint="name it in tensors.keep or tensors.may_keep of a Memory",
-        )
+        looked_at = f"looked at {found.plans:,} dataplacements"
+        if part.why is None:
+            looked_at += f" and {found.lanes:,} uses of the fanouts"
+        return reasons(self.spec, part.einsum, self.request(), self.weight(part.einsum), token, looked_at)
 
     # results
 

@@ -1,0 +1,207 @@
+"""Whether anything fits, without a search: the smallest tiles that a dataplacement and a use of the lanes leave.
+
+Capacities and upper limits on tile shapes only get easier with smaller tiles. So in each gap every loop that may stand
+there brings its tile shape down as far as the lanes further in allow, and if these tiles do not fit none do. What a
+memory needs at least is known at once. Limits from below (`==`, `>=`, `>`) are another matter: see `why_not_smallest`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Leaf, Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.einsum_search import Path, Request
+from einmap.mapper.lanes import LaneTable
+from einmap.mapper.limits import limit_holds
+from einmap.mapper.steps import Held, Plan, Step
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a mapping that fits needs: for each memory the tensors that it holds, with bits and values of the tiles.
+
+    `is_least`: no mapping needs fewer bits in the memory that was asked for.
+    """
+
+    held: Mapping[str, tuple[tuple[str, float, float], ...]]
+    is_least: bool
+
+    def bits(self, memory: str) -> int:
+        """Bits that a memory needs, rounded up."""
+        return math.ceil(math.fsum(bits for _, bits, _ in self.held.get(memory, ())) - 1e-9)
+
+
+def why_not_smallest(leaves: tuple[Leaf, ...]) -> str | None:
+    """Why the smallest tiles may not be the ones that fit, None if they are."""
+    for leaf in leaves:
+        for limit in leaf.placement.tile_shape if isinstance(leaf, Memory | Toll) and leaf.placement else ():
+            if limit.operator.removeprefix("product") not in ("<=", "<"):
+                return f"{leaf.name} limits tile shapes from below"
+    return None
+
+
+@dataclass
+class Smallest:
+    """The smallest tiles on the path to one compute; plans and lanes are remembered, they do not depend on sizes."""
+
+    einsum: Einsum
+    request: Request
+    instances: int = 1
+    known: dict[object, Path] = field(default_factory=dict)
+    tables: dict[object, LaneTable] = field(default_factory=dict)
+
+    def fit(self, arch: Architecture, compute: str, least: str | None, progress: Progress) -> tuple[Fit | None, bool]:
+        """A mapping that fits, or None, and whether that is certain.
+
+        With `least`, the one that needs the fewest bits in that memory.
+        """
+        path = self.path(arch, compute, progress)
+        if path.lattice.size > 1 and path.is_coarse:
+            return None, False
+        best: Fit | None = None
+        tiles = _Tiles(self, path, arch.path(compute))
+        for plan, lanes in _pairs(path):
+            if progress.stopped:
+                return best, best is not None and least is None
+            found = tiles.fit(plan, lanes, least)
+            if found is None:
+                continue
+            if least is None:
+                return found, True
+            if best is None or found.bits(least) < best.bits(least):
+                best = found
+        certain = path.all_plans
+        return (replace(best, is_least=certain) if best else None), certain or best is not None
+
+    def path(self, arch: Architecture, compute: str, progress: Progress) -> Path:
+        """Dataplacements and lanes."""
+        leaves = arch.path(compute)
+        key = tuple(replace(leaf, size_bits=0) if isinstance(leaf, Memory) else leaf for leaf in leaves)
+        if key not in self.known:
+            path = Path(self.einsum, arch, leaves, replace(self.request, prune=False))
+            fanouts = (tuple(leaf.spatial for leaf in leaves), path.lattice)
+            if fanouts in self.tables:
+                # fills the cached property: the table depends on nothing but fanouts and lattice
+                vars(path)["lanes"] = self.tables[fanouts]
+            path.make_plans(progress)
+            self.tables[fanouts] = path.lanes
+            self.known[key] = path
+        return self.known[key]
+
+
+def _pairs(path: Path) -> Iterator[tuple[Plan, LaneTable]]:
+    for plans, lanes in path.groups():
+        for plan in plans:
+            yield plan, lanes
+
+
+class _Tiles:
+    """The smallest tiles of the plans on one path."""
+
+    def __init__(self, owner: Smallest, path: Path, leaves: tuple[Leaf, ...]) -> None:
+        self.einsum, self.rules, self.instances = owner.einsum, owner.request.rules, owner.instances
+        self.path, self.lattice, self.leaves = path, path.lattice, leaves
+        self.values = {a.tensor: self.lattice.values(self.einsum, a.tensor) for a in self.einsum.accesses}
+        self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
+        self.tops = np.array([axis.sizes[-1] for axis in self.lattice.axes], dtype=np.int64)
+
+    def memory(self, node: Held) -> Memory:
+        """The memory of a storage node, with its size."""
+        leaf = self.leaves[node.level]
+        assert isinstance(leaf, Memory)
+        return leaf
+
+    def values_at(self, tensor: str, shapes: Ints) -> Floats:
+        """Values in a tensor's tile, for tile shapes on each axis (a row for each use of the lanes)."""
+        points = np.zeros(len(shapes), dtype=np.int64)
+        for axis, sizes in enumerate(self.sizes):
+            points += np.searchsorted(sizes, shapes[:, axis]) * self.lattice.strides[axis]
+        found: Floats = self.values[tensor][points]
+        return found
+
+    def fit(self, plan: Plan, lanes: LaneTable, least: str | None) -> Fit | None:
+        """The use of the lanes with which a plan fits, the one that needs least if a memory is named."""
+        n = len(lanes)
+        self.held: list[tuple[Held, Floats]] = []
+        self.fits = np.ones(n, dtype=bool)
+        shapes = np.broadcast_to(self.tops, (n, len(self.tops))).copy()
+        for node in plan.outer:
+            self.place(node, shapes)
+        left = lanes.bounds.prod(axis=1)
+        for i, step in enumerate(plan.steps):
+            before = shapes.copy()
+            for axis in step.axes:
+                shapes[:, axis] = left[:, axis]
+            if step.lowers is not None:
+                self.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
+            for level in step.fanouts:
+                used = lanes.bounds[:, lanes.levels == level].prod(axis=1)
+                shapes, left = shapes // used, left // used
+            if step.node is not None:
+                self.place(step.node, shapes, plan.steps[i + 1])
+        self.fits &= (shapes == 1).all(axis=1)
+        return self.chosen(least)
+
+    def place(self, node: Held, shapes: Ints, following: Step | None = None) -> None:
+        """One storage node; `following` is the step after it, in which its space may be reserved instead."""
+        lowers = self.rules.lowering and not node.backing and following is not None and following.lowers is not None
+        if not lowers:
+            self.held.append((node, self.values_at(node.tensor, shapes)))
+        placement = self.memory(node).placement
+        if node.first and placement is not None:
+            extents: dict[str, Floats | float] = {
+                axis.members[0][0]: shapes[:, i].astype(np.float64)
+                for i, axis in enumerate(self.lattice.axes)
+                if len(axis.members) == 1
+            }
+            for limit in placement.tile_shape:
+                self.fits &= limit_holds(limit, extents)
+
+    def lowered(self, node: Held, before: Ints, after: Ints) -> Floats:
+        """Values reserved below the loops that index a tensor, and below one that does so in part."""
+        relevance = self.path.pricer.axis_relevance[node.tensor]
+        full = np.array([r is Relevance.FULL for r in relevance], dtype=bool)
+        passed = np.where(full, after, before)
+        found = self.values_at(node.tensor, passed)
+        for axis, one in enumerate(relevance):
+            if one is Relevance.PARTIAL:
+                other = passed.copy()
+                other[:, axis] = after[:, axis]
+                found = np.minimum(found, self.values_at(node.tensor, other))
+        return found
+
+    def chosen(self, least: str | None) -> Fit | None:
+        """One use of the lanes that fits in all memories."""
+        needed: dict[str, Floats] = {}
+        for node, values in self.held:
+            needed[self.memory(node).name] = needed.get(self.memory(node).name, 0.0) + self.bits(node, values)
+        for leaf in self.leaves:
+            if isinstance(leaf, Memory) and leaf.name in needed:
+                self.fits &= needed[leaf.name] <= leaf.size_bits
+        rows = np.flatnonzero(self.fits)
+        if not len(rows):
+            return None
+        row = rows[0] if least is None or least not in needed else rows[np.argmin(needed[least][rows])]
+        held: dict[str, tuple[tuple[str, float, float], ...]] = {}
+        for node, values in self.held:
+            entry = (node.tensor, float(self.bits(node, values)[row]), float(values[row]))
+            held[self.memory(node).name] = (*held.get(self.memory(node).name, ()), entry)
+        return Fit(held, is_least=False)
+
+    def bits(self, node: Held, values: Floats) -> Floats:
+        """Bits of a tensor's tiles; what stays over all instances of the Einsum is kept for each."""
+        times = self.instances if node.backing and self.einsum.by_tensor[node.tensor].persistent else 1
+        found: Floats = values * (self.memory(node).bits[node.tensor] * times)
+        return found
