@@ -19,11 +19,14 @@ from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
+from einmap.errors import NoMappingError
 from einmap.mapper import kernels
 from einmap.mapper.charges import Pricer, latency_is_linear
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.decode import mapping_of
 from einmap.mapper.factors import n_compositions, prime_factors
+from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Lattice, lattice_of
 from einmap.mapper.listing import Walk, listed, share_of
@@ -57,13 +60,16 @@ WORK = 1_000_000
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine."""
+    """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine;
+    `given`: the mapping must be like this.
+    """
 
     goals: tuple[str, ...]
     rules: Semantics
     force_hierarchy_order: bool = True
     tolerance: float = 0.0
     prune: bool = True
+    given: Pattern | None = None
 
 
 @dataclass
@@ -136,11 +142,26 @@ class EinsumSearch:
     def prepare(self) -> None:
         """List the dataplacements and lanes of all paths."""
         self.paths = []
+        given = self.request.given
         for unit in self.arch.computes:
-            if unit.enabled:
+            if unit.enabled and (given is None or given.compute in (None, unit.name)):
                 path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
                 path.make_plans(self.progress)
                 self.paths.append(path)
+
+    def unlike(self) -> NoMappingError:
+        """The error when no mapping of the mapspace has the given nodes: the first one that cannot be met."""
+        pattern = self.request.given
+        assert pattern is not None
+        furthest = max((path.given.aligner.furthest for path in self.paths if path.given), default=0)
+        at = pattern.places[min(furthest, len(pattern.places) - 1)]
+        return NoMappingError(
+            f"no mapping of Einsum {self.einsum.name!r} that the mapper knows has the given nodes in this order: "
+            "this one cannot follow those above it",
+            at=at,
+            hint="every tensor begins in the outermost memory, memories follow the hierarchy, lanes stand above the "
+            "first memory below them; nodes are inserted at an !Any only, and a tensor that is named keeps its nodes",
+        )
 
     def run(self) -> Optimum:
         """Search all paths; ends early with the best so far when the progress token says so."""
@@ -294,12 +315,16 @@ class Path:
         for leaf in self.leaves:
             if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
                 apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
+        if self.request.given is not None:
+            apart |= self.request.given.variables
         return lattice_of(self.einsum, apart)
 
     @cached_property
     def lanes(self) -> LaneTable:
         """Uses of the fanouts."""
-        return lane_table(self.einsum, self.leaves, self.lattice)
+        given = self.request.given
+        named = given.dimensions if given is not None else frozenset()
+        return lane_table(self.einsum, self.leaves, self.lattice, named)
 
     @cached_property
     def pricer(self) -> Pricer:
@@ -323,7 +348,11 @@ class Path:
             and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
         )
         prune = self.request.prune and self._costs_nothing_less()
-        planner = Planner(self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune)
+        given = self.request.given
+        planner = Planner(
+            self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune and given is None
+        )
+        self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         self.plans: list[Plan] = []
         planning = share_of(progress, PLANNING)
@@ -331,16 +360,17 @@ class Path:
             if self.plans and planning.stopped:
                 self.all_plans = False
                 break
-            self.plans.append(planner.plan(placement))
+            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
 
     def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
-        return dataplacements(
+        found = dataplacements(
             self.einsum,
             self.leaves,
             backed_outside=self.einsum.tensors,
             force_hierarchy_order=self.request.force_hierarchy_order,
             walk=walk,
         )
+        return found if self.given is None else filter(self.given.may_hold, found)
 
     def _costs_nothing_less(self) -> bool:
         """Whether no action has a negative energy."""
@@ -349,12 +379,13 @@ class Path:
 
     def groups(self) -> Iterator[tuple[list[Plan], LaneTable]]:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
-        found: dict[tuple[frozenset[str], ...], list[Plan]] = {}
+        found: dict[tuple[tuple[frozenset[str], ...], bytes], list[Plan]] = {}
         for plan in self.plans:
             waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
-            found.setdefault(waiting, []).append(plan)
-        for waiting, plans in found.items():
-            admitted = np.ones(len(self.lanes), dtype=bool)
+            found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
+        for (waiting, _), plans in found.items():
+            allowed = plans[0].lanes
+            admitted = np.ones(len(self.lanes), dtype=bool) if allowed is None else allowed.copy()
             for level, tensors in zip(self.fanouts, waiting, strict=True):
                 for tensor in tensors:
                     own = self.lanes.levels == level

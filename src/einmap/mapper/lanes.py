@@ -56,8 +56,13 @@ class LaneTable:
         return LaneTable(self.dimensions, self.bounds[rows])
 
 
-def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice) -> LaneTable:
-    """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`."""
+def lane_table(
+    einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, named: frozenset[tuple[str, str]] = frozenset()
+) -> LaneTable:
+    """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
+
+    Dimensions in `named` (component and name) are told apart from others of their kind.
+    """
     found = [Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial]
     dimensions = tuple(d for d in found)
     table = np.ones((1, 0, len(lattice.axes)), dtype=np.int64)
@@ -66,14 +71,16 @@ def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice) -> La
     for fanned in dimensions:
         options = _options(einsum, fanned.dimension, lattice)
         table = _combined(table, options, tops)
-        kinds.append(_kind(einsum, fanned, apart=len(kinds) if fanned.dimension.min_usage > 0 else -1))
+        apart = fanned.dimension.min_usage > 0 or (fanned.component, fanned.dimension.name) in named
+        kinds.append(_kind(einsum, fanned, apart=len(kinds) if apart else -1))
         table = table[_distinct(table, kinds)]
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
         usage = table[:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
         table = table[usage >= min(fanned.dimension.min_usage, usage.max())]
-    table = table[_distinct(table, [_kind(einsum, fanned, -1) for fanned in dimensions])]
+    own = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
+    table = table[_distinct(table, [_kind(einsum, f, apart) for f, apart in zip(dimensions, own, strict=True)])]
     fullest = np.argsort(-table.reshape(len(table), -1).prod(axis=1), kind="stable")
     return LaneTable(dimensions, table[fullest])
 

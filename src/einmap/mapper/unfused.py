@@ -18,6 +18,7 @@ from einmap.mapper.canonical import canonical_key, renamed
 from einmap.mapper.cascade import nondominated, sums
 from einmap.mapper.dataplacement import kept_nowhere
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, Request, why_not
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapping import nodes as tree
@@ -52,6 +53,8 @@ class Whole:
 
     spec: Spec
     options: Options
+    given: Mapping[str, Pattern] = field(default_factory=dict)
+    """What is given, by Einsum; those not named are free."""
     parts: dict[str, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,22 +103,30 @@ class Whole:
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch)
+            if why is not None and einsum.name in self.given:
+                raise NotSupportedError(
+                    f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
+                    at=self.given[einsum.name].places[0],
+                    hint="leave it out of what is given",
+                )
             if why is not None:
                 self.parts[einsum.name] = Part(einsum, None, why)
                 continue
-            search = EinsumSearch(einsum, arch, self.request(), token, self.weight(einsum))
+            search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
             search.prepare()
-            key = canonical_key(einsum, arch, search.paths)
+            given = einsum.name in self.given
+            key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)
             first = known.setdefault(key, einsum.name)
             self.parts[einsum.name] = Part(einsum, search, None, first if first != einsum.name else None)
 
-    def request(self) -> Request:
-        """What is asked of each Einsum's search."""
+    def request(self, einsum: str) -> Request:
+        """What is asked of an Einsum's search."""
         return Request(
             self.goals,
             self.options.rules,
             self.options.force_memory_hierarchy_order,
             self.options.objective_tolerance,
+            given=self.given.get(einsum),
         )
 
     def search(self, part: Part, token: Progress, budget: float, position: int) -> Optimum:
@@ -123,7 +134,7 @@ class Whole:
         if part.search is None:
             rng = np.random.default_rng([self.options.seed, position])
             arch = self.spec.bound[part.einsum.name].arch
-            return brute_force(part.einsum, arch, self.request(), token, budget, rng)
+            return brute_force(part.einsum, arch, self.request(part.einsum.name), token, budget, rng)
         part.search.progress = token
         part.search.max_work = budget
         return part.search.run()
@@ -138,6 +149,9 @@ class Whole:
         unkept = self.unkept(part.einsum)
         if unkept is not None:
             return unkept
+        if part.einsum.name in self.given and not found.plans:
+            assert part.search is not None
+            return part.search.unlike()
         return NoMappingError(
             f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "
             f"{found.plans:,} dataplacements, {found.lanes:,} uses of the fanouts",

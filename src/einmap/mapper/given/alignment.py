@@ -1,0 +1,140 @@
+"""Where the given nodes stand in a dataplacement: for every gap the given loops and free places in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from einmap.mapper.given.pattern import FREE, Free, GivenCompute, GivenHolder, GivenLoop, Pattern
+from einmap.mapper.template import _ABOVE, _BELOW, TemplateBuilder
+
+type GapToken = Free | GivenLoop
+type Gap = tuple[GapToken, ...]
+"""What is given between two storage nodes, from the outside in."""
+type State = tuple[int, frozenset[str]]
+"""The token that comes next, and the tensors of it that have been met already."""
+
+NONE: frozenset[str] = frozenset()
+
+
+@dataclass
+class Aligner:
+    """Finds alignments of one pattern. `furthest`: the first token that no dataplacement so far has reached."""
+
+    pattern: Pattern
+    extents: Mapping[str, int]
+    furthest: int = field(default=0)
+
+    def may_hold(self, nodes: tuple[tuple[str, str], ...], n_outer: int) -> bool:
+        """Whether the storage nodes are the given ones where tensors are named; a quick look before all others.
+
+        Nodes of the outermost memory need not be given, and do not count as naming a tensor: every mapping has them.
+        """
+        stored = self.pattern.stored
+        named = self.named(nodes[0][0])
+        inner = {node for node in nodes[n_outer:] if node[1] in named}
+        return inner <= stored <= {*nodes}
+
+    def alignments(self, builder: TemplateBuilder) -> Iterator[tuple[Gap, ...]]:
+        """All ways to let the given nodes stand in a dataplacement, the gaps from the outermost memory inwards."""
+        self.kept = self.named(builder.placement.nodes[0][0])
+        start = self.outer(builder)
+        if start is not None:
+            yield from self.gaps(builder, builder.placement.n_outer, (start, NONE))
+
+    def outer(self, builder: TemplateBuilder) -> int | None:
+        """The token after those of the outermost memory, whose nodes have no loop among them and no order."""
+        placement, tokens = builder.placement, self.pattern.tokens
+        memory, left = placement.nodes[0][0], {tensor for _, tensor in placement.nodes[: placement.n_outer]}
+        own = [i for i, t in enumerate(tokens) if isinstance(t, GivenHolder) and not t.toll and t.component == memory]
+        after = own[-1] + 1 if own else 0
+        for i, token in enumerate(tokens[:after]):
+            self.reach(i)
+            if i in own and isinstance(token, GivenHolder):
+                left -= token.tensors
+            elif token != FREE and not self.may_be_absent(token):
+                return None
+        while left and FREE not in tokens[: after + 1] and self.may_be_absent(tokens[after]):
+            after += 1
+        self.reach(after)
+        return after if not left or FREE in tokens[: after + 1] else None
+
+    def may_be_absent(self, token: object) -> bool:
+        """Whether a token is a loop that may have one iteration though nothing stands above it."""
+        return isinstance(token, GivenLoop) and token.shape in (None, self.extents[token.variable])
+
+    def gaps(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, ...]]:
+        """The gaps from the one before node `index` on."""
+        nodes = builder.placement.nodes
+        tolls = builder.tolls
+        for above in self.tolls([(t.component, t.tensors[0]) for t in tolls.get((index, _ABOVE), ())], state):
+            for gap, inner in self.loops(above):
+                below = [(t.component, t.tensors[0]) for t in tolls.get((index, _BELOW), ())]
+                for met in self.tolls(below, inner):
+                    if index == len(nodes):
+                        if self.ends(builder, met):
+                            yield (gap,)
+                        continue
+                    for after in self.holder(*nodes[index], False, met):
+                        for rest in self.gaps(builder, index + 1, after):
+                            yield (gap, *rest)
+
+    def ends(self, builder: TemplateBuilder, state: State) -> bool:
+        """Whether only the compute is left."""
+        at = state[0] + (self.pattern.tokens[state[0]] == FREE)
+        token = self.pattern.tokens[at]
+        self.reach(at)
+        return isinstance(token, GivenCompute) and token.component in (None, builder.unit.name)
+
+    def tolls(self, tolls: list[tuple[str, str]], state: State) -> Iterator[State]:
+        """Past some tolls, each of one tensor."""
+        if not tolls:
+            yield state
+            return
+        for after in self.holder(*tolls[0], True, state):
+            yield from self.tolls(tolls[1:], after)
+
+    def holder(self, component: str, tensor: str, toll: bool, state: State) -> Iterator[State]:
+        """Past a storage node or toll: the given one, or one inserted at a free place."""
+        at, met = state
+        token = self.pattern.tokens[at]
+        if token == FREE:
+            if toll or tensor not in self.kept:
+                yield at, NONE
+            yield from self.holder(component, tensor, toll, (at + 1, NONE))
+        elif isinstance(token, GivenHolder) and (token.component, token.toll) == (component, toll):
+            more = met | ({tensor} & token.tensors)
+            if more != met:
+                yield (at + 1, NONE) if more == token.tensors else (at, more)
+                self.reach(at + 1)
+
+    def named(self, outermost: str) -> frozenset[str]:
+        """Tensors that are given a storage node below the outermost memory."""
+        return frozenset(tensor for memory, tensor in self.pattern.stored if memory != outermost)
+
+    def loops(self, state: State) -> Iterator[tuple[Gap, State]]:
+        """What may be given in a gap: the loops that come next, or some of them, with free places among them."""
+        at, met = state
+        tokens = self.pattern.tokens
+        if met:
+            yield (), state
+            return
+        gap: list[GapToken] = []
+        if tokens[at] == FREE:
+            gap.append(FREE)
+        yield tuple(gap), (at, NONE)
+        at += len(gap)
+        while isinstance(token := tokens[at], GivenLoop):
+            gap.append(token)
+            at += 1
+            self.reach(at)
+            if tokens[at] == FREE:
+                gap.append(FREE)
+                yield tuple(gap), (at, NONE)
+                at += 1
+            else:
+                yield tuple(gap), (at, NONE)
+
+    def reach(self, at: int) -> None:
+        """Note that the tokens before this one can be met."""
+        self.furthest = max(self.furthest, at)
