@@ -81,11 +81,16 @@ class Matcher:
         elif isinstance(node, tree.Storage) and node.component == self.outer and set(node.tensors) <= left:
             for rest in self.head(i + 1, left - set(node.tensors), items, free):
                 yield [node, *rest]
-        elif isinstance(node, OpenTemporal | OpenSpatial):
+        elif self.may_be_absent(node):
             yield from self.head(i + 1, left, items, free)
-        elif isinstance(node, tree.Temporal | tree.Spatial):
-            if self.bounds[str(node.rank_variable.default)] == node.tile_shape.default:
-                yield from self.head(i + 1, left, items, free)
+
+    def may_be_absent(self, node: Any) -> bool:
+        """Whether a node is a loop that may have one iteration above all others."""
+        if isinstance(node, tree.Spatial | OpenSpatial):
+            return self.bounds[_variable(node)] == 1
+        if isinstance(node, tree.Temporal):
+            return self.bounds[str(node.rank_variable.default)] == node.tile_shape.default
+        return isinstance(node, OpenTemporal)
 
     # loops
 
@@ -140,8 +145,23 @@ class Matcher:
         if lane is not None:
             if lane not in met and shape in (None, now[v] // lane[3]):
                 yield from self.lane(i + 1, items, k, now, met, goal, lane)
-        elif shape in (None, now[v]):
+        elif shape in (None, now[v]) and self.is_place(items, k, where[0]):
             yield from self.run(i + 1, items, k, now, met | {("lanes of", v)})
+
+    def is_place(self, items: list[Any], k: int, component: str) -> bool:
+        """Whether lanes of a component belong here: below all storage in memories above it, above all other storage."""
+        above = [
+            j for j, item in enumerate(items) if j % 2 and item[0] == "Storage" and self.is_above(item[1], component)
+        ]
+        below = [
+            j
+            for j, item in enumerate(items)
+            if j % 2 and item[0] in ("Storage", "Compute") and j > max(above, default=0)
+        ]
+        return max(above, default=0) <= k < min(below)
+
+    def is_above(self, memory: str, component: str) -> bool:
+        return self.levels[memory] < self.levels[component]
 
     def lane(self, i, items, k, now, met, goal, lane) -> Iterator[Any]:
         """One of the spatial loops of the run stands here."""
@@ -177,6 +197,10 @@ class Matcher:
             elif items[k + 1] == Run((), ()):
                 for rest in self.holder(i, items, k + 2, now, more):
                     yield [_holder(kind, component, tensor), *rest]
+
+
+def _variable(node: Any) -> str:
+    return str(node.rank_variable.default if isinstance(node, tree.Spatial) else node.rank_variable)
 
 
 def _holder(kind: str, component: str, tensor: str) -> tree.Node:

@@ -81,7 +81,7 @@ def best_like(spec, space, found, given, objective, semantics):
     """The least cost over all mappings that can be written like the given one; None when there is none."""
     levels = {leaf.name: i for i, leaf in enumerate(space.arch.path("MAC"))}
     matcher = Matcher(given.nodes, dict(space.einsum.bounds), levels)
-    for energy, latency, number, point, fits in sorted(found, key=lambda row: value(objective, row[0], row[1])):
+    for energy, latency, number, point, _ in sorted(found, key=lambda row: value(objective, row[0], row[1])):
         subspace = space.subspaces[number]
         digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
         for way in matcher.ways(list(subspace.mapping(digits).nodes)):
@@ -121,6 +121,7 @@ def case(seed):
     raise AssertionError("no problem was small enough")
 
 
+@cache
 def agrees(seed):
     """Check one case; whether some mapping is like what is given."""
     spec, space, found, given, objective, semantics = case(seed)
@@ -136,8 +137,7 @@ def agrees(seed):
     assert got == pytest.approx(wanted, rel=1e-9), (given, result.mapping)
     levels = {leaf.name: i for i, leaf in enumerate(space.arch.path("MAC"))}
     matcher = Matcher(given.nodes, dict(space.einsum.bounds), levels)
-    merged = [one for node in result.mapping.nodes for one in [node]]
-    assert next(matcher.ways(merged), None) is not None, (given, result.mapping)
+    assert next(matcher.ways(list(result.mapping.nodes)), None) is not None, (given, result.mapping)
     return True
 
 
@@ -148,7 +148,7 @@ def test_the_best_mapping_like_a_given_one_is_found(seed):
 
 @pytest.mark.slow
 @pytest.mark.mapper
-@pytest.mark.parametrize("seed", range(QUICK, 1000))
+@pytest.mark.parametrize("seed", range(QUICK, 300))
 def test_the_best_mapping_like_a_given_one_is_found_for_many(seed):
     agrees(seed)
 

@@ -414,18 +414,19 @@ class Path:
         )
 
     def size(self) -> float:
-        """Mappings of the whole mapspace, before any pruning; memory sizes are not looked at."""
+        """Mappings of the whole mapspace, before any pruning; memory sizes and given tile shapes are not looked at."""
         total = 0.0
-        counted: dict[tuple[int, ...], float] = {}
+        counted: dict[tuple[tuple[int, ...], bytes], float] = {}
         used = self.lanes.bounds.prod(axis=1)
         for plan in self.plans:
-            if plan.loops not in counted:
-                ways = np.ones(len(self.lanes))
+            key = (plan.loops, b"" if plan.lanes is None else plan.lanes.tobytes())
+            if key not in counted:
+                ways = np.ones(len(self.lanes)) if plan.lanes is None else plan.lanes.astype(np.float64)
                 for a, axis in enumerate(self.lattice.axes):
                     chains = {size: float(_chains(size, plan.loops[a])) for size in axis.sizes}
                     ways *= [chains[axis.sizes[-1] // int(lanes)] for lanes in used[:, a]]
-                counted[plan.loops] = float(ways.sum())
-            total += counted[plan.loops]
+                counted[key] = float(ways.sum())
+            total += counted[key]
         return total
 
     def most_lanes(self) -> int:

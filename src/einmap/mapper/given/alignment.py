@@ -61,14 +61,18 @@ class Aligner:
 
     def may_be_absent(self, token: object) -> bool:
         """Whether a token is a loop that may have one iteration though nothing stands above it."""
-        return isinstance(token, GivenLoop) and token.shape in (None, self.extents[token.variable])
+        return (
+            isinstance(token, GivenLoop)
+            and token.dimension is None
+            and token.shape in (None, self.extents[token.variable])
+        )
 
     def gaps(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, ...]]:
         """The gaps from the one before node `index` on."""
         nodes = builder.placement.nodes
         tolls = builder.tolls
         for above in self.tolls([(t.component, t.tensors[0]) for t in tolls.get((index, _ABOVE), ())], state):
-            for gap, inner in self.loops(above):
+            for gap, inner in self.loops(builder, index, above):
                 below = [(t.component, t.tensors[0]) for t in tolls.get((index, _BELOW), ())]
                 for met in self.tolls(below, inner):
                     if index == len(nodes):
@@ -112,8 +116,11 @@ class Aligner:
         """Tensors that are given a storage node below the outermost memory."""
         return frozenset(tensor for memory, tensor in self.pattern.stored if memory != outermost)
 
-    def loops(self, state: State) -> Iterator[tuple[Gap, State]]:
-        """What may be given in a gap: the loops that come next, or some of them, with free places among them."""
+    def loops(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, State]]:
+        """What may be given before node `index`: the loops that come next, or some of them, and free places.
+
+        Lanes belong to the gap in which those of their component stand, also when only one of them is used.
+        """
         at, met = state
         tokens = self.pattern.tokens
         if met:
@@ -125,6 +132,8 @@ class Aligner:
         yield tuple(gap), (at, NONE)
         at += len(gap)
         while isinstance(token := tokens[at], GivenLoop):
+            if token.dimension is not None and builder.place_of(token.dimension[0]) != index:
+                return
             gap.append(token)
             at += 1
             self.reach(at)
