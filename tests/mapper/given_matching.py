@@ -54,7 +54,9 @@ class Matcher:
 
     def __init__(self, nodes: tuple[Any, ...], bounds: dict[str, int], levels: dict[str, int]) -> None:
         ends = nodes and isinstance(nodes[-1], tree.Compute | OpenCompute)
-        self.nodes = nodes if ends else (*nodes, OpenCompute(""))
+        nodes = nodes if ends else (*nodes, OpenCompute(""))
+        doubled = [i for i in range(len(nodes) - 1) if nodes[i] == nodes[i + 1] == AnyPlace()]
+        self.nodes = tuple(node for i, node in enumerate(nodes) if i not in doubled)
         self.bounds, self.levels = bounds, levels
 
     def ways(self, mapping: list[tree.Node]) -> Iterator[list[tree.Node]]:

@@ -17,7 +17,8 @@ from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemp
 from einmap.model.batch import Batch
 from einmap.model.semantics import PRESETS
 
-MOST_MAPPINGS = 20_000
+MOST_MAPPINGS = {"exact": 20_000, "accelforge": 500}
+"""Under accelforge every way to write a mapping is evaluated by itself: the order of loops may decide what fits."""
 QUICK = 30
 OBJECTIVES = ("energy", "latency", "edp")
 
@@ -29,7 +30,7 @@ def everything(spec, semantics):
         return None
     rules = PRESETS[semantics]
     space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=rules.lowering)
-    if space.truncated or not 0 < space.size < MOST_MAPPINGS:
+    if space.truncated or not 0 < space.size < MOST_MAPPINGS[semantics]:
         return None
     found = []
     for number, subspace in enumerate(space.subspaces):
@@ -84,7 +85,11 @@ def best_like(spec, space, found, given, objective, semantics):
     for energy, latency, number, point, _ in sorted(found, key=lambda row: value(objective, row[0], row[1])):
         subspace = space.subspaces[number]
         digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
+        seen = set()
         for way in matcher.ways(list(subspace.mapping(digits).nodes)):
+            if tuple(way) in seen:
+                continue
+            seen.add(tuple(way))
             if semantics == "exact" or keeps_size(spec, way, semantics):
                 return value(objective, energy, latency)
     return None

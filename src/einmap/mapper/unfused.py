@@ -152,8 +152,9 @@ class Whole:
         if part.einsum.name in self.given and not found.plans:
             assert part.search is not None
             return part.search.unlike()
+        like = " that is like the given one" if name in self.given else ""
         return NoMappingError(
-            f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "
+            f"no mapping of Einsum {name!r}{like} keeps the constraints and fits its memories: "
             f"{found.plans:,} dataplacements, {found.lanes:,} uses of the fanouts",
             hint="enlarge a memory, or let tensors bypass it (tensors.keep / may_keep)",
         )

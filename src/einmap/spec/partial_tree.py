@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from einmap.einsum.workload import Workload
-from einmap.errors import did_you_mean, raise_all
+from einmap.errors import At, MappingError, did_you_mean, raise_all
 from einmap.mapping.nodes import Compute, Sequential
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping, PartialNode
 from einmap.spec.loop_tree import TreeReader
@@ -58,19 +58,21 @@ class _Reader(TreeReader):
                 if wrong
                 else "a given mapping has the key given, or mapping"
             )
-            self.complain(text, (wrong,) if wrong else (), did_you_mean(wrong or "", KEYS, listing="keys"))
+            at = root.place_of(wrong) if isinstance(root, RawMap) and wrong else place(root, ())
+            hint = did_you_mean(wrong or "", KEYS, listing="keys")
+            self.problems.append(MappingError(text, at=at, hint=hint))
             return
         value, path = root.get(keys[0]), (keys[0],)
         if isinstance(value, RawMap) and value.get("nodes") is None and keys[0] == "given":
             for name, one in value.items:
-                self.named(name, one, (*path, name))
+                self.named(name, one, (*path, name), value.place_of(name))
         else:
             self.tree(value, path, None)
 
-    def named(self, name: str, raw: Raw, path: Path) -> None:
+    def named(self, name: str, raw: Raw, path: Path, at: At | None) -> None:
         if name not in self.workload.by_name:
             hint = did_you_mean(name, self.workload.by_name, listing="Einsums")
-            self.complain(f"the workload has no Einsum {name!r}", path, hint)
+            self.problems.append(MappingError(f"the workload has no Einsum {name!r}", at=at, hint=hint))
         else:
             self.tree(raw, path, name)
 

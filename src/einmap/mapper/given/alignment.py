@@ -24,12 +24,20 @@ class Aligner:
     pattern: Pattern
     extents: Mapping[str, int]
     furthest: int = field(default=0)
+    ever: set[tuple[str, str]] = field(default_factory=set)
+    """(memory, tensor) of the nodes of some dataplacement that was looked at."""
+    always: set[tuple[str, str]] | None = None
+    """Those of every one."""
+    outermost: str = ""
 
     def may_hold(self, nodes: tuple[tuple[str, str], ...], n_outer: int) -> bool:
         """Whether the storage nodes are the given ones where tensors are named; a quick look before all others.
 
         Nodes of the outermost memory need not be given, and do not count as naming a tensor: every mapping has them.
         """
+        self.outermost = nodes[0][0]
+        self.ever.update(nodes)
+        self.always = {*nodes} if self.always is None else self.always & {*nodes}
         stored = self.pattern.stored
         named = self.named(nodes[0][0])
         inner = {node for node in nodes[n_outer:] if node[1] in named}

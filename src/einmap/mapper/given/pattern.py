@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.errors import At, EinmapError, MappingError, NotSupportedError, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, MappingError, NoMappingError, NotSupportedError, did_you_mean, raise_all
 from einmap.mapping import nodes as tree
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping, PartialNode
 
@@ -83,6 +83,34 @@ class Pattern:
     def says_nothing(self) -> bool:
         """Whether every mapping is like this."""
         return self.tokens == (FREE, GivenCompute())
+
+    def kept_nowhere(self, ever: Collection[tuple[str, str]]) -> NoMappingError | None:
+        """The error for a node that no dataplacement has."""
+        for memory, tensor in sorted(self.stored - {*ever}):
+            text = f"{memory!r} keeps {tensor!r} in no mapping of the mapspace"
+            return NoMappingError(
+                text,
+                at=self.place_of(tensor, memory),
+                hint="see tensors.keep, may_keep and back of the memories; the outermost memory backs every tensor",
+            )
+        return None
+
+    def kept_elsewhere(self, always: Collection[tuple[str, str]], outermost: str) -> NoMappingError | None:
+        """The error for a tensor that is given nodes below the outermost memory, but not all that it must have."""
+        levels = {t: m for m, t in sorted(self.stored) if m != outermost}
+        for memory, tensor in sorted({*always} - self.stored):
+            if tensor in levels and memory != outermost:
+                text = f"{tensor!r} is kept where a node is given and nowhere else, but {memory!r} must keep it"
+                hint = f"add a Storage node of {tensor!r} in {memory!r}, or name {tensor!r} in no node"
+                return NoMappingError(text, at=self.place_of(tensor, levels[tensor]), hint=hint)
+        return None
+
+    def place_of(self, tensor: str, memory: str) -> At | None:
+        """Where the node of a tensor in a memory was written."""
+        for token, at in zip(self.tokens, self.places, strict=True):
+            if isinstance(token, GivenHolder) and token.component == memory and tensor in token.tensors:
+                return at
+        return None
 
 
 def pattern_of(given: PartialMapping, einsum: Einsum, arch: Architecture) -> Pattern:
