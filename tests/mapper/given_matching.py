@@ -50,14 +50,17 @@ def items_of(nodes: list[tree.Node], bounds: dict[str, int]) -> tuple[str, set[s
 
 
 class Matcher:
-    """One partial mapping of one Einsum."""
+    """One partial mapping of one Einsum. `once`: some ways to write a mapping are enough, not all are wanted."""
 
-    def __init__(self, nodes: tuple[Any, ...], bounds: dict[str, int], levels: dict[str, int]) -> None:
+    def __init__(
+        self, nodes: tuple[Any, ...], bounds: dict[str, int], levels: dict[str, int], once: bool = True
+    ) -> None:
         ends = nodes and isinstance(nodes[-1], tree.Compute | OpenCompute)
         nodes = nodes if ends else (*nodes, OpenCompute(""))
         doubled = [i for i in range(len(nodes) - 1) if nodes[i] == nodes[i + 1] == AnyPlace()]
         self.nodes = tuple(node for i, node in enumerate(nodes) if i not in doubled)
         self.bounds, self.levels = bounds, levels
+        self.once = once
 
     def ways(self, mapping: list[tree.Node]) -> Iterator[list[tree.Node]]:
         """The mapping, written in each way that is like the given one."""
@@ -65,6 +68,7 @@ class Matcher:
         stored = [(n.component, t) for n in self.nodes if isinstance(n, tree.Storage) for t in n.tensors]
         self.named = {t for m, t in stored if m != outer}
         self.outer = outer
+        self.seen: set[Any] = set()
         yield from self.head(0, held, items)
 
     def head(self, i: int, left: set[str], items: list[Any], free: bool = False) -> Iterator[list[tree.Node]]:
@@ -98,6 +102,10 @@ class Matcher:
 
     def run(self, i: int, items: list[Any], k: int, now: dict[str, int], met: frozenset[Any]) -> Iterator[Any]:
         """Items from the run at `k` on. `met`: lanes of this run that stand already, and variables with lanes there."""
+        state = (i, k, tuple(now.items()), met)
+        if self.once and state in self.seen:
+            return  # what can come has come
+        self.seen.add(state)
         run: Run = items[k]
         goal = {**now, **{v: s for v, s in run.temporal if ("lanes of", v) not in met}}
         left = [lane for lane in run.lanes if lane not in met]
@@ -130,6 +138,8 @@ class Matcher:
             yield from self.run(i + 1, items, k, now, met)
             return
         if ("lanes of", v) in met:
+            if shape in (None, now[v]):
+                yield from self.run(i + 1, items, k, now, met)
             return
         for inner in _divisors_between(now[v], goal[v]):
             if shape in (None, inner):
@@ -141,6 +151,8 @@ class Matcher:
         if self.bounds[v] == 1:
             yield from self.run(i + 1, items, k, now, met)
             return
+        if shape is None and self.is_place(items, k, where[0]):
+            yield from self.run(i + 1, items, k, now, met)
         if now[v] != goal[v]:
             return
         lane = next((x for x in items[k].lanes if x[:3] == (*where, v)), None)

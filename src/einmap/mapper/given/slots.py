@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import TypeGuard
 
 from einmap.einsum.projection import Relevance
 from einmap.mapper.given.alignment import Gap, GapToken
@@ -57,32 +58,35 @@ class Slots:
         `dimensions`: those of the lanes that stand there, with levels; `lowered`: relevance of each axis to the node
         above where its space is reserved below the loops.
         """
-        if not self.in_order(gap, lowered is not None):
+        for split in (split for used in _with_lanes(gap) for split in self.splits(used, bool(dimensions))):
+            if lowered is None:
+                slot = self.slot(split, axes, dimensions, None, 0)
+                if slot is not None:
+                    yield slot
+                continue
+            for end in self.ends(split, lowered):
+                slot = self.slot(end.tokens, axes, dimensions, lowered, end.stop)
+                if slot is not None:
+                    yield replace(slot, before=(*slot.before, *end.before), passed=end.passed)
+
+    def splits(self, gap: Gap, lanes: bool) -> Iterator[Gap]:
+        """The gap with the last temporal loops of each variable as they are, or of one iteration below its lanes."""
+        own: dict[str, list[int]] = {}
+        spatial = {t.variable: i for i, t in reversed([*enumerate(gap)]) if isinstance(t, GivenLoop) and t.dimension}
+        for i, token in enumerate(gap):
+            if isinstance(token, GivenLoop) and token.dimension is None:
+                own.setdefault(token.variable, []).append(i)
+        if not lanes and not spatial:
+            yield gap
             return
-        if lowered is None:
-            slot = self.slot(gap, axes, dimensions, None)
-            if slot is not None:
-                yield slot
-            return
-        for tokens, equal, passed in self.variants(gap, lowered):
-            slot = self.slot(tokens, axes, dimensions, lowered)
-            if slot is not None:
-                yield replace(slot, before=(*slot.before, *equal), passed=passed)
+        for kept in product(*(range(len(places) + 1) for places in own.values())):
+            absent = [i for places, n in zip(own.values(), kept, strict=True) for i in places[n:]]
+            if all(i in absent or i < spatial.get(v, len(gap)) for v, places in own.items() for i in places):
+                yield tuple(_absent(t) if i in absent else t for i, t in enumerate(gap))
 
     def axis(self, token: GapToken) -> int | None:
         """The axis of a given loop."""
         return self.lattice.axis_of[token.variable] if isinstance(token, GivenLoop) else None
-
-    def in_order(self, gap: Gap, strictly: bool) -> bool:
-        """Whether no temporal loop stands below a spatial one of the same variable (`strictly`: of any)."""
-        seen: set[str] = set()
-        for token in gap:
-            if isinstance(token, GivenLoop):
-                if token.dimension is not None:
-                    seen.add(token.variable)
-                elif (strictly and seen) or token.variable in seen:
-                    return False
-        return True
 
     def slot(
         self,
@@ -90,12 +94,13 @@ class Slots:
         axes: Sequence[int],
         dimensions: tuple[tuple[int, int], ...],
         lowered: Sequence[Relevance] | None,
+        stop: int,
     ) -> Slot | None:
         """The gap as conditions; None where the given tile shapes do not stand inside each other."""
         open_axes, before, after = [], [], []
         rows: list[tuple[int, Row]] = []
         for a, axis in enumerate(self.lattice.axes):
-            temporal, spatial = self.parts(gap, a, lowered)
+            temporal, spatial = self.parts(gap, a, lowered, stop)
             if temporal and a in axes:
                 open_axes.append(a)
             shapes = [t.shape for t in temporal if isinstance(t, GivenLoop) and t.shape is not None]
@@ -110,15 +115,14 @@ class Slots:
                 rows.append((a, spatial))
         return Slot(gap, tuple(open_axes), tuple(before), tuple(after), LaneRule(dimensions, tuple(rows)))
 
-    def parts(self, gap: Gap, axis: int, lowered: Sequence[Relevance] | None) -> tuple[list[GapToken], Row]:
-        """What is given for the temporal loops of one axis, and for its lanes.
+    def parts(self, gap: Gap, axis: int, lowered: Sequence[Relevance] | None, stop: int) -> tuple[list[GapToken], Row]:
+        """What is given for the temporal loops of one axis, and for its lanes, which stand below them.
 
-        Where space is reserved below loops, lanes stand below all temporal loops, else below those of their variable.
+        No lanes are inserted before `stop`.
         """
-        strictly = lowered is not None
-        loops = [i for i, t in enumerate(gap) if isinstance(t, GivenLoop) and (strictly or self.axis(t) == axis)]
-        end = min((i for i in loops if not _is_temporal(gap[i])), default=len(gap))
-        begin = max((i for i in loops if _is_temporal(gap[i])), default=-1)
+        own = [i for i, t in enumerate(gap) if self.axis(t) == axis]
+        end = min((i for i in own if not _is_temporal(gap[i])), default=len(gap))
+        begin = max((i for i in own if _is_temporal(gap[i])), default=-1)
         above: list[GapToken] = []
         row: list[GivenLanes | None] = []
         for i, token in enumerate(gap):
@@ -126,25 +130,26 @@ class Slots:
                 if i < end and (not token.full_only or (lowered and lowered[axis] is Relevance.FULL)):
                     above.append(token)
                 # one free place is as good as several next to each other
-                if i > begin and (not row or row[-1] is not None):
+                if i > begin and i >= stop and (not row or row[-1] is not None):
                     row.append(None)
-            elif self.axis(token) == axis and token.dimension is None:
+            elif i in own and token.dimension is None:
                 above.append(token)
-            elif self.axis(token) == axis and token.dimension is not None:
+            elif i in own and token.dimension is not None:
                 row.append(GivenLanes(self.numbers.get(token.dimension, -1), token.shape))
         return above, tuple(row)
 
     # where space is reserved below loops
 
-    def variants(self, gap: Gap, relevance: Sequence[Relevance]) -> Iterator[tuple[Gap, Positions, tuple[int, ...]]]:
-        """For each place where lowering may end: the gap then, tile shapes needed before it, and what is passed.
+    def ends(self, gap: Gap, relevance: Sequence[Relevance]) -> Iterator[_End]:
+        """The places where lowering may end: at a free place, at a given loop that it does not pass, or not at all.
 
-        Loops that are passed by without lowering must have one iteration, so they are left out.
+        Loops that it passes by without lowering must have one iteration, so they are left out.
         """
         tokens: list[GapToken] = list(gap)
         passed = [NOT_PASSED] * len(relevance)
         equal: list[tuple[int, tuple[int, ...]]] = []
         for i, token in enumerate(gap):
+            stop = len(_left(tokens[:i]))
             if isinstance(token, Free):
                 for a, kind in enumerate(relevance):
                     if kind is Relevance.FULL:
@@ -152,11 +157,14 @@ class Slots:
                 best = [kind is Relevance.PARTIAL and self.reached(gap[i + 1 :], a) == PASSED
                         for a, kind in enumerate(relevance)]  # fmt: skip
                 ends = [BEST if best[a] else to for a, to in enumerate(passed)]
-                yield _left(tokens), tuple(equal), tuple(ends)
+                yield _End(_left(tokens), tuple(equal), tuple(ends), stop)
                 tokens[i] = Free(full_only=True)
                 continue
             if token.dimension is not None:
-                break
+                if token.dimension == _NOWHERE:
+                    continue
+                yield _End(_left(tokens), tuple(equal), tuple(passed), stop)
+                return
             axis = self.lattice.axis_of[token.variable]
             ends = list(passed)
             if relevance[axis] is not Relevance.NONE:
@@ -164,13 +172,13 @@ class Slots:
             if relevance[axis] is Relevance.FULL:
                 passed = ends
                 continue
-            yield _left(tokens), tuple(equal), tuple(ends)
-            tokens[i] = _ABSENT
+            yield _End(_left(tokens), tuple(equal), tuple(ends), stop + 1)
+            tokens[i] = _LEFT_OUT
             if token.shape is not None:
                 equal.append((axis, (self.lattice.axes[axis].sizes.index(token.shape),)))
         if not gap or not isinstance(gap[-1], Free):
             # a last free place has been an end already, where more is allowed
-            yield _left(tokens), tuple(equal), tuple(passed)
+            yield _End(_left(tokens), tuple(equal), tuple(passed), len(_left(tokens)))
 
     def reached(self, rest: Sequence[GapToken], axis: int) -> int:
         """How far the loops of an axis may go before the rest of the gap: to the next tile shape that is given."""
@@ -181,14 +189,45 @@ class Slots:
         return PASSED
 
 
-_ABSENT = GivenLoop("", None)
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A gap with the end of lowering: tile shapes needed `before`, what is `passed`, no lanes before token `stop`."""
+
+    tokens: Gap
+    before: Positions
+    passed: tuple[int, ...]
+    stop: int
+
+
+_NOWHERE = ("", "")
+"""The dimension of loops of one iteration below the lanes of their variable."""
+
+
+def _absent(token: GapToken) -> GapToken:
+    assert isinstance(token, GivenLoop)
+    return replace(token, dimension=_NOWHERE)
+
+
+_LEFT_OUT = GivenLoop("", None)
+
+
+def _with_lanes(gap: Gap) -> Iterator[Gap]:
+    """The gap with and without each open loop over lanes below which temporal loops may stand: it may be absent."""
+    for i, token in enumerate(gap):
+        if isinstance(token, GivenLoop) and token.dimension is not None and token.shape is None:
+            rest = gap[i + 1 :]
+            if any(isinstance(t, Free) or (_is_temporal(t) and t.variable == token.variable) for t in rest):
+                yield from (gap[:i] + other for other in _with_lanes(rest))
+            yield from ((*gap[: i + 1], *other) for other in _with_lanes(rest))
+            return
+    yield gap
 
 
 def _left(tokens: Sequence[GapToken]) -> Gap:
-    return tuple(t for t in tokens if t is not _ABSENT)
+    return tuple(t for t in tokens if t is not _LEFT_OUT)
 
 
-def _is_temporal(token: GapToken) -> bool:
+def _is_temporal(token: GapToken) -> TypeGuard[GivenLoop]:
     return isinstance(token, GivenLoop) and token.dimension is None
 
 
