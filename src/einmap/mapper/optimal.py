@@ -353,21 +353,22 @@ class PathSearch:
         self.fill_free(index, recipe, scratch)
         if recipe.level.given is not None:
             begin = int(self.begin[index])
-            for p, allowed in enumerate(self.allowed_by(recipe.level.r, *recipe.level.given)):
-                self.pool[begin + p][~allowed] = np.inf
+            for p in range(self.width(recipe.level.r)):
+                self.pool[begin + p][~self.allowed_by(p, recipe.level.r, *recipe.level.given)] = np.inf
 
-    def allowed_by(self, r: int, positions: Positions, lanes: LaneRule | None) -> NDArray[np.bool_]:
-        """Points that a given mapping allows, for each prefix of the first r fanouts."""
-        key = ("given", r, positions, lanes)
+    def allowed_by(self, p: int, r: int, positions: Positions, lanes: LaneRule | None) -> NDArray[np.bool_]:
+        """Points that a given mapping allows with one prefix of the first r fanouts."""
+        key = ("given", r, lanes)
         if key not in self.known:
-            found = np.ones((self.width(r), self.lattice.size), dtype=bool)
-            for axis, allowed in positions:
-                found &= np.isin(self.coord[:, axis], allowed)
-            for axis, flags in lanes.allowed(self.prefixes.tables[r], self.lattice) if lanes else ():
-                found &= flags[:, self.coord[:, axis]]
-            self.known[key] = found
-        known: NDArray[np.bool_] = self.known[key]
-        return known
+            self.known[key] = lanes.allowed(self.prefixes.tables[r], self.lattice) if lanes else []
+        found = np.ones(self.lattice.size, dtype=bool)
+        for axis, allowed in positions:
+            flags = np.zeros(int(self.lattice.radices[axis]), dtype=bool)
+            flags[list(allowed)] = True
+            found &= flags[self.coord[:, axis]]
+        for axis, rows in self.known[key]:
+            found &= rows[p, self.coord[:, axis]]
+        return found
 
     def fill_free(self, index: int, recipe: Recipe, scratch: Floats) -> None:
         """The tables without what is given."""

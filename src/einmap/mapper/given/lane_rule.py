@@ -41,14 +41,12 @@ class LaneRule:
         found = []
         for axis, row in self.rows:
             sizes = lattice.axes[axis].sizes
-            known: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-            flags = np.empty((len(table), len(sizes)), dtype=bool)
-            for i in range(len(table)):
-                bounds = tuple(int(table.bounds[i, d, axis]) for d, _ in self.dimensions)
-                if bounds not in known:
-                    known[bounds] = np.array([next(self.orders(row, bounds, s), None) is not None for s in sizes])
-                flags[i] = known[bounds]
-            found.append((axis, flags))
+            bounds = table.bounds[:, [d for d, _ in self.dimensions], axis].reshape(len(table), -1)
+            ways, way_of = np.unique(bounds, axis=0, return_inverse=True)
+            flags = [
+                [next(self.orders(row, [int(b) for b in way], s), None) is not None for s in sizes] for way in ways
+            ]
+            found.append((axis, np.array(flags, dtype=bool)[way_of.ravel()]))
         return found
 
     def orders(self, row: Row, bounds: Sequence[int], inner: int) -> Iterator[list[list[int]]]:
