@@ -285,6 +285,7 @@ given:
         ("!Any {}", "!Any {nodes: 1}", 4, "unknown field 'nodes'"),
         ("given:", "givven:", 1, "did you mean 'given'?"),
         ("given:\n  nodes:", "given:\n  Y:", 2, "the workload has no Einsum 'Y'"),
+        ("  nodes:\n", "  nodes: []\nx-rest:\n", 2, "a list of nodes is needed"),
         ("  - !Any {}\n", "", 6, "is not iterated down to tile shape 1"),
     ],
 )

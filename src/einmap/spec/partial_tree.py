@@ -90,8 +90,8 @@ class _Reader(TreeReader):
 
     def branch(self, raw: Raw | None, path: Path, above: list[Placed], einsum: str | None) -> None:
         """A list of nodes below those `above`; a split at its end has branches of its own."""
-        if not isinstance(raw, RawList):
-            self.complain("a list of nodes is needed", path)
+        if not isinstance(raw, RawList) or not raw.items:
+            self.complain("a list of nodes is needed", path, "an !Any {} alone leaves everything free")
             return
         nodes = list(above)
         for index, item in enumerate(raw.items):

@@ -242,12 +242,14 @@ class _Checker:
         leaf = self.arch.leaves.get(node.component)
         if leaf is None or not isinstance(leaf, kind):
             known = [name for name, unit in self.arch.leaves.items() if isinstance(unit, kind)]
-            hint = did_you_mean(node.component, known, listing=f"of kind {kind.__name__}")
+            hint = did_you_mean(node.component, known, listing="tolls" if kind is Toll else "memories")
             self.complain(f"the architecture has no {kind.__name__} {node.component!r}", at, hint)
             return ()
         for tensor in node.tensors:
             self.tensor(node, tensor, at)
         toll = isinstance(node, tree.Toll)
+        if not node.tensors:
+            return ()
         return (GivenHolder(node.component, frozenset(node.tensors), toll),)
 
     def tensor(self, node: tree.Storage | tree.Toll, tensor: str, at: At) -> None:
