@@ -92,11 +92,11 @@ class Matcher:
 
     def may_be_absent(self, node: Any) -> bool:
         """Whether a node is a loop that may have one iteration above all others."""
-        if isinstance(node, tree.Spatial | OpenSpatial):
-            return self.bounds[_variable(node)] == 1
+        if isinstance(node, tree.Spatial):
+            return self.bounds[str(node.rank_variable.default)] == 1
         if isinstance(node, tree.Temporal):
             return self.bounds[str(node.rank_variable.default)] == node.tile_shape.default
-        return isinstance(node, OpenTemporal)
+        return isinstance(node, OpenTemporal | OpenSpatial)
 
     # loops
 
@@ -151,7 +151,7 @@ class Matcher:
         if self.bounds[v] == 1:
             yield from self.run(i + 1, items, k, now, met)
             return
-        if shape is None and self.is_place(items, k, where[0]):
+        if shape is None:
             yield from self.run(i + 1, items, k, now, met)
         if now[v] != goal[v]:
             return
@@ -211,10 +211,6 @@ class Matcher:
             elif items[k + 1] == Run((), ()):
                 for rest in self.holder(i, items, k + 2, now, more):
                     yield [_holder(kind, component, tensor), *rest]
-
-
-def _variable(node: Any) -> str:
-    return str(node.rank_variable.default if isinstance(node, tree.Spatial) else node.rank_variable)
 
 
 def _holder(kind: str, component: str, tensor: str) -> tree.Node:

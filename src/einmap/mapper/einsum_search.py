@@ -25,7 +25,8 @@ from einmap.mapper.charges import Pricer, latency_is_linear
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.decode import mapping_of
 from einmap.mapper.factors import n_compositions, prime_factors
-from einmap.mapper.given.pattern import FREE, Pattern
+from einmap.mapper.given.alignment import unlike
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Lattice, lattice_of
@@ -150,25 +151,8 @@ class EinsumSearch:
                 self.paths.append(path)
 
     def unlike(self) -> NoMappingError:
-        """The error when no mapping of the mapspace has the given nodes: the first one that cannot be met."""
-        pattern = self.request.given
-        assert pattern is not None
-        aligners = [path.given.aligner for path in self.paths if path.given is not None]
-        for aligner in aligners:
-            reason = pattern.kept_nowhere(aligner.ever)
-            reason = reason or pattern.kept_elsewhere(aligner.always or set(), aligner.outermost)
-            if reason is not None:
-                return reason
-        furthest = max((a.furthest for a in aligners), default=0)
-        furthest += pattern.tokens[furthest] == FREE
-        at = pattern.places[furthest]
-        return NoMappingError(
-            f"no mapping of Einsum {self.einsum.name!r} that the mapper knows has the given nodes in this order: "
-            "this one cannot follow those above it",
-            at=at,
-            hint="every tensor begins in the outermost memory, memories follow the hierarchy, lanes stand above the "
-            "first memory below them; nodes are inserted at an !Any only, and a tensor that is named keeps its nodes",
-        )
+        """The error when no mapping of the mapspace has the given nodes."""
+        return unlike(self.einsum.name, [path.given.aligner for path in self.paths if path.given is not None])
 
     def run(self) -> Optimum:
         """Search all paths; ends early with the best so far when the progress token says so."""

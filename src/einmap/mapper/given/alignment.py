@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from einmap.errors import NoMappingError
 from einmap.mapper.given.pattern import FREE, Free, GivenCompute, GivenHolder, GivenLoop, Pattern
 from einmap.mapper.template import _ABOVE, _BELOW, TemplateBuilder
 
@@ -69,11 +70,9 @@ class Aligner:
 
     def may_be_absent(self, token: object) -> bool:
         """Whether a token is a loop that may have one iteration though nothing stands above it."""
-        return (
-            isinstance(token, GivenLoop)
-            and token.dimension is None
-            and token.shape in (None, self.extents[token.variable])
-        )
+        if not isinstance(token, GivenLoop):
+            return False
+        return token.shape is None or (token.dimension is None and token.shape == self.extents[token.variable])
 
     def gaps(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, ...]]:
         """The gaps from the one before node `index` on."""
@@ -127,7 +126,7 @@ class Aligner:
     def loops(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, State]]:
         """What may be given before node `index`: the loops that come next, or some of them, and free places.
 
-        Lanes belong to the gap in which those of their component stand, also when only one of them is used.
+        Lanes belong to the gap in which those of their component stand; open ones may be absent anywhere.
         """
         at, met = state
         tokens = self.pattern.tokens
@@ -140,9 +139,10 @@ class Aligner:
         yield tuple(gap), (at, NONE)
         at += len(gap)
         while isinstance(token := tokens[at], GivenLoop):
-            if token.dimension is not None and builder.place_of(token.dimension[0]) != index:
+            if token.dimension is None or builder.place_of(token.dimension[0]) == index:
+                gap.append(token)
+            elif token.shape is not None:
                 return
-            gap.append(token)
             at += 1
             self.reach(at)
             if tokens[at] == FREE:
@@ -155,3 +155,21 @@ class Aligner:
     def reach(self, at: int) -> None:
         """Note that the tokens before this one can be met."""
         self.furthest = max(self.furthest, at)
+
+
+def unlike(einsum: str, aligners: Sequence[Aligner]) -> NoMappingError:
+    """The error when no mapping has the given nodes: why not, or the first node that cannot be met on any path."""
+    for aligner in aligners:
+        reason = aligner.pattern.kept_nowhere(aligner.ever)
+        reason = reason or aligner.pattern.kept_elsewhere(aligner.always or set(), aligner.outermost)
+        if reason is not None:
+            return reason
+    furthest = max(aligners, key=lambda aligner: aligner.furthest)
+    at = furthest.furthest + (furthest.pattern.tokens[furthest.furthest] == FREE)
+    return NoMappingError(
+        f"no mapping of Einsum {einsum!r} that the mapper knows has the given nodes in this order: "
+        "this one cannot follow those above it",
+        at=furthest.pattern.places[at],
+        hint="every tensor begins in the outermost memory, memories follow the hierarchy, lanes stand above the first "
+        "memory below them; nodes are inserted at an !Any only, and a tensor that is named keeps its nodes",
+    )
