@@ -264,3 +264,46 @@ def test_a_mapping_found_and_written_costs_the_same_when_evaluated(run, tmp_path
     evaluated = json.loads(run("evaluate", *SMALL, path, "--json").out)
     del evaluated["notes"], mapped["cost"]["notes"]  # their places differ
     assert evaluated == mapped["cost"]
+
+
+PARTIAL = """\
+given:
+  nodes:
+  - !Any {}
+  - !Temporal {rank_variable: k, tile_shape: {{ INNER }}}
+  - !Temporal {rank_variable: k, tile_shape: 1}
+"""
+
+
+def test_what_is_given_is_kept_and_named_in_the_file(run, tmp_path):
+    given, best = tmp_path / "partial.yaml", tmp_path / "best.yaml"
+    given.write_text(PARTIAL)
+    done = run("map", *SMALL, "-D", "INNER=2", "--given", given, "-o", best)
+    assert done.status == 0
+    assert f"--given {given}" in best.read_text()
+    loops = [placed.node for placed in load(best).mapping.loops]
+    shapes = [loop.tile_shape.default for loop in loops if loop.rank_variable.default == "k"]
+    assert (loops[-1].rank_variable.default, shapes[-2:]) == ("k", [2, 1])
+    again = run("map", *SMALL, "--given", best)
+    assert again.out.split("\n\n")[1] == done.out.split("\n\n")[1]
+
+
+def test_a_shipped_mapping_can_be_given(run):
+    costs = [
+        json.loads(run(*words, "--json").out)
+        for words in (
+            ("map", "simple", "matmul", "--given", "simple_matmul"),
+            ("evaluate", "simple", "matmul", "simple_matmul"),
+        )
+    ]
+    assert costs[0]["cost"]["energy"] == costs[1]["energy"]
+
+
+def test_errors_in_what_is_given_have_file_and_line(run, tmp_path):
+    given = tmp_path / "partial.yaml"
+    given.write_text(PARTIAL)
+    done = run("map", *SMALL, "-D", "INNER=3", "--given", given)
+    assert (done.status, done.out) == (2, "")
+    assert f"{given}:4:5: given.nodes[1]: Einsum 'Z': tile shape 3 of 'k' does not divide 4" in done.err
+    assert run("map", *SMALL, "--given", tmp_path / "none.yaml").status == 2
+    assert run("map", *SMALL, "-D", "INNER=2", "--given", given, "-o", given).status == 2

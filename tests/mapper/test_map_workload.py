@@ -153,7 +153,7 @@ def test_nothing_fits_is_an_error_that_names_the_einsum():
     [
         ({"metrics": "speed"}, "unknown metric"),
         ({"max_fuse_loops": 1}, "max_fused_loops"),
-        ({"explore_imperfect_temporal_loops": True}, "not supported yet"),
+        ({"explore_imperfect_temporal_loops": "yes"}, "expected true or false"),
         ({"semantics": "exakt"}, "exact"),
     ],
 )

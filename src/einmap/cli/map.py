@@ -14,6 +14,7 @@ from einmap.cli.inputs import (
     Define,
     Files,
     SemanticsName,
+    definitions,
     is_input,
     load_spec,
 )
@@ -21,6 +22,7 @@ from einmap.cli.output import console, print_error, print_hint, print_json, prin
 from einmap.cli.searching import searching
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.frontends.files import check_target, write_atomically
+from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.result import Found, MapResult
 from einmap.mapping.mapping import Mapping
@@ -61,6 +63,16 @@ Workers = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Processes; the default is one for each processor.")
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of random choices.")]
+GivenFile = Annotated[
+    str | None,
+    typer.Option(
+        "--given",
+        metavar="FILE",
+        help="A partly given mapping: its nodes are kept in their order, nodes are inserted at !Any {} only "
+        "(docs/mapper.md). A complete mapping, or the name of a shipped one, is a given one too.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the best mapping there, as YAML.")
 ]
@@ -75,6 +87,7 @@ def map_command(
     max_evaluations: MaxEvaluations = None,
     workers: Workers = None,
     seed: Seed = 0,
+    given: GivenFile = None,
     output: Output = None,
     define: Define = None,
     allow_code: AllowCode = None,
@@ -85,6 +98,8 @@ def map_command(
     Ctrl-C ends the search and gives the best mapping so far; a second Ctrl-C ends at once.
 
     Example: einmap map tpu_v4i gpt3_6.7b --time-limit 60 -o best.yaml
+
+    Example: einmap map eyeriss resnet50_layer -D LAYER=conv2_2 -D BITS=16 --given partial.yaml
     """
     goals = metrics_named(metrics) if metrics is not None else None
     if semantics is not None:
@@ -95,9 +110,12 @@ def map_command(
     if output is not None and is_input(output, files):
         text = "the output would replace a file of the specification"
         raise SpecError(text, at=At(str(output)), hint="choose another name")
+    if given is not None and output is not None and is_input(output, [given]):
+        raise SpecError("the output would replace the given mapping", at=At(str(output)), hint="choose another name")
+    constraint = {"given": load_given(given, spec, definitions(define))} if given is not None else {}
     limits = {"time_limit_s": time_limit, "max_evaluations": max_evaluations}
-    result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits)
-    failure = _written(output, mapping_file(result, files, define, allow_code)) if output is not None else None
+    result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits, **constraint)
+    failure = _written(output, mapping_file(result, files, define, allow_code, given)) if output is not None else None
     if as_json:
         print_json(document(result))
     else:
@@ -120,11 +138,16 @@ def metrics_named(text: str) -> str:
 
 
 def mapping_file(
-    result: MapResult, files: list[str], define: list[str] | None = None, allow_code: list[Path] | None = None
+    result: MapResult,
+    files: list[str],
+    define: list[str] | None = None,
+    allow_code: list[Path] | None = None,
+    partial: str | None = None,
 ) -> str:
     """The best mapping as YAML, after comment lines that say how it was found."""
     given = [*files, *(word for one in define or () for word in ("-D", one))]
     given += [word for file in allow_code or () for word in ("--allow-code", str(file))]
+    given += ["--given", partial] if partial is not None else []
     command = shlex.join(["einmap", "map", *given])
     comments = [f"Found by: {command}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]

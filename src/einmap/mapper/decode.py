@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from einmap.einsum.projection import Relevance
-from einmap.mapper.lattice import Axis, Lattice
+from einmap.mapper.given.order import GapLoops, arranged, temporal_loops
+from einmap.mapper.lattice import Lattice
 from einmap.mapper.optimal import Compiled, PathSearch
+from einmap.mapper.steps import Step
 from einmap.mapper.template import _ABOVE, _BELOW
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
@@ -25,22 +27,49 @@ def _nodes(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence
     at, r = lattice.top, 0
     above = plan.outer[-1]
     index = len(plan.outer)
+    temporal: list[tuple[int, int, int]] = []
+    spatial: list[tuple[int, int, list[tree.Node]]] = []
     for level, target in zip(compiled.levels, points, strict=True):
         if level.axes is not None:
             yield from plan.builder.tolls.get((index, _ABOVE), ())
-            for axis in _order(search, level.axes, above.tensor, at, target):
-                yield from _temporal(lattice.axes[axis], *_sizes(lattice, axis, at, target))
+            order = _order(search, level.axes, above.tensor, at, target)
+            temporal = [(axis, *_sizes(lattice, axis, at, target)) for axis in order]
+            spatial = []
         else:
             r += 1
-            yield from _spatial(search, prefix, r, at)
+            spatial += _spatial(search, prefix, r, at)
         at = target
         if level.last:
+            yield from _loops(search, prefix, plan.steps[index - len(plan.outer)], at, temporal, spatial)
             yield from plan.builder.tolls.get((index, _BELOW), ())
             if level.node is not None:
                 yield tree.Storage((level.node.tensor,), search.leaves[level.node.level].name)
                 above = level.node
             index += 1
     yield tree.Compute(search.einsum.name, search.leaves[-1].name)
+
+
+def _loops(
+    search: PathSearch,
+    prefix: int,
+    step: Step,
+    at: int,
+    temporal: Sequence[tuple[int, int, int]],
+    spatial: Sequence[tuple[int, int, list[tree.Node]]],
+) -> Iterator[tree.Node]:
+    """The loops of one gap: temporal ones, then lanes, or as they are given. `at`: the point below them."""
+    axes = search.lattice.axes
+    if step.given is None:
+        for axis, outer, inner in temporal:
+            yield from temporal_loops(axes[axis], outer, inner)
+        for _, _, nodes in spatial:
+            yield from nodes
+        return
+    lanes, _ = search.lanes_of(prefix)
+    lowered = search.pricer.axis_relevance[step.lowers.tensor] if step.lowers is not None else None
+    inner_shapes = [_sizes(search.lattice, a, at, at)[0] for a in range(len(axes))]
+    loops = GapLoops(axes, temporal, spatial, lowered, inner_shapes, lambda d, a: int(lanes[d, a]))
+    yield from arranged(step.given, loops)
 
 
 def _sizes(lattice: Lattice, axis: int, outer: int, inner: int) -> tuple[int, int]:
@@ -71,13 +100,8 @@ def _order(search: PathSearch, axes: Sequence[int], tensor: str, outer: int, inn
     return sorted(axes, key=key)
 
 
-def _temporal(axis: Axis, outer: int, inner: int) -> Iterator[tree.Node]:
-    for (variable, _), before, after in zip(axis.members, axis.split(outer), axis.split(inner), strict=True):
-        if before != after:
-            yield tree.Temporal(tree.PerEinsum(variable), tree.PerEinsum(after))
-
-
-def _spatial(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tree.Node]:
+def _spatial(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tuple[int, int, list[tree.Node]]]:
+    """Dimension, axis and loops of the lanes of one fanout."""
     (lanes, shapes), lattice = search.lanes_of(prefix), search.lattice
     sizes = [_sizes(lattice, a, at, at)[0] for a in range(len(lattice.axes))]
     for d, fanned in enumerate(search.lanes.dimensions):
@@ -85,10 +109,13 @@ def _spatial(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tree.
             continue
         for a, axis in enumerate(lattice.axes):
             inner = int(shapes[d, a]) or sizes[a] // int(lanes[d, a])
+            nodes: list[tree.Node] = []
             for (variable, _), before, after in zip(axis.members, axis.split(sizes[a]), axis.split(inner), strict=True):
                 if before != after:
                     shape = tree.PerEinsum(after)
-                    yield tree.Spatial(tree.PerEinsum(variable), shape, fanned.component, fanned.dimension.name)
+                    nodes.append(tree.Spatial(tree.PerEinsum(variable), shape, fanned.component, fanned.dimension.name))
+            if nodes:
+                yield d, a, nodes
             sizes[a] = inner
 
 

@@ -19,10 +19,14 @@ from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
+from einmap.errors import NoMappingError
 from einmap.mapper import kernels
 from einmap.mapper.charges import Pricer, latency_is_linear
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.decode import mapping_of
+from einmap.mapper.given.alignment import unlike
+from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Axis, Lattice, lattice_of
 from einmap.mapper.listing import Walk, listed, share_of
@@ -63,7 +67,7 @@ class Request:
 
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
-    `memory`: bytes that may be used.
+    `memory`: bytes that may be used. `given`: the mapping must be like this.
     """
 
     goals: tuple[str, ...]
@@ -76,6 +80,7 @@ class Request:
     coarseness: float = 1.0
     most_plans: float = math.inf
     memory: float = math.inf
+    given: Pattern | None = None
 
     @property
     def room(self) -> int:
@@ -153,11 +158,16 @@ class EinsumSearch:
     def prepare(self) -> None:
         """List the dataplacements and lanes of all paths."""
         self.paths = []
+        given = self.request.given
         for unit in self.arch.computes:
-            if unit.enabled:
+            if unit.enabled and (given is None or given.compute in (None, unit.name)):
                 path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
                 path.make_plans(self.progress)
                 self.paths.append(path)
+
+    def unlike(self) -> NoMappingError:
+        """The error when no mapping of the mapspace has the given nodes."""
+        return unlike(self.einsum.name, [path.given.aligner for path in self.paths if path.given is not None])
 
     def run(self) -> Optimum:
         """Search all paths; ends early with the best so far when the progress token says so."""
@@ -344,6 +354,8 @@ class Path:
         for leaf in self.leaves:
             if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
                 apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
+        if self.request.given is not None:
+            apart |= self.request.given.variables
         options = self.request
         return lattice_of(
             self.einsum,
@@ -356,7 +368,9 @@ class Path:
     @cached_property
     def lanes(self) -> LaneTable:
         """Uses of the fanouts."""
-        return lane_table(self.einsum, self.leaves, self.lattice, uneven=self.request.uneven_lanes)
+        given = self.request.given
+        named = given.dimensions if given is not None else frozenset()
+        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
 
     @cached_property
     def pricer(self) -> Pricer:
@@ -380,7 +394,11 @@ class Path:
             and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
         )
         prune = self.request.prune and self.costs_nothing_less
-        planner = Planner(self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune)
+        given = self.request.given
+        planner = Planner(
+            self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune and given is None
+        )
+        self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         self.plans: list[Plan] = []
         planning = share_of(progress, PLANNING)
@@ -388,16 +406,17 @@ class Path:
             if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
                 self.all_plans = False
                 break
-            self.plans.append(planner.plan(placement))
+            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
 
     def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
-        return dataplacements(
+        found = dataplacements(
             self.einsum,
             self.leaves,
             backed_outside=self.einsum.tensors,
             force_hierarchy_order=self.request.force_hierarchy_order,
             walk=walk,
         )
+        return found if self.given is None else filter(self.given.may_hold, found)
 
     @cached_property
     def costs_nothing_less(self) -> bool:
@@ -407,12 +426,13 @@ class Path:
 
     def groups(self) -> Iterator[tuple[list[Plan], LaneTable]]:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
-        found: dict[tuple[frozenset[str], ...], list[Plan]] = {}
+        found: dict[tuple[tuple[frozenset[str], ...], bytes], list[Plan]] = {}
         for plan in self.plans:
             waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
-            found.setdefault(waiting, []).append(plan)
-        for waiting, plans in found.items():
-            admitted = np.ones(len(self.lanes), dtype=bool)
+            found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
+        for (waiting, _), plans in found.items():
+            allowed = plans[0].lanes
+            admitted = np.ones(len(self.lanes), dtype=bool) if allowed is None else allowed.copy()
             for level, tensors in zip(self.fanouts, waiting, strict=True):
                 for tensor in tensors:
                     own = self.lanes.levels == level
@@ -441,20 +461,21 @@ class Path:
         )
 
     def size(self) -> float:
-        """Mappings of the whole mapspace, before any pruning; memory sizes are not looked at."""
+        """Mappings of the whole mapspace, before any pruning; memory sizes and given tile shapes are not looked at."""
         total = 0.0
-        counted: dict[tuple[int, ...], float] = {}
+        counted: dict[tuple[tuple[int, ...], bytes], float] = {}
         even = np.where(self.lanes.shapes > 0, 1, self.lanes.bounds).prod(axis=1)
         shapes = self.lanes.shapes.max(axis=1, initial=0)
         left = np.where(shapes > 0, shapes, self.lanes.tops) // even
         for plan in self.plans:
-            if plan.loops not in counted:
-                ways = np.ones(len(self.lanes))
+            key = (plan.loops, b"" if plan.lanes is None else plan.lanes.tobytes())
+            if key not in counted:
+                ways = np.ones(len(self.lanes)) if plan.lanes is None else plan.lanes.astype(np.float64)
                 for a, axis in enumerate(self.lattice.axes):
                     at = np.searchsorted(axis.sizes, left[:, a], side="right") - 1
                     ways *= _chains(axis, plan.loops[a])[at]
-                counted[plan.loops] = float(ways.sum())
-            total += counted[plan.loops]
+                counted[key] = float(ways.sum())
+            total += counted[key]
         return total
 
     def most_lanes(self) -> int:

@@ -270,6 +270,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             for axis in range(n_axes):
                 if lowered[level, 2 + axis] == 2:
                     passed += (coord[target, axis] - coord[base, axis]) * strides[axis]
+                elif lowered[level, 2 + axis] >= 3:
+                    # a tile shape that is given: loops further in are not passed
+                    passed += (lowered[level, 2 + axis] - 3 - coord[base, axis]) * strides[axis]
             least = values[t, passed]
             for axis in range(n_axes):
                 if lowered[level, 2 + axis] == 1:

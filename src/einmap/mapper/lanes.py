@@ -78,10 +78,18 @@ type Uses = tuple[Ints, Ints]
 """Bounds and shapes, a row for each use."""
 
 
-def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, *, uneven: bool = False) -> LaneTable:
+def lane_table(
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    lattice: Lattice,
+    named: frozenset[tuple[str, str]] = frozenset(),
+    *,
+    uneven: bool = False,
+) -> LaneTable:
     """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
 
-    `uneven`: lanes need not share a bound evenly where the axis has tile shapes for that.
+    Dimensions in `named` (component and name) are told apart from others of their kind. `uneven`: lanes need not
+    share a bound evenly where the axis has tile shapes for that.
     """
     dimensions = tuple(
         Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial
@@ -96,7 +104,8 @@ def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, *, un
         below = any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
         options = _options(einsum, fanned.dimension, lattice, uneven and below)
         table = _combined(table, options, tops, loose)
-        kinds.append(_kind(einsum, fanned, apart=len(kinds) if fanned.dimension.min_usage > 0 else -1))
+        apart = fanned.dimension.min_usage > 0 or (fanned.component, fanned.dimension.name) in named
+        kinds.append(_kind(einsum, fanned, apart=len(kinds) if apart else -1))
         table = _rows(table, _distinct(table, kinds))
     if not len(table[0]):
         return LaneTable(dimensions, *table, tops)
@@ -105,7 +114,9 @@ def lane_table(einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, *, un
             continue
         usage = table[0][:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
         table = _rows(table, np.flatnonzero(usage >= min(fanned.dimension.min_usage, usage.max())))
-    table = _rows(table, _distinct(table, [_kind(einsum, fanned, -1) for fanned in dimensions]))
+    own = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
+    kinds = [_kind(einsum, f, apart) for f, apart in zip(dimensions, own, strict=True)]
+    table = _rows(table, _distinct(table, kinds))
     fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
     return LaneTable(dimensions, *_rows(table, fullest), tops)
 

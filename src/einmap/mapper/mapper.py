@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from einmap.errors import NotSupportedError
+from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.options import read_options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapper.unfused import Whole
@@ -33,6 +35,7 @@ def map_workload(
     progress: Progress | None = None,
     seed: int = 0,
     brute_force: bool = False,
+    given: Given | None = None,
     **options: Any,
 ) -> MapResult:
     """Find the best mapping of every Einsum, each backed by the outermost memory (unfused).
@@ -42,10 +45,13 @@ def map_workload(
     of the specification, else `energy_delay_product`. `semantics`: `exact` or `accelforge`. `time_limit_s`,
     `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`:
     threads, one for each processor by default; the result is the same for any number.
-    `brute_force`: try every mapping without pruning, to check the search. `options`: names as under `mapper` in a
+    `brute_force`: try every mapping without pruning, to check the search.
+    `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
+    a YAML file (docs/mapper.md); Einsums that it does not name are free. `options`: names as under `mapper` in a
     specification. The result's `optimal` says whether the best mapping is proven.
 
-    Raises SpecError for bad options, NoMappingError when no mapping fits.
+    Raises SpecError for bad options, MappingError for a given mapping that cannot be, NoMappingError when no mapping
+    fits.
     """
     asked = read_options(
         spec,
@@ -58,11 +64,14 @@ def map_workload(
         workers=workers,
         more=options,
     )
+    patterns = patterns_of(given, spec)
+    if patterns and (asked.uneven_loops or asked.uneven_lanes):
+        raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
     # compiling is not searching: it happens once on a machine and is not counted
     warm(progress)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
-    whole = Whole(spec, asked)
+    whole = Whole(spec, asked, patterns)
     whole.run(token)
     front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in whole.best()]
     return _result(whole, front, time.perf_counter() - start)

@@ -22,6 +22,8 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
 from einmap.mapper.charges import Chain, Pricer
+from einmap.mapper.given.lane_rule import LaneRule
+from einmap.mapper.given.slots import Positions
 from einmap.mapper.lanes import LaneTable
 from einmap.mapper.lattice import Lattice, positions_after
 from einmap.mapper.limits import limit_holds
@@ -145,7 +147,8 @@ def _division(bounds: Ints, shapes: Ints) -> tuple[int, int]:
 class Level:
     """One choice of a plan: the loops of a gap (`axes`), or the lanes of a fanout (None).
 
-    `r`: fanouts whose lanes are chosen once this choice is made. `last`: the step's node follows.
+    `r`: fanouts whose lanes are chosen once this choice is made. `last`: the step's node follows. `given`: what a given
+    mapping allows after this choice; `passed`: how far each axis lowers the space of the node above, None for fully.
     """
 
     axes: tuple[int, ...] | None
@@ -153,6 +156,8 @@ class Level:
     node: Held | None
     lowers: Held | None
     last: bool
+    given: tuple[Positions, LaneRule | None] | None = None
+    passed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -300,6 +305,11 @@ class PathSearch:
                 r += 1
                 found.append(Level(None, r, None, None, i == len(step.fanouts) - 1))
             found[-1].node = step.node
+            if step.given is not None:
+                gap = found[-1 - len(step.fanouts)]
+                gap.given, gap.passed = (step.given.after, None), step.given.passed
+                below = (*step.given.after, *step.at_node) if found[-1] is gap else step.at_node
+                found[-1].given = (below, step.given.lanes)
         return found
 
     def compile(self, plan: Plan) -> Compiled | None:
@@ -313,7 +323,15 @@ class PathSearch:
         for i in reversed(range(len(levels))):
             level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
             tail = self.tail(plan, level.node) if level.last and level.node else None
-            own = (level.r, level.last, level.node, tail, (inner.axes, inner.lowers) if inner else None, key)
+            own = (
+                level.r,
+                level.last,
+                level.node,
+                tail,
+                level.given,
+                (inner.axes, inner.lowers) if inner else None,
+                key,
+            )
             key = self.blocks.setdefault(own, len(self.blocks))
             if key == len(self.recipes):
                 self.recipes.append(Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1))
@@ -356,6 +374,28 @@ class PathSearch:
 
     def fill_block(self, index: int, recipe: Recipe, scratch: Floats) -> None:
         """Tables of one block, for each prefix: what the rest costs at least once the level's choice is made."""
+        self.fill_free(index, recipe, scratch)
+        if recipe.level.given is not None:
+            begin = int(self.begin[index])
+            for p in range(self.width(recipe.level.r)):
+                self.pool[begin + p][~self.allowed_by(p, recipe.level.r, *recipe.level.given)] = np.inf
+
+    def allowed_by(self, p: int, r: int, positions: Positions, lanes: LaneRule | None) -> NDArray[np.bool_]:
+        """Points that a given mapping allows with one prefix of the first r fanouts."""
+        key = ("given", r, lanes)
+        if key not in self.known:
+            self.known[key] = lanes.allowed(self.prefixes.tables[r], self.lattice) if lanes else []
+        found = np.ones(self.lattice.size, dtype=bool)
+        for axis, allowed in positions:
+            flags = np.zeros(int(self.lattice.radices[axis]), dtype=bool)
+            flags[list(allowed)] = True
+            found &= flags[self.coord[:, axis]]
+        for axis, rows in self.known[key]:
+            found &= rows[p, self.coord[:, axis]]
+        return found
+
+    def fill_free(self, index: int, recipe: Recipe, scratch: Floats) -> None:
+        """The tables without what is given."""
         level, inner = recipe.level, recipe.inner
         first = self.prefixes.first[level.r]
         begin = int(self.begin[index])
@@ -493,7 +533,8 @@ class PathSearch:
             if level.lowers is not None and math.isfinite(self._memory(level.lowers.level).size_bits):
                 lowered[i, 0] = self.tensors.index(level.lowers.tensor)
                 lowered[i, 1] = self.memories.index(level.lowers.level)
-                lowered[i, 2:] = [_PASSED[r] for r in self.pricer.axis_relevance[level.lowers.tensor]]
+                relevance = self.pricer.axis_relevance[level.lowers.tensor]
+                lowered[i, 2:] = [_PASSED[r] for r in relevance] if level.passed is None else level.passed
                 lowered_bits[i] = self._memory(level.lowers.level).bits[level.lowers.tensor]
             if not level.last:
                 continue

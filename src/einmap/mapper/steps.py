@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement
+from einmap.mapper.given.slots import Positions, Slot
 from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.template import _ABOVE, TemplateBuilder
 from einmap.model.semantics import Semantics
@@ -36,13 +40,16 @@ class Held:
 class Step:
     """`axes` that may have temporal loops, `fanouts` (levels of components) whose lanes stand below them, the node.
 
-    `lowers`: the node above whose space is reserved below the loops of this gap that index its tensor.
+    `lowers`: the node above whose space is reserved below the loops of this gap that index its tensor. `given`: what a
+    given mapping says of the gap, `at_node`: of the tile shapes below its loops and lanes.
     """
 
     axes: tuple[int, ...]
     fanouts: tuple[int, ...]
     node: Held | None
     lowers: Held | None
+    given: Slot | None = None
+    at_node: Positions = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,8 @@ class Plan:
     """Everything about one dataplacement that a search needs.
 
     `outer`: nodes of the outermost memory; `chains`: for each tensor the levels of its memories and tolls and of the
-    compute; `loops`: for each axis the number of gaps that may have a loop over it, prunings aside.
+    compute; `loops`: for each axis the number of gaps that may have a loop over it, prunings aside; `lanes`: which uses
+    of the fanouts a given mapping allows, None for all.
     """
 
     placement: Dataplacement
@@ -59,6 +67,7 @@ class Plan:
     steps: tuple[Step, ...]
     chains: Mapping[str, tuple[int, ...]]
     loops: tuple[int, ...]
+    lanes: NDArray[np.bool_] | None = None
 
 
 @dataclass
@@ -114,9 +123,12 @@ class Planner:
             i
             for i, axis in enumerate(self.lattice.axes)
             if axis.variables[0] in allowed
-            and not (self.goes_up(above, axis) and self.may_cross(builder, index - 1, axis))
+            and not (self.prune and self.goes_up(above, axis) and self.may_cross(builder, index - 1, axis))
             and not (
-                node and self.goes_down(builder, index, above, node, axis) and self.may_cross(builder, index, axis)
+                self.prune
+                and node
+                and self.goes_down(builder, index, above, node, axis)
+                and self.may_cross(builder, index, axis)
             )
         )
 
@@ -127,13 +139,11 @@ class Planner:
     def goes_up(self, above: Held, axis: Axis) -> bool:
         """Whether a loop is never worse above the node that it follows."""
         full = self.einsum.by_tensor[above.tensor].relevance(axis.variables[0]) is Relevance.FULL
-        return self.prune and full and not above.backing and not self.limited(above)
+        return full and not above.backing and not self.limited(above)
 
     def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, axis: Axis) -> bool:
         """Whether a loop is never worse below the node that follows it."""
         variable = axis.variables[0]
-        if not self.prune:
-            return False
         if self.rules.lowering and self.einsum.by_tensor[above.tensor].relevance(variable) is not Relevance.NONE:
             return False
         if self.einsum.by_tensor[node.tensor].relevance(variable) is not Relevance.NONE:

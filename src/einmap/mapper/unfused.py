@@ -18,6 +18,7 @@ from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
 from einmap.mapper.cascade import nondominated, sums
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, Request, why_not
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.reasons import is_empty, reasons
@@ -53,6 +54,8 @@ class Whole:
 
     spec: Spec
     options: Options
+    given: Mapping[str, Pattern] = field(default_factory=dict)
+    """What is given, by Einsum; those not named are free."""
     parts: dict[str, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,17 +114,24 @@ class Whole:
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch)
+            if why is not None and einsum.name in self.given:
+                raise NotSupportedError(
+                    f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
+                    at=self.given[einsum.name].places[0],
+                    hint="leave it out of what is given",
+                )
             if why is not None:
                 self.parts[einsum.name] = Part(einsum, None, why)
                 continue
-            search = EinsumSearch(einsum, arch, self.request(), token, self.weight(einsum))
+            search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
             search.prepare()
-            key = canonical_key(einsum, arch, search.paths)
+            given = einsum.name in self.given
+            key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)
             first = known.setdefault(key, einsum.name)
             self.parts[einsum.name] = Part(einsum, search, None, first if first != einsum.name else None)
 
-    def request(self) -> Request:
-        """What is asked of each Einsum's search."""
+    def request(self, einsum: str) -> Request:
+        """What is asked of an Einsum's search."""
         return Request(
             self.goals,
             self.options.rules,
@@ -132,6 +142,7 @@ class Whole:
             coarseness=self.options.coarseness,
             most_plans=self.options.most_plans,
             memory=self.options.memory / self.options.workers,
+            given=self.given.get(einsum),
         )
 
     def search(self, part: Part, token: Progress, budget: float, position: int) -> Optimum:
@@ -139,7 +150,7 @@ class Whole:
         if part.search is None:
             rng = np.random.default_rng([self.options.seed, position])
             arch = self.spec.bound[part.einsum.name].arch
-            return brute_force(part.einsum, arch, self.request(), token, budget, rng)
+            return brute_force(part.einsum, arch, self.request(part.einsum.name), token, budget, rng)
         part.search.progress = token
         part.search.max_work = budget
         return part.search.run()
@@ -148,13 +159,24 @@ class Whole:
         """Why there is no mapping of an Einsum."""
         assert part.optimum is not None
         name, found = part.einsum.name, part.optimum
-        if not found.complete and not is_empty(self.spec, part.einsum, self.request(), self.weight(part.einsum), token):
+        if not found.complete and not is_empty(
+            self.spec, part.einsum, self.request(name), self.weight(part.einsum), token
+        ):
             text = f"the search was stopped before any mapping of Einsum {name!r} was found"
             return NoMappingError(text, hint="give it more time or evaluations")
+        if name in self.given and not found.plans:
+            assert part.search is not None
+            return part.search.unlike()
+        if name in self.given:
+            return NoMappingError(
+                f"no mapping of Einsum {name!r} that is like the given one keeps the constraints and fits its "
+                f"memories: {found.plans:,} dataplacements, {found.lanes:,} uses of the fanouts",
+                hint="enlarge a memory, or leave more of the mapping open with !Any {}",
+            )
         looked_at = f"looked at {found.plans:,} dataplacements"
         if part.why is None:
             looked_at += f" and {found.lanes:,} uses of the fanouts"
-        return reasons(self.spec, part.einsum, self.request(), self.weight(part.einsum), token, looked_at)
+        return reasons(self.spec, part.einsum, self.request(name), self.weight(part.einsum), token, looked_at)
 
     # results
 

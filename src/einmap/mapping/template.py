@@ -6,14 +6,15 @@ places (`Any`) where further nodes may be inserted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
+from einmap.errors import At
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Temporal, Toll
 
 type TemplateNode = OpenTemporal | OpenSpatial | Storage | Toll | Compute
-type PartialNode = TemplateNode | Temporal | Spatial | AnyPlace
+type PartialNode = TemplateNode | Temporal | Spatial | AnyPlace | OpenCompute
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,37 @@ class AnyPlace:
     """Where nodes may be inserted; nowhere else."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCompute:
+    """The innermost node, on any compute of the architecture."""
+
+    einsum: str
+
+
 @dataclass(frozen=True)
 class PartialMapping:
-    """A mapping of one Einsum with open places, from the root down."""
+    """A mapping of one Einsum with open places, from the root down; the Compute may be left out.
+
+    `places`: where each node was written, as far as that is known.
+    """
 
     nodes: tuple[PartialNode, ...]
+    places: tuple[At | None, ...] = field(default=(), compare=False)
+
+    def at(self, index: int) -> At:
+        """Where a node was written, or its position."""
+        found = self.places[index] if index < len(self.places) else None
+        return found or At(path=f"given.nodes[{index}]")
+
+    def without(self, tensors: Collection[str]) -> PartialMapping:
+        """The same with no word of some tensors, such as those of other Einsums below a split."""
+        kept: list[tuple[PartialNode, At]] = []
+        for index, node in enumerate(self.nodes):
+            if not isinstance(node, Storage | Toll):
+                kept.append((node, self.at(index)))
+            elif left := tuple(t for t in node.tensors if t not in tensors):
+                kept.append((replace(node, tensors=left), self.at(index)))
+        return PartialMapping(tuple(n for n, _ in kept), tuple(at for _, at in kept))
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def read_mapping(root: Raw, path: Path = ("mapping",), *, einsums: Collection[st
     raw = root.get("mapping") if isinstance(root, RawMap) else None
     if raw is None:
         return None
-    reader = _Reader(root, einsums)
+    reader = TreeReader(root, einsums)
     check(MappingInput, raw, root, path, reader.problems, drop=("nodes",))
     nodes = raw.get("nodes") if isinstance(raw, RawMap) else None
     found = reader.chain(nodes, (*path, "nodes"))
@@ -91,7 +91,7 @@ def _node_places(root: Raw, path: Path) -> list[Path]:
     return found
 
 
-class _Reader:
+class TreeReader:
     """Collects problems while the tree is read."""
 
     def __init__(self, root: Raw, einsums: Collection[str] | None) -> None:
@@ -100,6 +100,7 @@ class _Reader:
         self.problems: list[EinmapError] = []
 
     def complain(self, text: str, path: Path, hint: str | None = None) -> None:
+        """Note a problem at a path of the tree."""
         self.problems.append(MappingError(text, at=place(self.root, path), hint=hint))
 
     def chain(self, raw: Raw | None, path: Path) -> tuple[Node, ...]:
@@ -133,15 +134,8 @@ class _Reader:
     def node(self, raw: Raw, path: Path) -> tuple[Node, ...]:
         """One node, or the several that it stands for."""
         tag = _tag(raw)
-        if tag in LATER:
-            self.problems.append(
-                NotSupportedError(f"!{tag} ({LATER[tag]}) is not supported yet", at=place(self.root, path))
-            )
-            return ()
         if tag not in NODES:
-            known = [*NODES, *IGNORED]
-            found = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
-            self.complain(found, path, did_you_mean(tag or "", known, listing="tags"))
+            self.unknown(tag, path, NODES)
             return ()
         drop = ("nodes",) if NODES[tag] is SplitInput else ()
         model = check(NODES[tag], raw, self.root, path, self.problems, drop=drop, node=True)
@@ -154,7 +148,17 @@ class _Reader:
             return self.chain(raw.get("nodes"), (*path, "nodes"))
         return self.leaf(model, path)
 
+    def unknown(self, tag: str, path: Path, known: Collection[str]) -> None:
+        """Complain about a tag that is not in `known`."""
+        if tag in LATER:
+            text = f"!{tag} ({LATER[tag]}) is not supported yet"
+            self.problems.append(NotSupportedError(text, at=place(self.root, path)))
+            return
+        found = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
+        self.complain(found, path, did_you_mean(tag, [*known, *IGNORED], listing="tags"))
+
     def split(self, raw: Raw, path: Path) -> tuple[Node, ...]:
+        """A split with its branches."""
         branches = raw.get("nodes") if isinstance(raw, RawMap) else None
         if not isinstance(branches, RawList) or not branches.items:
             self.complain(f"{_tag(raw)} needs a list of branches", path)
@@ -174,6 +178,7 @@ class _Reader:
         return (Sequential(tuple(found)),)
 
     def leaf(self, model: Input, path: Path) -> tuple[Node, ...]:
+        """The node of a model that is no split; none after a problem."""
         match model:
             case SpatialLoopInput():
                 return (
@@ -199,6 +204,7 @@ class _Reader:
                 raise AssertionError(type(model))
 
     def rank_variable(self, model: LoopInput, path: Path) -> PerEinsum[str]:
+        """The rank variable of a loop, for each Einsum."""
         given = model.rank_variable
         if isinstance(given, str):
             return PerEinsum(given)
@@ -206,12 +212,14 @@ class _Reader:
         return PerEinsum(None, tuple(given.items()))
 
     def known_einsums(self, given: Collection[str], path: Path) -> None:
+        """Complain about names that are no Einsums."""
         for name in given:
             if self.einsums is not None and name not in self.einsums:
                 hint = did_you_mean(name, self.einsums, listing="Einsums")
                 self.complain(f"the workload has no Einsum {name!r}", (*path, name), hint)
 
     def tile_shape(self, model: LoopInput, path: Path) -> PerEinsum[int]:
+        """The tile shape of a loop, for each Einsum."""
         if model.n_iterations is not None:
             hint = "write tile_shape: the number of values that one iteration handles"
             at = place(self.root, (*path, "n_iterations"))
@@ -225,6 +233,7 @@ class _Reader:
         return self.shapes(model.tile_shape, (*path, "tile_shape"))
 
     def shapes(self, value: Expression | dict[str, Expression] | None, path: Path) -> PerEinsum[int]:
+        """Tile shapes as written, evaluated."""
         if value is None:
             return PerEinsum()
         at = place(self.root, path)
@@ -234,6 +243,7 @@ class _Reader:
         return PerEinsum(self.shape(value, at))
 
     def shape(self, value: Expression, at: At) -> int:
+        """One tile shape."""
         try:
             return int(number(value, Scope(), at=at, what="a tile shape", minimum=1, integer=True, allow_inf=False))
         except ExpressionError as error:

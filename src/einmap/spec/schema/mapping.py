@@ -55,6 +55,17 @@ class ComputeNodeInput(NodeInput):
     component: str
 
 
+class PartialComputeInput(NodeInput):
+    """`!Compute` of a partly given mapping: what is not written is free."""
+
+    einsum: str | None = None
+    component: str | None = None
+
+
+class AnyInput(NodeInput):
+    """`!Any` of a partly given mapping: nodes may be inserted here."""
+
+
 class SplitInput(NodeInput):
     """`!Sequential`, `!Split`, `!Nested`: only `nodes`."""
 
@@ -75,6 +86,18 @@ NODES: dict[str, type[Input]] = {
     "Split": SplitInput,
     "Nested": SplitInput,
 }
+PARTIAL_NODES: dict[str, type[Input]] = {
+    "Temporal": TemporalInput,
+    "Spatial": SpatialLoopInput,
+    "Storage": StorageInput,
+    "Toll": TollNodeInput,
+    "Any": AnyInput,
+    "Compute": PartialComputeInput,
+    "Sequential": SplitInput,
+    "Split": SplitInput,
+    "Nested": SplitInput,
+}
+"""The tags of a partly given mapping."""
 IGNORED = ("Reservation", "TextBox")
 """Nodes that other tools write and that say nothing to the model."""
 LATER = {"Pipeline": "branches that run at the same time", "Mapping": "a mapping inside a mapping"}

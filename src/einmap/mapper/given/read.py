@@ -1,0 +1,87 @@
+"""What the caller gives, as patterns by Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from pathlib import Path
+
+from einmap.errors import At, EinmapError, MappingError, SpecError, attempt, did_you_mean, raise_all
+from einmap.frontends.yaml.given import load_given
+from einmap.mapper.given.pattern import Pattern, pattern_of
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Compute, Sequential, format_address
+from einmap.mapping.template import OpenCompute, PartialMapping
+from einmap.spec.spec import Spec
+
+type GivenOne = PartialMapping | Mapping
+type Given = GivenOne | MappingOf[str, GivenOne] | str | Path
+
+
+def patterns_of(given: Given | None, spec: Spec) -> dict[str, Pattern]:
+    """The pattern of each Einsum of which something is given.
+
+    Raises SpecError for what is no given mapping, MappingError for one that no mapping of the workload is like.
+    """
+    problems: list[EinmapError] = []
+    found: dict[str, Pattern] = {}
+    for name, partial in _by_einsum(given, spec).items():
+        if name not in spec.workload.by_name:
+            hint = did_you_mean(name, spec.workload.by_name, listing="Einsums")
+            at = partial.at(0) if partial.nodes else None
+            problems.append(MappingError(f"the workload has no Einsum {name!r}", at=at, hint=hint))
+            continue
+        bound = spec.bound[name]
+        pattern = attempt(problems, lambda p=partial, b=bound: pattern_of(p, b.einsum, b.arch))  # type: ignore[misc]
+        if pattern is not None and not pattern.says_nothing:
+            found[name] = pattern
+    raise_all(problems)
+    return found
+
+
+def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
+    match given:
+        case None:
+            return {}
+        case str() | Path():
+            return load_given(given, spec)
+        case PartialMapping():
+            return {_named(given, spec): given}
+        case Mapping():
+            return {name: _own(given, spec, name) for name in given.path_of if name in spec.workload.by_name}
+        case MappingOf() if all(isinstance(name, str) for name in given):
+            return {name: one for key, value in given.items() for name, one in _one(key, value, spec).items()}
+        case _:
+            raise SpecError(
+                f"expected a given mapping, found {given!r}",
+                hint="a PartialMapping, a Mapping, one of each by name of the Einsum, or the path of a YAML file",
+            )
+
+
+def _one(name: str, given: object, spec: Spec) -> dict[str, PartialMapping]:
+    if isinstance(given, PartialMapping):
+        return {name: given}
+    if isinstance(given, Mapping) and name in given.path_of:
+        return {name: _own(given, spec, name)}
+    raise SpecError(f"given for Einsum {name!r}: expected a PartialMapping or a Mapping of it, found {given!r}")
+
+
+def _named(given: PartialMapping, spec: Spec) -> str:
+    """The Einsum that the Compute names, or the only one."""
+    for node in given.nodes:
+        if isinstance(node, Compute | OpenCompute):
+            return node.einsum
+    names = list(spec.workload.by_name)
+    if len(names) == 1:
+        return names[0]
+    raise SpecError(
+        "the given mapping does not say of which Einsum it is", hint=f"give it by name: {{{names[0]!r}: ...}}"
+    )
+
+
+def _own(given: Mapping, spec: Spec, name: str) -> PartialMapping:
+    """The nodes above one Einsum, with its own tensors only."""
+    nodes = tuple(p.node for p in given.path_of[name] if not isinstance(p.node, Sequential))
+    places = tuple(At(path=f"given.{format_address(p.address)}") for p in given.path_of[name]
+                   if not isinstance(p.node, Sequential))  # fmt: skip
+    others = spec.workload.users.keys() - spec.workload.by_name[name].tensors
+    return PartialMapping(nodes, places).without(others)

@@ -1,0 +1,171 @@
+"""The best mapping that is like a partly given one, against all mappings of small problems."""
+
+import random
+from functools import cache
+
+import numpy as np
+import pytest
+from tests.mapper.given_matching import Matcher
+from tests.mapper.problems import draw_problem, spec_of
+
+import einmap
+from einmap.mapper.einsum_search import why_not
+from einmap.mapper.limits import tile_limits
+from einmap.mapper.mapspace import mapspace_of
+from einmap.mapping import nodes as tree
+from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping
+from einmap.model.batch import Batch
+from einmap.model.semantics import PRESETS
+
+MOST_MAPPINGS = {"exact": 20_000, "accelforge": 500}
+"""Under accelforge every way to write a mapping is evaluated by itself: the order of loops may decide what fits."""
+QUICK = 30
+OBJECTIVES = ("energy", "latency", "edp")
+
+
+MOST_WAYS = 2_000
+TOO_MANY = -1.0
+"""Instead of the best cost: there are too many ways to write some mapping."""
+
+
+def everything(spec, semantics):
+    """All mappings that fit as (energy, latency, subspace, point), and the mapspace; None for too many or none."""
+    einsum = spec.workload.einsums[0]
+    if why_not(einsum, spec.arch()) is not None:
+        return None
+    rules = PRESETS[semantics]
+    space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=rules.lowering)
+    if space.truncated or not 0 < space.size < MOST_MAPPINGS[semantics]:
+        return None
+    found = []
+    for number, subspace in enumerate(space.subspaces):
+        if not subspace.size:
+            continue
+        points = subspace.points_at(np.arange(subspace.size))
+        batch = Batch(subspace.template, space.einsum, space.arch, rules)
+        cost = batch.evaluate(subspace.shapes(points), len(points))
+        kept = tile_limits(batch.path, subspace, points)
+        # an order of loops that is not in the mapspace may fit where that of the mapspace does not, but never under exact
+        fits = kept & (cost.fits | rules.lowering)
+        found += [(cost.energy[i], cost.latency[i], number, i, bool(cost.fits[i])) for i in np.flatnonzero(fits)]
+    return (space, found) if found else None
+
+
+def given_of(rng, nodes):
+    """A partial mapping that this mapping is like, mostly: nodes and tile shapes dropped, `Any` in their places."""
+    flat = list(nodes)
+    for i in range(len(flat) - 1):
+        loops = (tree.Temporal, tree.Spatial)
+        if isinstance(flat[i], loops) and isinstance(flat[i + 1], loops) and rng.random() < 0.3:
+            same = str(flat[i].rank_variable) == str(flat[i + 1].rank_variable)
+            flat[i : i + 2] = flat[i : i + 2] if same else [flat[i + 1], flat[i]]
+    drop, open_, free, lose = rng.choice((0.1, 0.4, 0.7)), rng.choice((0.1, 0.5)), rng.choice((0, 0.1, 0.3)), 0.02
+    found = []
+    for node in flat:
+        if rng.random() < free:
+            found.append(AnyPlace())
+        if rng.random() < lose:
+            continue
+        if rng.random() < drop:
+            found.append(AnyPlace())
+        elif isinstance(node, tree.Temporal) and rng.random() < open_:
+            found.append(OpenTemporal(node.rank_variable.default))
+        elif isinstance(node, tree.Spatial) and rng.random() < open_:
+            found.append(OpenSpatial(node.rank_variable.default, node.component, node.name))
+        elif isinstance(node, tree.Compute) and rng.random() < 0.3:
+            found.append(OpenCompute(node.einsum))
+        else:
+            found.append(node)
+    return PartialMapping(tuple(found))
+
+
+def value(objective, energy, latency):
+    return {"energy": energy, "latency": latency, "edp": energy * latency}[objective]
+
+
+def best_like(spec, space, found, given, objective, semantics):
+    """The least cost over all mappings that can be written like the given one; None when there is none."""
+    levels = {leaf.name: i for i, leaf in enumerate(space.arch.path("MAC"))}
+    matcher = Matcher(given.nodes, dict(space.einsum.bounds), levels, once=semantics == "exact")
+    for energy, latency, number, point, _ in sorted(found, key=lambda row: value(objective, row[0], row[1])):
+        subspace = space.subspaces[number]
+        digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
+        seen = set()
+        for n, way in enumerate(matcher.ways(list(subspace.mapping(digits).nodes))):
+            if n == MOST_WAYS:
+                return TOO_MANY
+            if tuple(way) in seen:
+                continue
+            seen.add(tuple(way))
+            if semantics == "exact" or keeps_size(spec, way, semantics):
+                return value(objective, energy, latency)
+    return None
+
+
+def keeps_size(spec, nodes, semantics):
+    try:
+        einmap.evaluate(spec, einmap.Mapping(tuple(nodes)), semantics)
+    except einmap.CapacityError:
+        return False
+    return True
+
+
+@cache
+def case(seed):
+    """A problem with all its mappings and something given."""
+    rng = random.Random(seed)
+    semantics = "accelforge" if seed % 4 == 3 else "exact"
+    for _ in range(200):
+        spec = spec_of(draw_problem(rng))
+        made = everything(spec, semantics)
+        if made is None:
+            continue
+        space, found = made
+        fitting = [row for row in found if row[4]]
+        if not fitting:
+            continue
+        objective = rng.choice(OBJECTIVES)
+        rows = rng.sample(fitting, min(len(fitting), rng.choice((1, 50))))
+        _, _, number, point, _ = min(rows, key=lambda row: value(objective, row[0], row[1]))
+        subspace = space.subspaces[number]
+        digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
+        return spec, space, found, given_of(rng, subspace.mapping(digits).nodes), objective, semantics
+    raise AssertionError("no problem was small enough")
+
+
+@cache
+def agrees(seed):
+    """Check one case; whether some mapping is like what is given and that could be checked."""
+    spec, space, found, given, objective, semantics = case(seed)
+    wanted = best_like(spec, space, found, given, objective, semantics)
+    if wanted == TOO_MANY:
+        return False
+    try:
+        result = einmap.map_workload(spec, metrics=objective, semantics=semantics, given=given)
+    except (einmap.NoMappingError, einmap.MappingError):
+        assert wanted is None, given
+        return False
+    assert wanted is not None, (given, result.mapping)
+    assert result.optimal
+    got = value(objective, result.cost.energy, result.cost.latency)
+    assert got == pytest.approx(wanted, rel=1e-9), (given, result.mapping)
+    levels = {leaf.name: i for i, leaf in enumerate(space.arch.path("MAC"))}
+    matcher = Matcher(given.nodes, dict(space.einsum.bounds), levels)
+    assert next(matcher.ways(list(result.mapping.nodes)), None) is not None, (given, result.mapping)
+    return True
+
+
+@pytest.mark.parametrize("seed", range(QUICK))
+def test_the_best_mapping_like_a_given_one_is_found(seed):
+    agrees(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("seed", range(QUICK, 300))
+def test_the_best_mapping_like_a_given_one_is_found_for_many(seed):
+    agrees(seed)
+
+
+def test_most_given_mappings_have_one_that_is_like_them():
+    assert sum(agrees(seed) for seed in range(QUICK)) > QUICK * 2 // 3
