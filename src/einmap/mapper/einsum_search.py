@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,7 +30,7 @@ from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Axis, Lattice, lattice_of
 from einmap.mapper.listing import Walk, listed, share_of
-from einmap.mapper.optimal import Archive, Compiled, Descent, PathSearch, goal_codes
+from einmap.mapper.optimal import Archive, Compiled, Descent, PathSearch, goal_codes, table_columns
 from einmap.mapper.steps import Plan, Planner
 from einmap.mapping.mapping import Mapping
 from einmap.model.einsum_cost import einsum_cost
@@ -68,6 +68,8 @@ class Request:
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
     `memory`: bytes that may be used. `given`: the mapping must be like this.
+    `others`: least energy and latency of the other Einsums, and what the product of the sums may be (in units of one
+    instance; the objectives are then energy and latency).
     """
 
     goals: tuple[str, ...]
@@ -81,6 +83,7 @@ class Request:
     most_plans: float = math.inf
     memory: float = math.inf
     given: Pattern | None = None
+    others: tuple[float, float, float] = (0.0, 0.0, math.inf)
 
     @property
     def room(self) -> int:
@@ -179,6 +182,27 @@ class EinsumSearch:
             self.search_path(path)
         return self.result()
 
+    def narrow(self, others: tuple[float, float, float]) -> None:
+        """Look only for what can be a part of a good product of sums (see `Request.others`)."""
+        self.request = replace(self.request, others=others)
+        for path in self.paths:
+            path.request = self.request
+
+    def alone(self, goal: str, tolerance: float, progress: Progress) -> Optimum | None:
+        """The best mapping for one objective; None when none was found, or not with certainty."""
+        other = EinsumSearch(
+            self.einsum, self.arch, replace(self.request, goals=(goal,), tolerance=tolerance), progress
+        )
+        other.paths = [replace_request(path, other.request) for path in self.paths]
+        found = other.run()
+        return found if found.mappings and found.complete else None
+
+    def cost_of(self, mapping: Mapping) -> tuple[float, float]:
+        """Energy and latency of one instance."""
+        path = path_of(mapping, self.einsum, self.arch)
+        cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
+        return float(cost.energy), float(cost.latency)
+
     @property
     def stopped(self) -> bool:
         """Whether time or budget is over; with nothing found yet the search goes on for a while."""
@@ -190,6 +214,14 @@ class EinsumSearch:
     def slack(self) -> float:
         """How much better a mapping must be to be looked for."""
         return max(self.request.tolerance, TIE)
+
+    def ruled_out(self, rows: Floats) -> NDArray[np.bool_]:
+        """Which bounds are no better than what was found, or cannot lead to a better product with the other Einsums."""
+        found = self.archive.beats_each(rows, self.slack)
+        energy, latency, most = self.request.others
+        if math.isfinite(most):
+            found |= (rows[:, 0] + energy) * (rows[:, 1] + latency) > most
+        return found
 
     def search_path(self, path: Path) -> None:
         """All dataplacements on one path."""
@@ -209,7 +241,7 @@ class EinsumSearch:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
             self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk))
-            waiting = waiting[~self.archive.beats_each(known.of_lanes[waiting], self.slack)]
+            waiting = waiting[~self.ruled_out(known.of_lanes[waiting])]
             size = path.most_lanes()
 
     def search_lanes(self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats) -> None:
@@ -217,7 +249,8 @@ class EinsumSearch:
         waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
         size = FIRST_PLANS
         while waiting:
-            waiting = [i for i in waiting if not self.archive.beats(bounds[i], self.slack)]
+            out = self.ruled_out(bounds[waiting])
+            waiting = [i for i, ruled in zip(waiting, out, strict=True) if not ruled]
             if waiting and self.stopped:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
@@ -237,7 +270,7 @@ class EinsumSearch:
         self.archive.widen(max((len(c.levels) for c in compiled), default=0))
         bounds = [search.bound(c) for c in compiled]
         for i in np.argsort([b[0] for b in bounds], kind="stable"):
-            if not np.isfinite(bounds[i]).all() or self.archive.beats(bounds[i], self.slack):
+            if not np.isfinite(bounds[i]).all() or self.ruled_out(bounds[i][None, :])[0]:
                 continue
             if self.stopped:
                 self.left.append(bounds[i])
@@ -457,6 +490,7 @@ class Path:
             lanes,
             self.fanouts,
             self.request.goals,
+            np.array(self.request.others),
             instances,
         )
 
@@ -480,7 +514,7 @@ class Path:
 
     def most_lanes(self) -> int:
         """Uses of the fanouts whose tables have room at a time."""
-        table = self.lattice.size * self.pricer.columns.n * 8
+        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
         return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
 
 
@@ -491,6 +525,13 @@ def _chains(axis: Axis, loops: int) -> Floats:
     for _ in range(loops):
         ways = np.array([ways[list(inner)].sum() for inner in axis.below])
     return ways
+
+
+def replace_request(path: Path, request: Request) -> Path:
+    """The same path with its plans, for other objectives."""
+    other = Path(path.einsum, path.arch, path.leaves, request)
+    other.__dict__.update({name: value for name, value in path.__dict__.items() if name != "request"})
+    return other
 
 
 class Bounds:

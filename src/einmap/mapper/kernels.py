@@ -108,6 +108,21 @@ def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def hopeless(values: Any, others: Any) -> bool:
+    """Whether energy and latency with the least of all other Einsums (others[:2]) have a product above others[2]."""
+    return bool(others[2] < np.inf and (values[0] + others[0]) * (values[1] + others[1]) > others[2])
+
+
+@njit(cache=True, nogil=True)
+def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
+    """Costs so far, and what the rest costs at least in the columns of the tables."""
+    for column in range(len(done)):
+        out[column] = done[column]
+    for i in range(len(columns)):
+        out[columns[i]] += least[i]
+
+
+@njit(cache=True, nogil=True)
 def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any, n: int) -> int:
     """Put a point into the archive in place of those that it beats; the new number of points, -1 when it is full."""
     kept = 0
@@ -143,7 +158,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
-    pool: Any, capacity: Any, wanted: Any, slack: float, plan: int, exact: bool,
+    pool: Any, columns: Any, others: Any, capacity: Any, wanted: Any, slack: float, plan: int, exact: bool,
     # archive
     found: Any, paths: Any, n_found: int,
     # state: (depth), acc, occupied, point and prefix at each level, candidates
@@ -155,9 +170,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
     bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
-    `tables[level, prefix]`: row of `pool`, least costs from that level on once its choice is made. `lowered`: for
-    each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1. `node`: tensor,
-    memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute, -2: none).
+    `tables[level, prefix]`: row of `pool`, least costs (of some `columns`) from that level on once its choice is made.
+    `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
+    `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute, -2: none).
     """
     n_levels = len(kind)
     k = acc.shape[1]
@@ -193,10 +208,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                             first = starts[offsets[axis] + coord[here, axis]]
                             target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
                     if table[target, 0] < np.inf:
-                        for column in range(k):
-                            bound[column] = acc[level, column] + table[target, column]
+                        _bound(acc[level], table[target], columns, bound)
                         objectives(bound, leak[prefix], room, capacity, wanted, goal)
-                        if not _beaten(goal, found, n_found, slack):
+                        if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
                             cand[level, count] = goal[0]
                             cand_point[level, count] = target
                             count += 1
@@ -225,10 +239,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     table = pool[tables[level, child]]
                     if table[target, 0] == np.inf:
                         continue
-                    for column in range(k):
-                        bound[column] = acc[level, column] + table[target, column]
+                    _bound(acc[level], table[target], columns, bound)
                     objectives(bound, leak[child], room, capacity, wanted, goal)
-                    if not _beaten(goal, found, n_found, slack):
+                    if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
                         cand_prefix[level, count] = child
@@ -251,8 +264,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
         # what was found since the list was made may rule the choice out
         table = pool[tables[level, prefix]]
-        for column in range(k):
-            bound[column] = acc[level, column] + table[target, column]
+        _bound(acc[level], table[target], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
         objectives(bound, leak[prefix], room, capacity, wanted, goal)

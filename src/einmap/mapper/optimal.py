@@ -179,6 +179,13 @@ class Compiled:
     blocks: list[int]
 
 
+def table_columns(goals: Sequence[str], columns: int) -> Ints:
+    """Columns whose cost to go is worth a table, for these objectives."""
+    if {"latency", "energy_delay_product", "leak_energy"} & set(goals):
+        return np.arange(columns)
+    return np.array([0, columns - 1])
+
+
 def goal_codes(goals: Sequence[str], leaves: Sequence[Leaf]) -> Ints:
     """Objectives as the kernel knows them; `usage of M` is that of a memory, 0 where it is not on the path."""
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
@@ -223,6 +230,7 @@ class PathSearch:
     lanes: LaneTable
     fanouts: tuple[int, ...]
     goals: tuple[str, ...]
+    others: Floats
     instances: int = 1
 
     def __post_init__(self) -> None:
@@ -268,6 +276,11 @@ class PathSearch:
         table = self.prefixes.tables[-1]
         row = prefix - self.prefixes.first[len(self.prefixes.tables) - 1]
         return table.bounds[row], table.shapes[row]
+
+    @cached_property
+    def table_columns(self) -> Ints:
+        """Columns of cost that tables have: of latency all where it is an objective, else that of the compute alone."""
+        return table_columns(self.goals, self.columns)
 
     @property
     def columns(self) -> int:
@@ -358,9 +371,10 @@ class PathSearch:
         """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
         widths = [self.width(recipe.level.r) for recipe in self.recipes]
         self.begin = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        self.pool = np.empty((int(self.begin[-1]), self.lattice.size, self.columns))
+        width = len(self.table_columns)
+        self.pool = np.empty((int(self.begin[-1]), self.lattice.size, width))
         self.node_rows: dict[object, int] = {}
-        scratch = np.empty((self.lattice.size, self.columns))
+        scratch = np.empty((self.lattice.size, width))
         for index, recipe in enumerate(self.recipes):
             if stopped():
                 return False
@@ -405,7 +419,7 @@ class PathSearch:
         for p in range(self.width(level.r)):
             if inner is None:
                 self.pool[begin + p] = np.inf
-                self.pool[begin + p, 0] = self.constants_of(recipe.chains)[p]
+                self.pool[begin + p, 0] = self.constants_of(recipe.chains)[p, self.table_columns]
                 continue
             assert level.node is not None
             scratch[:] = self.pool[int(self.begin[recipe.below]) + p]
@@ -415,7 +429,10 @@ class PathSearch:
             kernels.relax(scratch, mask, self.coord, self.lattice.strides, self.lattice.offsets, *self.covers)
             rates, fixed = self.rates_of(recipe.chains, level.node, level.r)
             fills = self.fills[self.tensors.index(level.node.tensor)]
-            kernels.with_node(scratch, self.pool[begin + p], rates[p], fixed[p], fills, self.allowed(level.node))
+            own = self.table_columns
+            kernels.with_node(
+                scratch, self.pool[begin + p], rates[p, own], fixed[p, own], fills, self.allowed(level.node)
+            )
 
     def over_lanes(self, begin: int, first: int, r: int, inner_begin: int) -> None:
         """For each prefix the least over the lanes of the next fanout."""
@@ -470,7 +487,7 @@ class PathSearch:
     def take(self, plans: Sequence[Plan], room: int) -> int:
         """Compile plans, as many as there is room for (bytes) for their tables; the number of them."""
         self.compiled = []
-        table = self.lattice.size * self.columns * 8
+        table = self.lattice.size * len(self.table_columns) * 8
         taken = 0
         for plan in plans:
             compiled = self.compile(plan)
@@ -513,7 +530,8 @@ class PathSearch:
         for axis in range(len(self.lattice.axes)):
             if axis not in axes:
                 reach &= self.coord[:, axis] == self.lattice.radices[axis] - 1
-        bound: Floats = table[reach].min(axis=0)
+        bound = np.zeros(self.columns)
+        bound[self.table_columns] = table[reach].min(axis=0)
         return bound
 
     def arrays(self, compiled: Compiled) -> tuple[Any, ...]:
@@ -582,7 +600,7 @@ class PathSearch:
         ended, archive.n, nodes, work = kernels.search(
             self.coord, self.lattice.strides, self.lattice.offsets, *self.below, self.quotients,
             self.values, self.fills, *walk.arrays,
-            self.pool, self.capacity, self.goal_codes, slack, number, not self.ragged,
+            self.pool, self.table_columns, self.others, self.capacity, self.goal_codes, slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,
             walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
             walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,

@@ -37,6 +37,10 @@ PARTS = {
 """What has to be added up over Einsums for each objective."""
 
 
+CORNER = 0.01
+"""How far from the best the corners of a front may be found."""
+
+
 @dataclass
 class Part:
     """One Einsum: how it is searched, whose result it shares, and what was found."""
@@ -89,6 +93,8 @@ class Whole:
     def run(self, token: Progress) -> None:
         """Search each distinct Einsum once; time and evaluations are shared out evenly."""
         self.prepare(token)
+        if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
+            self.narrow(token)
         own = [part for part in self.parts.values() if part.same_as is None]
         evaluations = self.options.max_evaluations
         budget = math.inf if evaluations is None else max(evaluations // len(own), 1)
@@ -103,6 +109,44 @@ class Whole:
                 if not part.optimum.mappings:
                     executor.shutdown(wait=False, cancel_futures=True)
                     raise self.nothing(part, token)
+
+    def narrow(self, token: Progress) -> None:
+        """Limit each Einsum's front to what can be a part of the best product of sums.
+
+        A product is known: that of each Einsum's own best product. And each Einsum needs at least its least energy and
+        latency, so that little room is left for any other one.
+        """
+        if any(part.search is None for part in self.parts.values()):
+            return
+        least: dict[str, tuple[float, float]] = {}
+        chosen: dict[str, tuple[float, float]] = {}
+        own = [part for part in self.parts.values() if part.same_as is None]
+        with ThreadPoolExecutor(self.options.workers) as executor:
+            for part, found in zip(own, executor.map(lambda part: self._corners(part, token), own), strict=True):
+                if found is None:
+                    return
+                least[part.einsum.name], chosen[part.einsum.name] = found
+        weights = {name: self.weight(part.einsum) for name, part in self.parts.items()}
+        lows = {name: least[part.same_as or name] for name, part in self.parts.items()}
+        tops = {name: chosen[part.same_as or name] for name, part in self.parts.items()}
+        total = [sum(weights[n] * low[i] for n, low in lows.items()) for i in (0, 1)]
+        product = math.prod(sum(weights[n] * top[i] for n, top in tops.items()) for i in (0, 1)) * (1 + 1e-9)
+        for part in own:
+            name = part.einsum.name
+            weight, low = weights[name], lows[name]
+            rest = [(total[i] - weight * low[i]) / weight for i in (0, 1)]
+            assert part.search is not None
+            part.search.narrow((rest[0], rest[1], product / weight**2))
+
+    def _corners(self, part: Part, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
+        assert part.search is not None
+        found = [part.search.alone(goal, CORNER, token) for goal in ("energy", "latency", "energy_delay_product")]
+        if any(optimum is None for optimum in found):
+            return None
+        energy, latency, product = (optimum for optimum in found if optimum is not None)
+        cost = part.search.cost_of(product.mappings[0])
+        return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost
 
     def _search(self, part: Part, token: Progress, budget: float, position: int, n: int) -> Optimum:
         share = min(1.0, self.options.workers / (n - position))

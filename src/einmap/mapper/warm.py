@@ -26,7 +26,7 @@ def _once() -> None:
         column, one, two, one, two, column, np.zeros((1, 1)), np.zeros((1, 1)),
         one, np.zeros((1, 1), dtype=np.bool_), column, np.full((1, 3), -1), np.full((1, 3), -1),
         table, table, row, row, two, one, column, table, row,
-        np.zeros((1, 1, 2)), row + 1, one, 0.0, 0, True,
+        np.zeros((1, 1, 2)), two, np.full(3, np.inf), row + 1, one, 0.0, 0, True,
         np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
         one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
         np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
