@@ -292,7 +292,7 @@ class PathSearch:
         blocks: list[int] = []
         for i in reversed(range(len(levels))):
             level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
-            tail = self.tail(plan, level.node) if level.last and level.node else None
+            tail = self.tail(plan.chains, level.node) if level.last and level.node else None
             own = (level.r, level.last, level.node, tail, (inner.axes, inner.lowers) if inner else None, key)
             key = self.blocks.setdefault(own, len(self.blocks))
             if key == len(self.recipes):
@@ -305,9 +305,9 @@ class PathSearch:
         *_, last = self.pricer.exchanges(chain)
         return last
 
-    def tail(self, plan: Plan, node: Held) -> Chain:
+    def tail(self, chains: Mapping[str, Chain], node: Held) -> Chain:
         """The part of the tensor's chain on which the node's cost depends."""
-        chain = plan.chains[node.tensor]
+        chain = chains[node.tensor]
         begin = 0
         for exchange in self.pricer.exchanges(chain):
             if exchange[-1] == node.level:
@@ -386,8 +386,8 @@ class PathSearch:
         return found
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
-        """Rows of `pricer.node` for the prefixes of the first r fanouts."""
-        key = ("rates", node.tensor, node.level, r, chains[node.tensor])
+        """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
+        key = ("rates", node.tensor, node.level, r, self.tail(chains, node))
         if key not in self.known:
             self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
         found: tuple[Floats, Floats] = self.known[key]
