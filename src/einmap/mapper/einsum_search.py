@@ -23,15 +23,16 @@ from einmap.mapper import kernels
 from einmap.mapper.charges import Pricer, latency_is_linear
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.decode import mapping_of
-from einmap.mapper.factors import n_compositions, prime_factors
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Lattice, lattice_of
 from einmap.mapper.listing import Walk, listed, share_of
 from einmap.mapper.optimal import Archive, Compiled, PathSearch, goal_codes
 from einmap.mapper.steps import Plan, Planner
+from einmap.mapper.tally import Census, Loops, Tally
 from einmap.mapping.mapping import Mapping
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
+from einmap.units import format_si
 
 type Floats = NDArray[np.float64]
 
@@ -47,12 +48,14 @@ PLANNING = 0.2
 """Part of the time that each step of planning may take."""
 PATIENCE = 1.0
 """Seconds for which a search goes on after its time while it has found nothing."""
-POOL_BYTES = 96_000_000
+POOL_BYTES = 80_000_000
 """Room for cost-to-go tables."""
 MOST_POINTS = 2_000_000
 """Largest lattice that is searched with tables."""
 WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
+UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s", "dynamic_energy": "J", "leak_energy": "J"}
+"""Units of objectives."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class Optimum:
 
     `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
     dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
-    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one.
+    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
+    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know.
     """
 
     values: list[tuple[float, ...]]
@@ -85,6 +89,8 @@ class Optimum:
     work: int = 0
     lanes: int = 0
     size: float = 0.0
+    points: int = 0
+    tally: Tally | None = None
 
 
 def why_not(einsum: Einsum, arch: Architecture) -> str | None:
@@ -136,20 +142,31 @@ class EinsumSearch:
     def prepare(self) -> None:
         """List the dataplacements and lanes of all paths."""
         self.paths = []
-        for unit in self.arch.computes:
-            if unit.enabled:
-                path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
-                path.make_plans(self.progress)
-                self.paths.append(path)
+        self.tally = Tally()
+        with self.tally.timed("planning"):
+            for unit in self.arch.computes:
+                if unit.enabled:
+                    path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
+                    path.make_plans(self.progress)
+                    self.tally.plan(path.plans)
+                    self.paths.append(path)
 
     def run(self) -> Optimum:
         """Search all paths; ends early with the best so far when the progress token says so."""
         self.archive = Archive(len(self.request.goals))
         self.decoders: list[tuple[PathSearch, Compiled]] = []
         self.left: list[Floats] = []
+        self.then = self.later = math.inf
+        self.floor = 0.0
         self.searched = self.nodes = self.work = 0
+        with self.tally.timed("planning"):
+            groups = {id(path): list(path.groups()) for path in self.paths}
+            for group in (group for own in groups.values() for group in own):
+                self.tally.mapspace += group.census.total()
+                self.tally.subspaces += len(group.plans) * len(group.lanes)
+        self.waiting = sum(len(own) for own in groups.values())
         for path in self.paths:
-            self.search_path(path)
+            self.search_path(path, groups[id(path)])
         return self.result()
 
     @property
@@ -164,19 +181,22 @@ class EinsumSearch:
         """How much better a mapping must be to be looked for."""
         return max(self.request.tolerance, TIE)
 
-    def search_path(self, path: Path) -> None:
+    def search_path(self, path: Path, groups: Sequence[Group]) -> None:
         """All dataplacements on one path."""
         if path.lattice.size > MOST_POINTS:
             self.left.append(np.zeros(len(self.request.goals)))
             return
         if not path.all_plans:
             self.left.append(np.zeros(len(self.request.goals)))
-        for plans, lanes in path.groups():
-            self.search_group(path, plans, lanes)
+        for group in groups:
+            self.waiting -= 1
+            self.search_group(path, group)
 
-    def search_group(self, path: Path, plans: list[Plan], lanes: LaneTable) -> None:
+    def search_group(self, path: Path, group: Group) -> None:
         """Dataplacements that admit the same lanes: lanes in chunks, the promising ones first."""
-        known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
+        plans, lanes = group.plans, group.lanes
+        with self.tally.timed("bounds"):
+            known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
         waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
         size = min(FIRST_LANES, path.most_lanes())
         while len(waiting):
@@ -184,45 +204,68 @@ class EinsumSearch:
             if self.stopped:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
-            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk))
-            kept = [i for i in waiting if not self.archive.beats(known.of_lanes[i], self.slack)]
-            waiting = np.array(kept, dtype=np.int64)
+            self.later = float(known.of_lanes[waiting, 0].min(initial=np.inf))
+            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), group.census.weights(chunk))
+            beaten = np.array([self.archive.beats(known.of_lanes[i], self.slack) for i in waiting], dtype=bool)
+            self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
+            waiting = waiting[~beaten]
             size = path.most_lanes()
 
-    def search_lanes(self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats) -> None:
-        """All plans with some lanes, the promising ones first; as many at a time as there is room for tables."""
+    def search_lanes(
+        self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]
+    ) -> None:
+        """All plans with some lanes, the promising ones first; as many at a time as there is room for tables.
+
+        `weights`: mappings of a plan with these lanes, by its loops.
+        """
         waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
         size = FIRST_PLANS
         while waiting:
-            waiting = [i for i in waiting if not self.archive.beats(bounds[i], self.slack)]
+            beaten = [i for i in waiting if self.archive.beats(bounds[i], self.slack)]
+            self.count("plan bounds", [plans[i] for i in beaten], lanes, weights)
+            waiting = [i for i in waiting if i not in set(beaten)]
             if waiting and self.stopped:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
-            search = path.search(lanes, self.instances)
-            taken = search.take([plans[i] for i in waiting[:size]], POOL_BYTES)
-            waiting = waiting[taken:]
+            with self.tally.timed("tables"):
+                search = path.search(lanes, self.instances)
+                taken = search.take([plans[i] for i in waiting[:size]], POOL_BYTES)
+            tried, waiting = waiting[:taken], waiting[taken:]
             size = MOST_PLANS
-            self.search_plans(search)
+            unfit = {id(plans[i]): plans[i] for i in tried}
+            for compiled in search.compiled:
+                del unfit[id(compiled.plan)]
+            self.count("root bounds", list(unfit.values()), lanes, weights)
+            self.then = float(bounds[waiting, 0].min(initial=np.inf))
+            self.search_plans(search, weights)
             search.forget_tables()
 
-    def search_plans(self, search: PathSearch) -> None:
+    def count(self, outcome: str, plans: Sequence[Plan], lanes: LaneTable, weights: dict[Loops, float]) -> None:
+        """Say what became of some plans with some lanes."""
+        self.tally.add(outcome, len(plans) * len(lanes), math.fsum(weights[plan.loops] for plan in plans))
+
+    def search_plans(self, search: PathSearch, weights: dict[Loops, float]) -> None:
         """Plans that have their tables, in the order of the bounds that these give."""
         compiled = search.compiled
         self.archive.widen(max((len(c.levels) for c in compiled), default=0))
         bounds = [search.bound(c) for c in compiled]
         for i in np.argsort([b[0] for b in bounds], kind="stable"):
+            plan = [compiled[i].plan]
             if not np.isfinite(bounds[i]).all() or self.archive.beats(bounds[i], self.slack):
+                self.count("root bounds", plan, search.lanes, weights)
                 continue
             if self.stopped:
                 self.left.append(bounds[i])
                 continue
-            self.search_plan(search, compiled[i], bounds[i])
+            self.floor = min(float(bounds[i][0]), self.then, self.later)
+            if self.search_plan(search, compiled[i], bounds[i]):
+                self.count("searched", plan, search.lanes, weights)
 
-    def search_plan(self, search: PathSearch, compiled: Compiled, bound: Floats) -> None:
-        """Search one plan until it is done or time is over."""
+    def search_plan(self, search: PathSearch, compiled: Compiled, bound: Floats) -> bool:
+        """Search one plan until it is done or time is over; whether it is done."""
         walk = search.start(compiled)
         if walk is None:
-            return
+            return True
         number = len(self.decoders)
         self.decoders.append((search, compiled))
         self.searched += 1
@@ -230,25 +273,31 @@ class EinsumSearch:
         while not done:
             before = walk.work
             budget = int(min(WORK, max(self.max_work - self.work, 1)))
-            done = search.step(compiled, number, walk, self.archive, self.slack, budget)
+            with self.tally.timed("search"):
+                done = search.step(compiled, number, walk, self.archive, self.slack, budget)
             self.work += walk.work - before
             self.say()
             if not done and self.stopped:
                 self.left.append(bound)
                 break
         self.nodes += walk.nodes
+        return done
 
     def say(self) -> None:
         """Report what has been done."""
-        best = float(self.archive.values[: self.archive.n, 0].min()) if self.archive.n else None
-        goal = self.request.goals[0].replace("_", " ")
-        shown = None if best is None else f"{goal} {best:.4g}"
-        self.progress.report(
-            f"{self.einsum.name}: {self.searched} of {sum(len(p.plans) for p in self.paths)} dataplacements",
-            self.work,
-            None,
-            shown,
-        )
+        if self.progress.callback is None:
+            return
+        done = sum(self.tally.subspaces_by.values())
+        self.progress.report(f"{self.einsum.name}: {self.tally.shown()}", done, self.tally.subspaces, self.shown())
+
+    def shown(self) -> str | None:
+        """The best so far, and how far it may be above the optimum where that is known."""
+        if not self.archive.n:
+            return None
+        goal, best = self.request.goals[0], float(self.archive.values[: self.archive.n, 0].min())
+        text = f"{goal.replace('_', ' ')} {format_si(best, UNITS.get(goal, ''))}"
+        known = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
+        return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if known else text
 
     def result(self) -> Optimum:
         """The archive as mappings, sorted by the objectives."""
@@ -274,8 +323,19 @@ class EinsumSearch:
             nodes=self.nodes,
             work=self.work,
             lanes=sum(len(path.lanes) for path in self.paths),
-            size=sum(path.size() for path in self.paths),
+            size=self.tally.mapspace,
+            points=sum(path.lattice.size for path in self.paths),
+            tally=self.tally,
         )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Dataplacements that admit the same uses of the fanouts, and how many mappings that makes."""
+
+    plans: list[Plan]
+    lanes: LaneTable
+    census: Census
 
 
 @dataclass
@@ -347,7 +407,7 @@ class Path:
         units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
         return all(action.energy >= 0 for unit in units for action in unit.actions)
 
-    def groups(self) -> Iterator[tuple[list[Plan], LaneTable]]:
+    def groups(self) -> Iterator[Group]:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
         found: dict[tuple[frozenset[str], ...], list[Plan]] = {}
         for plan in self.plans:
@@ -362,7 +422,8 @@ class Path:
                     admitted &= self.lanes.over(own, none) == 1
             rows = np.flatnonzero(admitted)
             if len(rows):
-                yield plans, self.lanes.only(rows)
+                lanes = self.lanes.only(rows)
+                yield Group(plans, lanes, Census(self.lattice, plans, lanes))
 
     def waiting(self, plan: Plan, level: int) -> frozenset[str]:
         """Tensors that are held nowhere above the fanout at `level`."""
@@ -382,30 +443,10 @@ class Path:
             instances,
         )
 
-    def size(self) -> float:
-        """Mappings of the whole mapspace, before any pruning; memory sizes are not looked at."""
-        total = 0.0
-        counted: dict[tuple[int, ...], float] = {}
-        used = self.lanes.bounds.prod(axis=1)
-        for plan in self.plans:
-            if plan.loops not in counted:
-                ways = np.ones(len(self.lanes))
-                for a, axis in enumerate(self.lattice.axes):
-                    chains = {size: float(_chains(size, plan.loops[a])) for size in axis.sizes}
-                    ways *= [chains[axis.sizes[-1] // int(lanes)] for lanes in used[:, a]]
-                counted[plan.loops] = float(ways.sum())
-            total += counted[plan.loops]
-        return total
-
     def most_lanes(self) -> int:
         """Uses of the fanouts whose tables have room at a time."""
         table = self.lattice.size * self.pricer.columns.n * 8
         return int(max(1, min(512, POOL_BYTES // (table * 12))))
-
-
-def _chains(size: int, loops: int) -> int:
-    """Ways to bring a tile shape down to 1 with so many loops."""
-    return math.prod(n_compositions(e, loops) for _, e in prime_factors(size))
 
 
 class Bounds:

@@ -63,11 +63,13 @@ def map_workload(
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
     whole = Whole(spec, asked)
     whole.run(token)
-    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in whole.best()]
-    return _result(whole, front, time.perf_counter() - start)
+    best, searched = whole.best(), time.perf_counter()
+    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
+    end = time.perf_counter()
+    return _result(whole, front, end - start, {**whole.seconds(), "evaluation": end - searched})
 
 
-def _result(whole: Whole, front: list[Found], seconds: float) -> MapResult:
+def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:
     goals, by_einsum = whole.options.goals, dict(whole.stats())
     complete = all(part["complete"] for part in by_einsum.values())
     bound: float | None = None
@@ -81,6 +83,7 @@ def _result(whole: Whole, front: list[Found], seconds: float) -> MapResult:
         evaluated=sum(part["evaluated"] for part in own),
         seconds=seconds,
         by_einsum=by_einsum,
+        steps=steps,
     )
     scope = "each Einsum by itself (unfused)" if len(by_einsum) > 1 else "the Einsum"
     if complete:
