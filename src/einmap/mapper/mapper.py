@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from einmap.mapper.options import read_options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
-from einmap.mapper.unfused import Whole
-from einmap.mapper.warm import warm
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from einmap.mapper.unfused import Whole
 
 
 def map_workload(
@@ -57,6 +58,10 @@ def map_workload(
         brute_force=brute_force,
         more=options,
     )
+    # Here, not above: they import the compiler, which only a search needs
+    from einmap.mapper.unfused import Whole
+    from einmap.mapper.warm import warm
+
     # compiling is not searching: it happens once on a machine and is not counted
     warm(progress)
     start = time.perf_counter()
