@@ -25,6 +25,7 @@ help: ## list the targets
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
 
 demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more
+	$(BIN)/einmap warmup
 	$(BIN)/einmap map tpu_v4i gpt3_6.7b --time-limit 50
 
 test: check ## all checks and the fast tests

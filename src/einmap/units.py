@@ -42,6 +42,15 @@ def format_count(n: float) -> str:
     return f"{float(digits):g}e{int(exponent)}"
 
 
+def powers_of_ten(n: float) -> str:
+    """A number that may be huge: exact below a thousand, else as a power of ten.
+
+    >>> powers_of_ten(96), powers_of_ten(2e17)
+    ('96', '10^17.3')
+    """
+    return format_count(n) if not math.isfinite(n) or n < 1000 else f"10^{math.log10(n):.1f}"
+
+
 def format_bits(n: float) -> str:
     """An amount of data: bits when few, else bytes by powers of 1024.
 

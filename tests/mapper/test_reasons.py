@@ -8,8 +8,8 @@ from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, container, memory, spec
 
 import einmap
-from einmap.mapper.einsum_search import Request
 from einmap.mapper.feasible import Smallest, why_not_smallest
+from einmap.mapper.request import Request
 from einmap.model.semantics import semantics_named
 from einmap.progress import Progress
 

@@ -62,17 +62,17 @@ def load_spec(files: list[str], define: Iterable[str] | None = None, allow_code:
     return load(files, define=definitions(define), allow_code=allow_code or ())
 
 
-def definitions(given: Iterable[str] | None) -> dict[str, object]:
+def definitions(given: Iterable[str] | None, flag: str = "-D", example: str = "N=128") -> dict[str, object]:
     """`["N=128", "MODE=fast"]` as YAML scalars; quotes keep text. A usage error where `=` is missing."""
     found: dict[str, object] = {}
     for one in given or ():
         name, equals, text = one.partition("=")
         if not equals or not name.isidentifier():
-            raise typer.BadParameter(f"{one!r}: write NAME=VALUE, for example N=128", param_hint="-D")
+            raise typer.BadParameter(f"{one!r}: write NAME=VALUE, for example {example}", param_hint=flag)
         try:
             found[name] = _scalar(text.strip())
         except ValueError as error:
-            raise typer.BadParameter(f"{one!r}: {error}", param_hint="-D") from None
+            raise typer.BadParameter(f"{one!r}: {error}", param_hint=flag) from None
     return found
 
 

@@ -19,6 +19,7 @@ from einmap.cli.rewrite import rewrite_command
 from einmap.cli.schema import schema_command
 from einmap.cli.show import show_command
 from einmap.cli.simulate import simulate_command
+from einmap.cli.warmup import warmup_command
 from einmap.errors import EinmapError
 
 BAD_INPUT = 2
@@ -40,6 +41,7 @@ app.command("explain", no_args_is_help=True)(explain_command)
 app.command("diff", no_args_is_help=True)(diff_command)
 app.command("show", no_args_is_help=True)(show_command)
 app.command("examples")(examples_command)
+app.command("warmup")(warmup_command)
 
 
 def main(args: Sequence[str] | None = None) -> None:

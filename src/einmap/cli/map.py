@@ -24,31 +24,26 @@ from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.frontends.files import check_target, write_atomically
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.options import metrics_named
 from einmap.mapper.result import Found, MapResult
 from einmap.mapping.mapping import Mapping
 from einmap.model.semantics import semantics_named
 from einmap.report.text import map_report, quality
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
+from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
 
 SCHEMA = 1
 """Version of the JSON document."""
 INTERRUPTED = 130
 """Exit status when the search was interrupted before it found anything."""
-METRICS = {
-    "edp": "energy_delay_product",
-    "energy_delay_product": "energy_delay_product",
-    "energy": "energy",
-    "latency": "latency",
-}
-
 Metrics = Annotated[
     str | None,
     typer.Option(
         metavar="METRICS",
-        help="What is minimised: edp, energy or latency; energy,latency gives the Pareto front. "
-        "The default is mapper.metrics of the specification, or edp.",
+        help="What is minimised: edp, energy, latency, dynamic_energy, leak_energy or resource_usage; several, as in "
+        "energy,latency, give the Pareto front. The default is mapper.metrics of the specification, or edp.",
         show_default=False,
     ),
 ]
@@ -73,6 +68,18 @@ GivenFile = Annotated[
         show_default=False,
     ),
 ]
+MapperOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the mapper, by its name under mapper in a specification; may be given several times.",
+        show_default=False,
+    ),
+]
+Stats = Annotated[
+    bool, typer.Option("--stats", help="Show how large the mapspace is, and what became of all its parts.")
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the best mapping there, as YAML.")
 ]
@@ -88,6 +95,8 @@ def map_command(
     workers: Workers = None,
     seed: Seed = 0,
     given: GivenFile = None,
+    option: MapperOption = None,
+    stats: Stats = False,
     output: Output = None,
     define: Define = None,
     allow_code: AllowCode = None,
@@ -101,7 +110,11 @@ def map_command(
 
     Example: einmap map eyeriss resnet50_layer -D LAYER=conv2_2 -D BITS=16 --given partial.yaml
     """
-    goals = metrics_named(metrics) if metrics is not None else None
+    options = mapper_options(option)
+    if metrics is not None:
+        if "metrics" in options:
+            raise typer.BadParameter("--metrics gives them too", param_hint="--option")
+        options["metrics"] = metrics_of(metrics)
     if semantics is not None:
         semantics_named(semantics)
     if output is not None:
@@ -112,14 +125,15 @@ def map_command(
         raise SpecError(text, at=At(str(output)), hint="choose another name")
     if given is not None and output is not None and is_input(output, [given]):
         raise SpecError("the output would replace the given mapping", at=At(str(output)), hint="choose another name")
-    constraint = {"given": load_given(given, spec, definitions(define))} if given is not None else {}
-    limits = {"time_limit_s": time_limit, "max_evaluations": max_evaluations}
-    result = _search(spec, metrics=goals, semantics=semantics, workers=workers, seed=seed, **limits, **constraint)
+    if given is not None:
+        options["given"] = load_given(given, spec, definitions(define))
+    options |= {"semantics": semantics, "time_limit_s": time_limit, "max_evaluations": max_evaluations}
+    result = _search(spec, workers=workers, seed=seed, **options)
     failure = _written(output, mapping_file(result, files, define, allow_code, given)) if output is not None else None
     if as_json:
         print_json(document(result))
     else:
-        print_report(map_report(result, spec, console().width))
+        print_report(map_report(result, spec, console().width, stats=stats))
     print_notes(result.cost.notes)
     if failure is not None:
         raise failure
@@ -127,14 +141,23 @@ def map_command(
         print_hint(f"wrote the mapping to {output}")
 
 
-def metrics_named(text: str) -> str:
+def metrics_of(text: str) -> str:
     """`edp` or `energy,latency` in the mapper's words. A usage error for other names."""
-    names = [name.strip().lower() for name in text.replace("|", ",").split(",")]
-    for name in names:
-        if name not in METRICS:
-            hint = did_you_mean(name, METRICS, listing="metrics")
-            raise typer.BadParameter(f"{name!r} is no metric; {hint}", param_hint="--metrics")
-    return ",".join(dict.fromkeys(METRICS[name] for name in names))
+    try:
+        return ",".join(metrics_named(text))
+    except SpecError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise typer.BadParameter(f"{error.message}{hint}", param_hint="--metrics") from None
+
+
+def mapper_options(given: list[str] | None) -> dict[str, object]:
+    """`["objective_tolerance=0.01"]` as keywords of the mapper. A usage error for names that it has not."""
+    found = definitions(given, "--option", "objective_tolerance=0.01")
+    for name in found:
+        if name not in MapperInput.model_fields:
+            hint = did_you_mean(name, MapperInput.model_fields, listing="options")
+            raise typer.BadParameter(f"the mapper has no option {name!r}; {hint}", param_hint="--option")
+    return found
 
 
 def mapping_file(
@@ -169,6 +192,7 @@ def document(result: MapResult) -> dict[str, Any]:
             "templates": stats.templates,
             "evaluated": stats.evaluated,
             "seconds": stats.seconds,
+            "steps": stats.steps,
             "by_einsum": stats.by_einsum,
         },
         "cost": result.cost.to_dict(),

@@ -21,12 +21,13 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.bounds import lower_bounds
 from einmap.mapper.cascade import nondominated
-from einmap.mapper.einsum_search import Optimum, Request
+from einmap.mapper.einsum_search import Optimum
 from einmap.mapper.factors import coprime_near, rank
 from einmap.mapper.limits import tile_limits
 from einmap.mapper.listing import share_of
 from einmap.mapper.mapspace import MOST_SUBSPACES, Mapspace, Subspace, mapspace_of
 from einmap.mapper.pareto import Front
+from einmap.mapper.request import Request
 from einmap.mapper.spatial_choices import n_lanes
 from einmap.model.batch import Batch, BatchCost
 from einmap.model.semantics import Semantics

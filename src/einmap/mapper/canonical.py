@@ -9,7 +9,7 @@ from einmap.arch.component import Compute, Container, Leaf, Memory, Toll
 from einmap.arch.constraint import Comparison, Names
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.einsum_search import Path
+from einmap.mapper.search_path import Path
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
 

@@ -8,87 +8,52 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.component import Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
 from einmap.errors import NoMappingError
 from einmap.mapper import kernels
-from einmap.mapper.charges import Pricer, latency_is_linear
-from einmap.mapper.dataplacement import Dataplacement, dataplacements
+from einmap.mapper.archive import Archive
+from einmap.mapper.charges import latency_is_linear
 from einmap.mapper.decode import mapping_of
 from einmap.mapper.given.alignment import unlike
-from einmap.mapper.given.pattern import Pattern
-from einmap.mapper.given_plans import GivenPlanner
-from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
-from einmap.mapper.lattice import Axis, Lattice, lattice_of
-from einmap.mapper.listing import Walk, listed, share_of
-from einmap.mapper.optimal import Archive, Compiled, Descent, PathSearch, goal_codes, table_columns
-from einmap.mapper.steps import Plan, Planner
+from einmap.mapper.lanes import LaneTable
+from einmap.mapper.listing import share_of
+from einmap.mapper.optimal import Compiled, Descent, PathSearch
+from einmap.mapper.quick_bounds import FIRST_LANES, FIRST_PLANS, Bounds
+from einmap.mapper.request import Request
+from einmap.mapper.search_path import PLANNING, Group, Path, replace_request
+from einmap.mapper.steps import Plan
+from einmap.mapper.tally import Loops, Tally
 from einmap.mapping.mapping import Mapping
 from einmap.model.einsum_cost import einsum_cost
 from einmap.model.path import path_of
-from einmap.model.semantics import Semantics
 from einmap.model.traffic import EinsumTraffic
 from einmap.progress import Progress
+from einmap.units import format_si
 
 type Floats = NDArray[np.float64]
 
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
-FIRST_LANES = 16
-"""Uses of the fanouts that are searched first."""
-FIRST_PLANS = 16
-"""Dataplacements that are searched first."""
 MOST_PLANS = 4096
 """Dataplacements that get their tables at a time."""
-PLANNING = 0.2
-"""Part of the time that each step of planning may take."""
 PATIENCE = 1.0
 """Seconds for which a search goes on after its time while it has found nothing."""
-POOL_BYTES = 96_000_000
-"""Room for cost-to-go tables."""
-PLAN_TABLES = 12
-"""Tables of a dataplacement of middling depth; so many must have room."""
 WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
-
-    `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
-    lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
-    `memory`: bytes that may be used. `given`: the mapping must be like this.
-    `others`: least energy and latency of the other Einsums, and what the product of the sums may be (in units of one
-    instance; the objectives are then energy and latency).
-    """
-
-    goals: tuple[str, ...]
-    rules: Semantics
-    force_hierarchy_order: bool = True
-    tolerance: float = 0.0
-    prune: bool = True
-    uneven_loops: bool = False
-    uneven_lanes: bool = False
-    coarseness: float = 1.0
-    most_plans: float = math.inf
-    memory: float = math.inf
-    given: Pattern | None = None
-    others: tuple[float, float, float] = (0.0, 0.0, math.inf)
-
-    @property
-    def room(self) -> int:
-        """Bytes for cost-to-go tables."""
-        return int(min(POOL_BYTES, self.memory / 2))
+LEAST_WORK = 1_000
+"""Choices that are looked at in any case."""
+GRACE = 1_000_000
+"""Choices that are looked at beyond the limit as long as nothing has been found."""
+UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s", "dynamic_energy": "J", "leak_energy": "J"}
+"""Units of objectives."""
 
 
 @dataclass
@@ -97,7 +62,8 @@ class Optimum:
 
     `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
     dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
-    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one.
+    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
+    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know.
     """
 
     values: list[tuple[float, ...]]
@@ -110,6 +76,8 @@ class Optimum:
     work: int = 0
     lanes: int = 0
     size: float = 0.0
+    points: int = 0
+    tally: Tally | None = None
 
 
 def why_not(einsum: Einsum, arch: Architecture) -> str | None:
@@ -162,11 +130,14 @@ class EinsumSearch:
         """List the dataplacements and lanes of all paths."""
         self.paths = []
         given = self.request.given
-        for unit in self.arch.computes:
-            if unit.enabled and (given is None or given.compute in (None, unit.name)):
-                path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
-                path.make_plans(self.progress)
-                self.paths.append(path)
+        self.tally = Tally()
+        with self.tally.timed("planning"):
+            for unit in self.arch.computes:
+                if unit.enabled and (given is None or given.compute in (None, unit.name)):
+                    path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
+                    path.make_plans(self.progress)
+                    self.tally.plan(path.plans)
+                    self.paths.append(path)
 
     def unlike(self) -> NoMappingError:
         """The error when no mapping of the mapspace has the given nodes."""
@@ -177,9 +148,17 @@ class EinsumSearch:
         self.archive = Archive(len(self.request.goals))
         self.decoders: list[tuple[PathSearch, Compiled]] = []
         self.left: list[Floats] = []
+        self.then = self.later = math.inf
+        self.floor = 0.0
         self.searched = self.nodes = self.work = 0
+        with self.tally.timed("planning"):
+            groups = {id(path): list(path.groups()) for path in self.paths}
+            for group in (group for own in groups.values() for group in own):
+                self.tally.mapspace += group.census.total()
+                self.tally.subspaces += len(group.plans) * len(group.lanes)
+        self.waiting = sum(len(own) for own in groups.values())
         for path in self.paths:
-            self.search_path(path)
+            self.search_path(path, groups[id(path)])
         return self.result()
 
     def narrow(self, others: tuple[float, float, float]) -> None:
@@ -194,6 +173,7 @@ class EinsumSearch:
             self.einsum, self.arch, replace(self.request, goals=(goal,), tolerance=tolerance), progress
         )
         other.paths = [replace_request(path, other.request) for path in self.paths]
+        other.tally = Tally()
         found = other.run()
         return found if found.mappings and found.complete else None
 
@@ -207,7 +187,7 @@ class EinsumSearch:
     def stopped(self) -> bool:
         """Whether time or budget is over; with nothing found yet the search goes on for a while."""
         if self.work >= self.max_work:
-            return True
+            return self.archive.n > 0 or self.work >= self.max_work + GRACE
         return self.progress.stopped and (self.archive.n > 0 or _long_over(self.progress))
 
     @property
@@ -223,16 +203,19 @@ class EinsumSearch:
             found |= (rows[:, 0] + energy) * (rows[:, 1] + latency) > most
         return found
 
-    def search_path(self, path: Path) -> None:
+    def search_path(self, path: Path, groups: Sequence[Group]) -> None:
         """All dataplacements on one path."""
         if not path.all_plans or path.is_coarse:
             self.left.append(np.zeros(len(self.request.goals)))
-        for plans, lanes in path.groups():
-            self.search_group(path, plans, lanes)
+        for group in groups:
+            self.waiting -= 1
+            self.search_group(path, group)
 
-    def search_group(self, path: Path, plans: list[Plan], lanes: LaneTable) -> None:
+    def search_group(self, path: Path, group: Group) -> None:
         """Dataplacements that admit the same lanes: lanes in chunks, the promising ones first."""
-        known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
+        plans, lanes = group.plans, group.lanes
+        with self.tally.timed("bounds"):
+            known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
         waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
         size = min(FIRST_LANES, path.most_lanes())
         while len(waiting):
@@ -240,65 +223,93 @@ class EinsumSearch:
             if self.stopped:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
-            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk))
-            waiting = waiting[~self.ruled_out(known.of_lanes[waiting])]
+            self.later = float(known.of_lanes[waiting, 0].min(initial=np.inf))
+            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), group.census.weights(chunk))
+            beaten = self.ruled_out(known.of_lanes[waiting])
+            self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
+            waiting = waiting[~beaten]
             size = path.most_lanes()
 
-    def search_lanes(self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats) -> None:
-        """All plans with some lanes, the promising ones first; as many at a time as there is room for tables."""
+    def search_lanes(
+        self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]
+    ) -> None:
+        """All plans with some lanes, the promising ones first; as many at a time as there is room for tables.
+
+        `weights`: mappings of a plan with these lanes, by its loops.
+        """
         waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
         size = FIRST_PLANS
         while waiting:
             out = self.ruled_out(bounds[waiting])
+            self.count(
+                "plan bounds", [plans[i] for i, ruled in zip(waiting, out, strict=True) if ruled], lanes, weights
+            )
             waiting = [i for i, ruled in zip(waiting, out, strict=True) if not ruled]
             if waiting and self.stopped:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
-            search = path.search(lanes, self.instances)
-            taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
-            if not search.fill(lambda: self.stopped):
+            with self.tally.timed("tables"):
+                search = path.search(lanes, self.instances)
+                taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
+                filled = search.fill(lambda: self.stopped)
+            if not filled:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
-            waiting = waiting[taken:]
+            tried, waiting = waiting[:taken], waiting[taken:]
             size = MOST_PLANS
-            self.search_plans(search)
+            unfit = {id(plans[i]): plans[i] for i in tried}
+            for compiled in search.compiled:
+                del unfit[id(compiled.plan)]
+            self.count("root bounds", list(unfit.values()), lanes, weights)
+            self.then = float(bounds[waiting, 0].min(initial=np.inf))
+            self.search_plans(search, weights)
             search.forget_tables()
 
-    def search_plans(self, search: PathSearch) -> None:
+    def count(self, outcome: str, plans: Sequence[Plan], lanes: LaneTable, weights: dict[Loops, float]) -> None:
+        """Say what became of some plans with some lanes."""
+        self.tally.add(outcome, len(plans) * len(lanes), math.fsum(weights[plan.loops] for plan in plans))
+
+    def search_plans(self, search: PathSearch, weights: dict[Loops, float]) -> None:
         """Plans that have their tables, in the order of the bounds that these give."""
         compiled = search.compiled
         self.archive.widen(max((len(c.levels) for c in compiled), default=0))
         bounds = [search.bound(c) for c in compiled]
         for i in np.argsort([b[0] for b in bounds], kind="stable"):
+            plan = [compiled[i].plan]
             if not np.isfinite(bounds[i]).all() or self.ruled_out(bounds[i][None, :])[0]:
+                self.count("root bounds", plan, search.lanes, weights)
                 continue
             if self.stopped:
                 self.left.append(bounds[i])
                 continue
-            self.search_plan(search, compiled[i], bounds[i])
+            self.floor = min(float(bounds[i][0]), self.then, self.later)
+            if self.search_plan(search, compiled[i], bounds[i]):
+                self.count("searched", plan, search.lanes, weights)
 
-    def search_plan(self, search: PathSearch, compiled: Compiled, bound: Floats) -> None:
-        """Search one plan until it is done or time is over."""
+    def search_plan(self, search: PathSearch, compiled: Compiled, bound: Floats) -> bool:
+        """Search one plan until it is done or time is over; whether it is done."""
         walk = search.start(compiled)
         if walk is None:
-            return
+            return True
         number = len(self.decoders)
         self.decoders.append((search, compiled))
         self.searched += 1
         done = False
         while not done:
             before = walk.work
-            budget = int(min(WORK, max(self.max_work - self.work, 1)))
-            ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
+            budget = int(min(WORK, max(self.max_work - self.work, LEAST_WORK)))
+            with self.tally.timed("search"):
+                ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
+                if ended == kernels.LEAF:
+                    self.judge(search, compiled, number, walk)
             done = ended == kernels.DONE
-            if ended == kernels.LEAF:
-                self.judge(search, compiled, number, walk)
             self.work += walk.work - before
             self.say()
             if not done and self.stopped:
                 self.left.append(bound)
                 break
         self.nodes += walk.nodes
+        return done
 
     def judge(self, search: PathSearch, compiled: Compiled, number: int, walk: Descent) -> None:
         """Find the true cost of the mapping that the kernel has come to, and put it into the archive."""
@@ -322,15 +333,19 @@ class EinsumSearch:
 
     def say(self) -> None:
         """Report what has been done."""
-        best = float(self.archive.values[: self.archive.n, 0].min()) if self.archive.n else None
-        goal = self.request.goals[0].replace("_", " ")
-        shown = None if best is None else f"{goal} {best:.4g}"
-        self.progress.report(
-            f"{self.einsum.name}: {self.searched} of {sum(len(p.plans) for p in self.paths)} dataplacements",
-            self.work,
-            None,
-            shown,
-        )
+        if self.progress.callback is None:
+            return
+        done = sum(self.tally.subspaces_by.values())
+        self.progress.report(f"{self.einsum.name}: {self.tally.shown()}", done, self.tally.subspaces, self.shown())
+
+    def shown(self) -> str | None:
+        """The best so far, and how far it may be above the optimum where that is known."""
+        if not self.archive.n:
+            return None
+        goal, best = self.request.goals[0], float(self.archive.values[: self.archive.n, 0].min())
+        text = f"{goal.replace('_', ' ')} {format_si(best, UNITS.get(goal, ''))}"
+        known = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
+        return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if known else text
 
     def result(self) -> Optimum:
         """The archive as mappings, sorted by the objectives."""
@@ -356,236 +371,7 @@ class EinsumSearch:
             nodes=self.nodes,
             work=self.work,
             lanes=sum(len(path.lanes) for path in self.paths),
-            size=sum(path.size() for path in self.paths),
+            size=self.tally.mapspace,
+            points=sum(path.lattice.size for path in self.paths),
+            tally=self.tally,
         )
-
-
-@dataclass
-class Path:
-    """What is the same for all dataplacements on one path."""
-
-    einsum: Einsum
-    arch: Architecture
-    leaves: tuple[Leaf, ...]
-    request: Request
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        """Tile shapes; a coarser choice of them where there is no room for tables of all."""
-        coarseness = self.request.coarseness
-        found = self._lattice(coarseness)
-        most = self.request.room // (PLAN_TABLES * 8 * (2 + 2 * len(self.leaves)))
-        while found.size > max(most, 2 ** len(found.axes)):
-            coarseness *= 1.5
-            found = self._lattice(coarseness)
-        self.is_coarse = coarseness != self.request.coarseness
-        return found
-
-    def _lattice(self, coarseness: float) -> Lattice:
-        """Variables that constraints speak of are not merged with others."""
-        apart = limited_variables(self.leaves)
-        for leaf in self.leaves:
-            if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
-                apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
-        if self.request.given is not None:
-            apart |= self.request.given.variables
-        options = self.request
-        return lattice_of(
-            self.einsum,
-            apart,
-            ragged=options.uneven_loops or options.uneven_lanes,
-            loose=options.uneven_loops,
-            coarseness=coarseness,
-        )
-
-    @cached_property
-    def lanes(self) -> LaneTable:
-        """Uses of the fanouts."""
-        given = self.request.given
-        named = given.dimensions if given is not None else frozenset()
-        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
-
-    @cached_property
-    def pricer(self) -> Pricer:
-        """Coefficients of costs."""
-        return Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.request.rules)
-
-    @cached_property
-    def fanouts(self) -> tuple[int, ...]:
-        """Levels of the components whose fanouts may be used."""
-        lanes = self.lanes
-        used = {int(level) for i, level in enumerate(lanes.levels) if (lanes.bounds[:, i] > 1).any()}
-        return tuple(sorted(used))
-
-    def make_plans(self, progress: Progress) -> None:
-        """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
-        reducing = frozenset(
-            a.tensor
-            for a in self.einsum.accesses
-            if a.output
-            and self.request.rules.lane_first_touch == "one lane"
-            and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
-        )
-        prune = self.request.prune and self.costs_nothing_less
-        given = self.request.given
-        planner = Planner(
-            self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune and given is None
-        )
-        self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
-        placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
-        self.plans: list[Plan] = []
-        planning = share_of(progress, PLANNING)
-        for placement in placed:
-            if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
-                self.all_plans = False
-                break
-            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
-
-    def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
-        found = dataplacements(
-            self.einsum,
-            self.leaves,
-            backed_outside=self.einsum.tensors,
-            force_hierarchy_order=self.request.force_hierarchy_order,
-            walk=walk,
-        )
-        return found if self.given is None else filter(self.given.may_hold, found)
-
-    @cached_property
-    def costs_nothing_less(self) -> bool:
-        """Whether no action has a negative energy."""
-        units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
-        return all(action.energy >= 0 for unit in units for action in unit.actions)
-
-    def groups(self) -> Iterator[tuple[list[Plan], LaneTable]]:
-        """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
-        found: dict[tuple[tuple[frozenset[str], ...], bytes], list[Plan]] = {}
-        for plan in self.plans:
-            waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
-            found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
-        for (waiting, _), plans in found.items():
-            allowed = plans[0].lanes
-            admitted = np.ones(len(self.lanes), dtype=bool) if allowed is None else allowed.copy()
-            for level, tensors in zip(self.fanouts, waiting, strict=True):
-                for tensor in tensors:
-                    own = self.lanes.levels == level
-                    none = np.array([r is Relevance.NONE for r in self.pricer.axis_relevance[tensor]], dtype=bool)
-                    admitted &= self.lanes.over(own, none) == 1
-            rows = np.flatnonzero(admitted)
-            if len(rows):
-                yield plans, self.lanes.only(rows)
-
-    def waiting(self, plan: Plan, level: int) -> frozenset[str]:
-        """Tensors that are held nowhere above the fanout at `level`."""
-        return self.einsum.tensors - plan.builder.held_above(plan.builder.place_of(self.leaves[level].name))
-
-    def search(self, lanes: LaneTable, instances: int) -> PathSearch:
-        """A search with some of the lanes."""
-        return PathSearch(
-            self.einsum,
-            self.arch,
-            self.leaves,
-            self.lattice,
-            self.request.rules,
-            lanes,
-            self.fanouts,
-            self.request.goals,
-            np.array(self.request.others),
-            instances,
-        )
-
-    def size(self) -> float:
-        """Mappings of the whole mapspace, before any pruning; memory sizes and given tile shapes are not looked at."""
-        total = 0.0
-        counted: dict[tuple[tuple[int, ...], bytes], float] = {}
-        even = np.where(self.lanes.shapes > 0, 1, self.lanes.bounds).prod(axis=1)
-        shapes = self.lanes.shapes.max(axis=1, initial=0)
-        left = np.where(shapes > 0, shapes, self.lanes.tops) // even
-        for plan in self.plans:
-            key = (plan.loops, b"" if plan.lanes is None else plan.lanes.tobytes())
-            if key not in counted:
-                ways = np.ones(len(self.lanes)) if plan.lanes is None else plan.lanes.astype(np.float64)
-                for a, axis in enumerate(self.lattice.axes):
-                    at = np.searchsorted(axis.sizes, left[:, a], side="right") - 1
-                    ways *= _chains(axis, plan.loops[a])[at]
-                counted[key] = float(ways.sum())
-            total += counted[key]
-        return total
-
-    def most_lanes(self) -> int:
-        """Uses of the fanouts whose tables have room at a time."""
-        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
-        return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
-
-
-def _chains(axis: Axis, loops: int) -> Floats:
-    """Ways to bring each tile shape of an axis down to 1 with so many loops."""
-    ways = np.zeros(len(axis.sizes))
-    ways[0] = 1.0
-    for _ in range(loops):
-        ways = np.array([ways[list(inner)].sum() for inner in axis.below])
-    return ways
-
-
-def replace_request(path: Path, request: Request) -> Path:
-    """The same path with its plans, for other objectives."""
-    other = Path(path.einsum, path.arch, path.leaves, request)
-    other.__dict__.update({name: value for name, value in path.__dict__.items() if name != "request"})
-    return other
-
-
-class Bounds:
-    """Objectives that no mapping is below, for each way of holding the tensors and each use of the lanes.
-
-    Each tensor fills each of its nodes at least once for every lane that uses a part of it; the order of nodes and what
-    fits do not matter here, so this needs no tables.
-    """
-
-    def __init__(self, path: Path, plans: Sequence[Plan], lanes: LaneTable, progress: Progress) -> None:
-        self.path = path
-        self.lanes = lanes
-        numbers: dict[object, int] = {}
-        self.way_of = [numbers.setdefault(tuple(sorted(plan.chains.items())), len(numbers)) for plan in plans]
-        goals = len(path.request.goals)
-        # with negative energies nothing is known without tables
-        self.values = np.full((len(numbers), len(lanes), goals), 0.0 if path.costs_nothing_less else -np.inf)
-        if path.costs_nothing_less and (len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS):
-            seen: set[int] = set()
-            for plan, way in zip(plans, self.way_of, strict=True):
-                if way not in seen and not progress.stopped:
-                    seen.add(way)
-                    self.values[way] = self._objectives(self._costs(plan))
-
-    @property
-    def of_lanes(self) -> Floats:
-        """The least over all plans, for each use of the lanes."""
-        found: Floats = self.values.min(axis=0)
-        return found
-
-    def of_plans(self, chunk: NDArray[np.int64]) -> Floats:
-        """The least over some uses of the lanes, for each plan."""
-        found: Floats = self.values[:, chunk].min(axis=1)[self.way_of]
-        return found
-
-    def _objectives(self, costs: Floats) -> Floats:
-        goals = goal_codes(self.path.request.goals, self.path.leaves)
-        found = np.empty((len(costs), len(goals)))
-        leak = self.path.pricer.leak_power(self.lanes)
-        kernels.many_objectives(costs, leak, np.ones(len(self.path.leaves) + 1), goals, found)
-        return found
-
-    def _costs(self, plan: Plan) -> Floats:
-        """Columns of cost, a row for each use of the lanes."""
-        path, lanes = self.path, self.lanes
-        costs = path.pricer.constants(lanes, dict(plan.chains))
-        for step in plan.steps:
-            if step.node is None or step.node.backing:
-                continue
-            tensor = step.node.tensor
-            rates, fixed = path.pricer.node(lanes, tensor, plan.chains[tensor], step.node.level)
-            size = path.lattice.values(path.einsum, tensor)[path.lattice.top]
-            none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
-            copies = lanes.over(lanes.levels <= step.node.level, none)
-            # where lanes reduce, more visits may save something: then nothing is said
-            costs = costs + fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
-        return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs

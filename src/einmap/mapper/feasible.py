@@ -18,9 +18,10 @@ from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
-from einmap.mapper.einsum_search import Path, Request
 from einmap.mapper.lanes import LaneTable
 from einmap.mapper.limits import limit_holds
+from einmap.mapper.request import Request
+from einmap.mapper.search_path import Path
 from einmap.mapper.steps import Held, Plan, Step
 from einmap.progress import Progress
 
@@ -102,9 +103,9 @@ class Smallest:
 
 
 def _pairs(path: Path) -> Iterator[tuple[Plan, LaneTable]]:
-    for plans, lanes in path.groups():
-        for plan in plans:
-            yield plan, lanes
+    for group in path.groups():
+        for plan in group.plans:
+            yield plan, group.lanes
 
 
 class _Tiles:

@@ -172,7 +172,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
 
     `tables[level, prefix]`: row of `pool`, least costs (of some `columns`) from that level on once its choice is made.
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
-    `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute, -2: none).
+    `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
+    -2: none).
     """
     n_levels = len(kind)
     k = acc.shape[1]

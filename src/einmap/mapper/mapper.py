@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,13 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.options import read_options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
-from einmap.mapper.unfused import Whole
-from einmap.mapper.warm import warm
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from einmap.mapper.unfused import Whole
 
 
 def map_workload(
@@ -67,17 +68,23 @@ def map_workload(
     patterns = patterns_of(given, spec)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
+    # Here, not above: they import the compiler, which only a search needs
+    from einmap.mapper.unfused import Whole
+    from einmap.mapper.warm import warm
+
     # compiling is not searching: it happens once on a machine and is not counted
     warm(progress)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
     whole = Whole(spec, asked, patterns)
     whole.run(token)
-    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in whole.best()]
-    return _result(whole, front, time.perf_counter() - start)
+    best, searched = whole.best(), time.perf_counter()
+    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
+    end = time.perf_counter()
+    return _result(whole, front, end - start, {**whole.seconds(), "evaluation": end - searched})
 
 
-def _result(whole: Whole, front: list[Found], seconds: float) -> MapResult:
+def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:
     goals, by_einsum = whole.options.goals, dict(whole.stats())
     complete = all(part["complete"] for part in by_einsum.values())
     bound: float | None = None
@@ -91,6 +98,7 @@ def _result(whole: Whole, front: list[Found], seconds: float) -> MapResult:
         evaluated=sum(part["evaluated"] for part in own),
         seconds=seconds,
         by_einsum=by_einsum,
+        steps=steps,
     )
     scope = "each Einsum by itself (unfused)" if len(by_einsum) > 1 else "the Einsum"
     if complete:

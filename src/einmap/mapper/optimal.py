@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,12 +21,14 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
+from einmap.mapper.archive import Archive
 from einmap.mapper.charges import Chain, Pricer
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
 from einmap.mapper.lanes import LaneTable
-from einmap.mapper.lattice import Lattice, positions_after
+from einmap.mapper.lattice import Lattice
 from einmap.mapper.limits import limit_holds
+from einmap.mapper.prefixes import Prefixes
 from einmap.mapper.steps import Held, Plan
 from einmap.model.semantics import Semantics
 
@@ -35,112 +37,6 @@ type Ints = NDArray[np.int64]
 
 GOALS = {"energy": kernels.ENERGY, "latency": kernels.LATENCY, "energy_delay_product": kernels.PRODUCT,
          "dynamic_energy": kernels.DYNAMIC, "leak_energy": kernels.LEAK}  # fmt: skip
-ARCHIVE = 4096
-"""Points that are made room for at first."""
-
-
-class Archive:
-    """The best points found: `values[i]` the objectives, `paths[i]` plan, lanes and points of the lattice."""
-
-    def __init__(self, n_goals: int) -> None:
-        self.values: Floats = np.full((ARCHIVE, n_goals), np.inf)
-        self.paths: Ints = np.zeros((ARCHIVE, 2), dtype=np.int64)
-        self.n = 0
-
-    def grow(self) -> None:
-        """Twice the room."""
-        self.values = np.concatenate([self.values, np.full_like(self.values, np.inf)])
-        self.paths = np.concatenate([self.paths, np.zeros_like(self.paths)])
-
-    def widen(self, depth: int) -> None:
-        """Room for paths of `depth` levels."""
-        missing = 2 + depth - self.paths.shape[1]
-        if missing > 0:
-            self.paths = np.concatenate([self.paths, np.zeros((len(self.paths), missing), dtype=np.int64)], axis=1)
-
-    def beats_each(self, rows: Floats, slack: float) -> NDArray[np.bool_]:
-        """The same for many rows."""
-        limit = _eased(rows, slack)
-        found = np.zeros(len(rows), dtype=bool)
-        for values in self.values[: self.n]:
-            found |= (values <= limit).all(axis=1)
-        return found
-
-    def beats(self, values: Floats, slack: float) -> bool:
-        """Whether some point is at most as large in everything, but for `slack`."""
-        return bool((self.values[: self.n] <= _eased(values, slack)).all(axis=1).any())
-
-
-def _eased(values: Floats, slack: float) -> Floats:
-    """A little more, in proportion; infinities stay."""
-    return values + np.where(np.isfinite(values), np.abs(values), 0.0) * slack
-
-
-@dataclass
-class Prefixes:
-    """Lanes from the outside in: prefix 0 is none, its children the lanes of the first fanout, and so on.
-
-    `tables[r]`: the uses of the first r fanouts; `first[r]`: number of its first prefix.
-    """
-
-    lattice: Lattice
-    fanouts: tuple[int, ...]
-    lanes: LaneTable
-    tables: list[LaneTable] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        lanes, levels = self.lanes, self.lanes.levels
-        rows_of: list[Ints] = []
-        self.first = [0]
-        inverse = np.zeros(len(lanes), dtype=np.int64)
-        self.parents: list[Ints] = [np.array([-1])]
-        for level in (None, *self.fanouts):
-            chosen = np.zeros(len(levels), dtype=bool) if level is None else levels <= level
-            flat = np.stack([lanes.bounds[:, chosen], lanes.shapes[:, chosen]], axis=-1).reshape(len(lanes), -1)
-            _, first, own = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-            order = np.argsort(np.argsort(first, kind="stable"), kind="stable")
-            own = order[own.ravel()]
-            rows = np.sort(first)
-            if level is not None:
-                self.parents.append(inverse[rows] + self.first[len(rows_of) - 1])
-            inverse = own
-            rows_of.append(rows)
-            self.tables.append(lanes.only(rows))
-            self.first.append(self.first[-1] + len(rows))
-        self.n = self.first[-1]
-
-    def divisors(self) -> tuple[Ints, Ints]:
-        """For each prefix and axis a row of the table of quotients, and that table."""
-        rows: dict[tuple[int, int, int], int] = {}
-        quotients: list[Sequence[int]] = []
-        width = int(max(self.lattice.radices, default=1))
-        found = np.zeros((self.n, len(self.lattice.axes)), dtype=np.int64)
-        for r, table in enumerate(self.tables):
-            own = table.levels == (self.fanouts[r - 1] if r else -1)
-            for i in range(len(table)):
-                for a, axis in enumerate(self.lattice.axes):
-                    key = (a, *_division(table.bounds[i, own, a], table.shapes[i, own, a]))
-                    if key not in rows:
-                        rows[key] = len(quotients)
-                        after = positions_after(axis, *key[1:])
-                        quotients.append([*after, *([-1] * (width - len(after)))])
-                    found[self.first[r] + i, a] = rows[key]
-        return found, np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
-
-    def children(self) -> tuple[Ints, Ints]:
-        """Children of each prefix: start[p] .. start[p + 1] of the list."""
-        parents = np.concatenate(self.parents)
-        order = np.argsort(parents, kind="stable")[1:] if self.n > 1 else np.zeros(0, dtype=np.int64)
-        start = np.searchsorted(parents[order], np.arange(self.n + 1)) if self.n > 1 else np.zeros(2, dtype=np.int64)
-        return start.astype(np.int64), order.astype(np.int64)
-
-
-def _division(bounds: Ints, shapes: Ints) -> tuple[int, int]:
-    """By what the lanes of one fanout divide a tile shape, or what they leave of the bound where they are uneven."""
-    if not shapes.any():
-        return int(bounds.prod()), 0
-    return 1, int(shapes.max() // np.where(shapes > 0, 1, bounds).prod())
 
 
 @dataclass
@@ -335,7 +231,7 @@ class PathSearch:
         blocks: list[int] = []
         for i in reversed(range(len(levels))):
             level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
-            tail = self.tail(plan, level.node) if level.last and level.node else None
+            tail = self.tail(plan.chains, level.node) if level.last and level.node else None
             own = (
                 level.r,
                 level.last,
@@ -356,9 +252,9 @@ class PathSearch:
         *_, last = self.pricer.exchanges(chain)
         return last
 
-    def tail(self, plan: Plan, node: Held) -> Chain:
+    def tail(self, chains: Mapping[str, Chain], node: Held) -> Chain:
         """The part of the tensor's chain on which the node's cost depends."""
-        chain = plan.chains[node.tensor]
+        chain = chains[node.tensor]
         begin = 0
         for exchange in self.pricer.exchanges(chain):
             if exchange[-1] == node.level:
@@ -467,8 +363,8 @@ class PathSearch:
         return found
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
-        """Rows of `pricer.node` for the prefixes of the first r fanouts."""
-        key = ("rates", node.tensor, node.level, r, chains[node.tensor])
+        """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
+        key = ("rates", node.tensor, node.level, r, self.tail(chains, node))
         if key not in self.known:
             self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
         found: tuple[Floats, Floats] = self.known[key]

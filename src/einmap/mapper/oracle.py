@@ -10,8 +10,9 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.brute_force import brute_force
-from einmap.mapper.einsum_search import EinsumSearch, Request, why_not
+from einmap.mapper.einsum_search import EinsumSearch, why_not
 from einmap.mapper.feasible import Fit, Smallest, why_not_smallest
+from einmap.mapper.request import Request
 from einmap.mapping.mapping import Mapping
 from einmap.model.occupancy import buffers_of
 from einmap.model.path import path_of

@@ -18,10 +18,11 @@ from einmap.errors import NoMappingError, Remedy
 from einmap.mapper.candidates import Candidates
 from einmap.mapper.changes import Candidate, Step
 from einmap.mapper.dataplacement import kept_nowhere
-from einmap.mapper.einsum_search import PATIENCE, Request
+from einmap.mapper.einsum_search import PATIENCE
 from einmap.mapper.lanes import limited_variables, unusable
 from einmap.mapper.lattice import lattice_of
 from einmap.mapper.oracle import Oracle, UndecidedError
+from einmap.mapper.request import Request
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

@@ -22,8 +22,9 @@ class MapStats:
     """How the search went. `mapspace_size`: mappings of the space (a float, it can be huge), of its
     built part where an Einsum's mapspace is `truncated` in `by_einsum`.
 
-    `templates`, `evaluated`, `seconds`: dataplacements, choices looked at, wall time.
-    `by_einsum`: the same for each Einsum.
+    `templates`, `evaluated`, `seconds`: dataplacements, choices looked at, wall time. `steps`: seconds of the steps of
+    the search, which are less than all. `by_einsum`: for each Einsum the same, and what became of its mapspace
+    (docs/mapper.md, Statistics).
     """
 
     mapspace_size: float
@@ -31,6 +32,7 @@ class MapStats:
     evaluated: int
     seconds: float
     by_einsum: dict[str, dict[str, Any]] = field(default_factory=dict)
+    steps: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
 from einmap.mapper.cascade import nondominated, sums
-from einmap.mapper.einsum_search import EinsumSearch, Optimum, Request, why_not
+from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.reasons import is_empty, reasons
+from einmap.mapper.request import Request
+from einmap.mapper.tally import STEPS
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
@@ -291,7 +293,7 @@ class Whole:
 
     def stats(self) -> Mapping[str, dict[str, Any]]:
         """How the search of each Einsum went."""
-        found = {}
+        found: dict[str, dict[str, Any]] = {}
         for name, part in self.parts.items():
             optimum = self.optimum(part.einsum)
             found[name] = {
@@ -305,7 +307,19 @@ class Whole:
                 "same_as": part.same_as,
                 "brute_force": part.why,
             }
+            if optimum.tally is not None:
+                found[name] |= {
+                    "lattice_points": optimum.points,
+                    "loops": optimum.tally.loops,
+                    "loops_removed": optimum.tally.loops_removed,
+                    "outcomes": optimum.tally.outcomes(),
+                }
         return found
+
+    def seconds(self) -> dict[str, float]:
+        """Wall time of the steps of all searches; empty where brute force searched."""
+        tallies = [part.search.tally for part in self.parts.values() if part.search is not None]
+        return {step: math.fsum(tally.seconds[step] for tally in tallies) for step in STEPS if tallies}
 
 
 def _once(storage: list[tree.Storage]) -> list[tree.Storage]:

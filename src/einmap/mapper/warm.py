@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,31 +13,73 @@ from einmap.mapper import kernels
 from einmap.progress import Progress
 
 
-@cache
-def _once() -> None:
-    """Call every kernel with the smallest arguments of the types that the search uses."""
+@dataclass(frozen=True, slots=True)
+class Warmed:
+    """One kernel that is ready: whether it had to be compiled, and wall time in seconds."""
+
+    name: str
+    compiled: bool
+    seconds: float
+
+
+def _calls() -> dict[str, Callable[[], Any]]:
+    """A call of every kernel with the smallest arguments of the types that the search uses."""
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
-    kernels.relax(table, flags, column, one, two, one, two)
-    kernels.with_node(table, np.zeros((1, 2)), costs, costs, row, flags)
-    kernels.after_lanes(table, np.zeros((1, 2)), column, one, one, column)
-    kernels.objectives(costs, 0.0, row, row, one, np.zeros(1))
-    kernels.many_objectives(table, row, row + 1, one, np.zeros((1, 1)))
-    kernels.take(np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0)
-    kernels.search(
-        column, one, two, one, two, column, np.zeros((1, 1)), np.zeros((1, 1)),
-        one, np.zeros((1, 1), dtype=np.bool_), column, np.full((1, 3), -1), np.full((1, 3), -1),
-        table, table, row, row, two, one, column, table, row,
-        np.zeros((1, 1, 2)), two, np.full(3, np.inf), row + 1, one, 0.0, 0, True,
-        np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
-        one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
-        np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
-    )  # fmt: skip
+    return {
+        "relax": lambda: kernels.relax(table, flags, column, one, two, one, two),
+        "with_node": lambda: kernels.with_node(table, np.zeros((1, 2)), costs, costs, row, flags),
+        "after_lanes": lambda: kernels.after_lanes(table, np.zeros((1, 2)), column, one, one, column),
+        "objectives": lambda: kernels.objectives(costs, 0.0, row, row, one, np.zeros(1)),
+        "many_objectives": lambda: kernels.many_objectives(table, row, row + 1, one, np.zeros((1, 1))),
+        "take": lambda: kernels.take(
+            np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
+        ),
+        "search": lambda: kernels.search(
+            column, one, two, one, two, column, np.zeros((1, 1)), np.zeros((1, 1)),
+            one, np.zeros((1, 1), dtype=np.bool_), column, np.full((1, 3), -1), np.full((1, 3), -1),
+            table, table, row, row, two, one, column, table, row,
+            np.zeros((1, 1, 2)), two, np.full(3, np.inf), row + 1, one, 0.0, 0, True,
+            np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
+            one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
+            np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
+        ),
+    }  # fmt: skip
 
 
-def warm(progress: Progress | None = None) -> None:
-    """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk."""
-    if progress is not None and not _once.cache_info().currsize:
-        progress.report("loading the compiled kernels (compiled at the first use, which takes some seconds)", 0)
-    _once()
+_ready: dict[str, Warmed] = {}
+
+
+def warm(progress: Progress | None = None) -> tuple[Warmed, ...]:
+    """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
+
+    Says to `progress` which kernel is being made; what is ready in this process is not made again.
+    """
+    calls = _calls()
+    for done, (name, call) in enumerate(calls.items()):
+        if name in _ready:
+            continue
+        if progress is not None:
+            progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
+        _ready[name] = made_ready(name, getattr(kernels, name), call)
+    return tuple(_ready[name] for name in calls)
+
+
+def made_ready(name: str, kernel: Any, call: Callable[[], Any]) -> Warmed:
+    """Call a kernel of Numba for the first time, and say how it came about."""
+    start = time.perf_counter()
+    call()
+    stats = getattr(kernel, "stats", None)  # none where Numba is switched off
+    compiled = stats is not None and not sum(stats.cache_hits.values())
+    return Warmed(name, compiled, time.perf_counter() - start)
+
+
+def warm_simulator() -> Warmed:
+    """Make the kernel of `einmap.execute` ready too."""
+    from einmap.execute.compiled import run_leaf
+    from einmap.execute.warm import smallest_call
+
+    if "run_leaf" not in _ready:
+        _ready["run_leaf"] = made_ready("run_leaf", run_leaf, smallest_call)
+    return _ready["run_leaf"]

@@ -11,16 +11,24 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from einmap.mapper.result import Found, MapResult
+from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.report import tables
 from einmap.report.figures import NONE, Bar, Scale, area, percent
 from einmap.report.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec
-from einmap.units import format_bits, format_count, format_si
+from einmap.units import format_bits, format_count, format_si, powers_of_ten
 
-METRIC_NAMES = {"energy": "energy", "latency": "latency", "energy_delay_product": "EDP"}
+METRIC_NAMES = {"energy_delay_product": "EDP"}
+"""Metrics that are called otherwise; the others by their names with blanks."""
+_OUTCOMES = {
+    "lane bounds": "ruled out\nby fanouts",
+    "plan bounds": "by data-\nplacements",
+    "root bounds": "with\ntables",
+    "searched": "searched",
+    "not covered": "not\ncovered",
+}
 _FULL = 0.9
 """Memories filled to this part are worth a look."""
 _MOST_BEST = 20
@@ -46,9 +54,14 @@ def cost_report(
     return _stacked(section for section in sections if section is not None)
 
 
-def map_report(result: MapResult, spec: Spec | None = None, width: int = 80) -> RenderableType:
-    """The result of a search: how good it is, the other best mappings, and the first one in full."""
+def map_report(result: MapResult, spec: Spec | None = None, width: int = 80, stats: bool = False) -> RenderableType:
+    """The result of a search: how good it is, the other best mappings, and the first one in full.
+
+    `stats`: how the search went comes second.
+    """
     head: list[RenderableType] = [quality_section(result)]
+    if stats:
+        head.append(stats_section(result.stats))
     if len(result.front) > 1:
         head.append(front_section(result.front))
     return _stacked([*head, cost_report(result.cost, spec, result.mapping, width)])
@@ -67,7 +80,7 @@ def to_text(report: RenderableType, width: int = 80) -> str:
 def quality(result: MapResult) -> str:
     """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`."""
     stats = result.stats
-    metrics = " and ".join(METRIC_NAMES.get(name, name) for name in result.metrics)
+    metrics = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
     space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
     reason = f": {result.reason}" if result.reason else ""
@@ -92,6 +105,33 @@ def front_section(front: tuple[Found, ...]) -> RenderableType:
     more = len(front) - _MOST_BEST
     rest = [Text(f"  ... and {more} more")] if more > 0 else []
     return Group(_title(f"Best mappings ({len(front)}); the first one follows"), table, *rest)
+
+
+def stats_section(stats: MapStats) -> RenderableType:
+    """How large the mapspace of each Einsum is, what became of its parts, and where the time went."""
+    rows = [(name, row) for name, row in stats.by_einsum.items() if row.get("outcomes")]
+    sizes = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "tile\nshapes", "loops", "removed", "nodes")
+    fates = _table("", *_OUTCOMES.values())
+    for name, row in rows:
+        if row["same_as"]:
+            sizes.add_row(name, Text(f"like {row['same_as']}", style="dim"))
+            continue
+        counts = (row[key] for key in ("templates", "lanes", "lattice_points", "loops", "loops_removed", "nodes"))
+        sizes.add_row(name, powers_of_ten(row["mapspace_size"]), *(format_count(n) for n in counts))
+        fates.add_row(name, *(powers_of_ten(row["outcomes"][outcome]["mappings"]) for outcome in _OUTCOMES))
+    timed = {step: seconds / stats.seconds for step, seconds in stats.steps.items()} if stats.seconds else {}
+    rate = f", {format_si(stats.evaluated / stats.steps['search'], '')}/s" if stats.steps.get("search") else ""
+    lines = [
+        f"  mapspace   {powers_of_ten(stats.mapspace_size)} mappings" + (" of all Einsums" if len(rows) > 1 else ""),
+        f"  evaluated  {format_count(stats.evaluated)} choices{rate}",
+        f"  time       {format_si(stats.seconds, 's')}",
+        "  of which   " + ", ".join(f"{step} {percent(share)}" for step, share in timed.items()),
+    ]
+    parts: list[RenderableType] = [_title("Search"), *(Text(line) for line in lines)]
+    if rows:
+        parts += [Text(""), _title("Mapspace of each Einsum"), sizes]
+        parts += [Text(""), _title("What became of its mappings"), fates]
+    return Group(*parts)
 
 
 # one section each

@@ -1,0 +1,49 @@
+"""The best points that a search has found."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+ARCHIVE = 4096
+"""Points that are made room for at first."""
+
+
+class Archive:
+    """The best points found: `values[i]` the objectives, `paths[i]` plan, lanes and points of the lattice."""
+
+    def __init__(self, n_goals: int) -> None:
+        self.values: Floats = np.full((ARCHIVE, n_goals), np.inf)
+        self.paths: Ints = np.zeros((ARCHIVE, 2), dtype=np.int64)
+        self.n = 0
+
+    def grow(self) -> None:
+        """Twice the room."""
+        self.values = np.concatenate([self.values, np.full_like(self.values, np.inf)])
+        self.paths = np.concatenate([self.paths, np.zeros_like(self.paths)])
+
+    def widen(self, depth: int) -> None:
+        """Room for paths of `depth` levels."""
+        missing = 2 + depth - self.paths.shape[1]
+        if missing > 0:
+            self.paths = np.concatenate([self.paths, np.zeros((len(self.paths), missing), dtype=np.int64)], axis=1)
+
+    def beats_each(self, rows: Floats, slack: float) -> NDArray[np.bool_]:
+        """The same for many rows."""
+        limit = _eased(rows, slack)
+        found = np.zeros(len(rows), dtype=bool)
+        for values in self.values[: self.n]:
+            found |= (values <= limit).all(axis=1)
+        return found
+
+    def beats(self, values: Floats, slack: float) -> bool:
+        """Whether some point is at most as large in everything, but for `slack`."""
+        return bool((self.values[: self.n] <= _eased(values, slack)).all(axis=1).any())
+
+
+def _eased(values: Floats, slack: float) -> Floats:
+    """A little more, in proportion; infinities stay."""
+    return values + np.where(np.isfinite(values), np.abs(values), 0.0) * slack

@@ -1,0 +1,190 @@
+"""One path of the architecture with everything that the search of an Einsum on it needs: lattice, lanes, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.charges import Pricer
+from einmap.mapper.dataplacement import Dataplacement, dataplacements
+from einmap.mapper.given_plans import GivenPlanner
+from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
+from einmap.mapper.lattice import Lattice, lattice_of
+from einmap.mapper.listing import Walk, listed, share_of
+from einmap.mapper.optimal import PathSearch, table_columns
+from einmap.mapper.request import Request
+from einmap.mapper.steps import Plan, Planner
+from einmap.mapper.tally import Census
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+
+PLANNING = 0.2
+"""Part of the time that each step of planning may take."""
+PLAN_TABLES = 12
+"""Tables of a dataplacement of middling depth; so many must have room."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Dataplacements that admit the same uses of the fanouts, and how many mappings that makes."""
+
+    plans: list[Plan]
+    lanes: LaneTable
+    census: Census
+
+
+@dataclass
+class Path:
+    """What is the same for all dataplacements on one path."""
+
+    einsum: Einsum
+    arch: Architecture
+    leaves: tuple[Leaf, ...]
+    request: Request
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """Tile shapes; a coarser choice of them where there is no room for tables of all."""
+        coarseness = self.request.coarseness
+        found = self._lattice(coarseness)
+        most = self.request.room // (PLAN_TABLES * 8 * (2 + 2 * len(self.leaves)))
+        while found.size > max(most, 2 ** len(found.axes)):
+            coarseness *= 1.5
+            found = self._lattice(coarseness)
+        self.is_coarse = coarseness != self.request.coarseness
+        return found
+
+    def _lattice(self, coarseness: float) -> Lattice:
+        """Variables that constraints speak of are not merged with others."""
+        apart = limited_variables(self.leaves)
+        for leaf in self.leaves:
+            if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
+                apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
+        if self.request.given is not None:
+            apart |= self.request.given.variables
+        options = self.request
+        return lattice_of(
+            self.einsum,
+            apart,
+            ragged=options.uneven_loops or options.uneven_lanes,
+            loose=options.uneven_loops,
+            coarseness=coarseness,
+        )
+
+    @cached_property
+    def lanes(self) -> LaneTable:
+        """Uses of the fanouts."""
+        given = self.request.given
+        named = given.dimensions if given is not None else frozenset()
+        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
+
+    @cached_property
+    def pricer(self) -> Pricer:
+        """Coefficients of costs."""
+        return Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.request.rules)
+
+    @cached_property
+    def fanouts(self) -> tuple[int, ...]:
+        """Levels of the components whose fanouts may be used."""
+        lanes = self.lanes
+        used = {int(level) for i, level in enumerate(lanes.levels) if (lanes.bounds[:, i] > 1).any()}
+        return tuple(sorted(used))
+
+    def make_plans(self, progress: Progress) -> None:
+        """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
+        reducing = frozenset(
+            a.tensor
+            for a in self.einsum.accesses
+            if a.output
+            and self.request.rules.lane_first_touch == "one lane"
+            and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
+        )
+        prune = self.request.prune and self.costs_nothing_less
+        given = self.request.given
+        planner = Planner(
+            self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune and given is None
+        )
+        self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
+        placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
+        self.plans: list[Plan] = []
+        planning = share_of(progress, PLANNING)
+        for placement in placed:
+            if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
+                self.all_plans = False
+                break
+            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
+
+    def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
+        found = dataplacements(
+            self.einsum,
+            self.leaves,
+            backed_outside=self.einsum.tensors,
+            force_hierarchy_order=self.request.force_hierarchy_order,
+            walk=walk,
+        )
+        return found if self.given is None else filter(self.given.may_hold, found)
+
+    @cached_property
+    def costs_nothing_less(self) -> bool:
+        """Whether no action has a negative energy."""
+        units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
+        return all(action.energy >= 0 for unit in units for action in unit.actions)
+
+    def groups(self) -> Iterator[Group]:
+        """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
+        found: dict[tuple[tuple[frozenset[str], ...], bytes], list[Plan]] = {}
+        for plan in self.plans:
+            waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
+            found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
+        for (waiting, _), plans in found.items():
+            allowed = plans[0].lanes
+            admitted = np.ones(len(self.lanes), dtype=bool) if allowed is None else allowed.copy()
+            for level, tensors in zip(self.fanouts, waiting, strict=True):
+                for tensor in tensors:
+                    own = self.lanes.levels == level
+                    none = np.array([r is Relevance.NONE for r in self.pricer.axis_relevance[tensor]], dtype=bool)
+                    admitted &= self.lanes.over(own, none) == 1
+            rows = np.flatnonzero(admitted)
+            if len(rows):
+                lanes = self.lanes.only(rows)
+                yield Group(plans, lanes, Census(self.lattice, plans, lanes))
+
+    def waiting(self, plan: Plan, level: int) -> frozenset[str]:
+        """Tensors that are held nowhere above the fanout at `level`."""
+        return self.einsum.tensors - plan.builder.held_above(plan.builder.place_of(self.leaves[level].name))
+
+    def search(self, lanes: LaneTable, instances: int) -> PathSearch:
+        """A search with some of the lanes."""
+        return PathSearch(
+            self.einsum,
+            self.arch,
+            self.leaves,
+            self.lattice,
+            self.request.rules,
+            lanes,
+            self.fanouts,
+            self.request.goals,
+            np.array(self.request.others),
+            instances,
+        )
+
+    def most_lanes(self) -> int:
+        """Uses of the fanouts whose tables have room at a time."""
+        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
+        return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
+
+
+def replace_request(path: Path, request: Request) -> Path:
+    """The same path with its plans, for other objectives."""
+    other = Path(path.einsum, path.arch, path.leaves, request)
+    other.__dict__.update({name: value for name, value in path.__dict__.items() if name != "request"})
+    return other

@@ -1,0 +1,56 @@
+"""`einmap warmup`: all kernels are ready afterwards."""
+
+import json
+
+import numpy as np
+
+import einmap
+from einmap.execute.compiled import run_leaf
+from einmap.mapper import kernels, warm
+from einmap.progress import Progress
+
+KERNELS = ("relax", "with_node", "after_lanes", "objectives", "many_objectives", "take", "search")
+
+
+def test_it_says_what_is_ready(run):
+    done = run("warmup")
+    assert done.status == 0
+    *rows, last = done.out.splitlines()
+    assert [row.split()[0] for row in rows] == [*KERNELS, "run_leaf"]
+    assert last.startswith("ready: ")
+
+
+def test_json_holds_each_kernel(run):
+    document = json.loads(run("warmup", "--json").out)
+    assert document["schema"] == 1
+    assert [kernel["name"] for kernel in document["kernels"]] == [*KERNELS, "run_leaf"]
+    assert all(kernel["seconds"] >= 0 for kernel in document["kernels"])
+
+
+def test_searches_and_simulations_compile_nothing_more(run):
+    run("warmup")
+    made = {name: len(getattr(kernels, name).signatures) for name in KERNELS}
+    assert set(made.values()) == {1}
+    einmap.map_workload(einmap.load("edge", "matmul", define={"M": 8, "K": 8, "N": 8}), metrics="energy,latency")
+    einmap.execute(einmap.load("simple", "matmul", "simple_matmul", define=dict.fromkeys("MKN", 16)))
+    assert {name: len(getattr(kernels, name).signatures) for name in KERNELS} == made
+    assert len(run_leaf.signatures) == 1
+
+
+def test_progress_says_which_kernel_is_being_made(monkeypatch):
+    monkeypatch.setattr(warm, "_ready", {})
+    reports = []
+    warm.warm(Progress(reports.append))
+    assert [(r.what.rsplit(" ", 1)[1], r.done, r.total) for r in reports] == [
+        (name, i, len(KERNELS)) for i, name in enumerate(KERNELS)
+    ]
+    reports.clear()
+    warm.warm(Progress(reports.append))
+    assert reports == []
+
+
+def test_the_first_call_of_the_simulators_kernel_computes_something():
+    from einmap.execute.warm import smallest_call
+
+    smallest_call()
+    assert run_leaf.signatures[0][0].dtype.name == np.dtype(np.int64).name
