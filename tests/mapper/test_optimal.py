@@ -9,6 +9,7 @@ from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
 
 import einmap
+from einmap.mapper import einsum_search, quick_bounds, search_path
 from einmap.mapper.result import objective
 
 ADDITIVE = ["energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy"]
@@ -61,6 +62,31 @@ def test_the_optimum_is_that_of_brute_force_on_random_problems():
         if done == 60:
             return
     pytest.fail(f"only {done} problems were small enough")
+
+
+def test_bounds_without_tables_rule_nothing_good_out(monkeypatch):
+    # one use of the fanouts and one dataplacement at a time: each is ruled out by what was found with those before
+    monkeypatch.setattr(einsum_search, "FIRST_LANES", 1)
+    monkeypatch.setattr(einsum_search, "FIRST_PLANS", 1)
+    monkeypatch.setattr(quick_bounds, "FIRST_LANES", 0)
+    monkeypatch.setattr(quick_bounds, "FIRST_PLANS", 0)
+    monkeypatch.setattr(search_path.Path, "most_lanes", lambda path: 1)
+    assert sum(compared(seed, 10_000) for seed in range(8000, 8120)) >= 30
+
+
+def test_strided_windows_move_less_in_small_tiles():
+    # a 1x1 convolution of stride 2 skips values: whole rows would move what nobody uses
+    nodes = [
+        MAIN,
+        memory("Buf", 4000, 1),
+        {"type": "Container", "name": "Grid", "spatial": [{"name": "X", "fanout": 12}, {"name": "Y", "fanout": 14}]},
+        memory("Reg", 64, 0.5),
+        compute(),
+    ]
+    given = spec(nodes, ["Z[m, p] = A[c, W: 2*p + r] * B[m, c, r]"], {"M": 8, "C": 12, "P": 28, "R": 1})
+    best = einmap.map_workload(given, metrics="energy").cost.energy
+    both = einmap.map_workload(given, metrics="energy|latency").front
+    assert min(found.cost.energy for found in both) == pytest.approx(best, rel=1e-9)
 
 
 @pytest.mark.slow

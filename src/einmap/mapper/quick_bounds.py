@@ -26,8 +26,8 @@ FIRST_PLANS = 16
 class Bounds:
     """Objectives that no mapping is below, for each way of holding the tensors and each use of the lanes.
 
-    Each tensor fills each of its nodes at least once for every lane that uses a part of it; the order of nodes and what
-    fits do not matter here, so this needs no tables.
+    Each tensor fills each of its nodes at least once for every lane that uses a part of it (see `_costs`); the order of
+    nodes and what fits do not matter here, so this needs no tables.
     """
 
     def __init__(self, path: Path, plans: Sequence[Plan], lanes: LaneTable, progress: Progress) -> None:
@@ -72,7 +72,8 @@ class Bounds:
                 continue
             tensor = step.node.tensor
             rates, fixed = path.pricer.node(lanes, tensor, plan.chains[tensor], step.node.level)
-            size = path.lattice.values(path.einsum, tensor)[path.lattice.top]
+            # where strides leave holes, small tiles may move less than the whole tensor
+            size = float((path.lattice.values(path.einsum, tensor) * path.lattice.tiles).min())
             none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
             copies = lanes.over(lanes.levels <= step.node.level, none)
             # where lanes reduce, more visits may save something: then nothing is said
