@@ -11,6 +11,7 @@ from tests.mapper.uneven import every_mapping
 import einmap
 from einmap.mapper import einsum_search, quick_bounds, search_path
 from einmap.mapper.result import objective
+from einmap.mapper.unfused import Whole
 
 ADDITIVE = ["energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy"]
 
@@ -271,3 +272,22 @@ def test_usage_of_memories_can_be_an_objective():
     assert len(points) > 2
     assert min(points)[0] == einmap.map_workload(given, metrics="energy").cost.energy
     assert all(not (b[0] <= a[0] and b[1] <= a[1]) for a in points for b in points if a != b)
+
+
+def test_the_best_product_of_sums_is_found_on_parts_of_the_fronts(monkeypatch):
+    done = 0
+    for seed in range(9000, 9060):
+        problem = draw_problem(random.Random(seed))
+        workload = problem["workload"]
+        workload["einsums"].append("Y[u, v] = C[u, w] * D[w, v]")
+        workload["rank_sizes"] |= {"U": 6, "V": 4, "W": 6}
+        given = spec_of(problem)
+        try:
+            best = einmap.map_workload(given, metrics="edp")
+        except einmap.NoMappingError:
+            continue
+        with monkeypatch.context() as whole_fronts:
+            whole_fronts.setattr(Whole, "narrow", lambda whole, token: None)
+            assert best.cost.edp == pytest.approx(einmap.map_workload(given, metrics="edp").cost.edp, rel=1e-9), seed
+        done += 1
+    assert done >= 20
