@@ -195,6 +195,14 @@ def test_imperfect_factors_find_what_a_prime_bound_needs():
 # other promises
 
 
+def test_lanes_above_the_outermost_memory_are_not_missed():
+    nodes = [{**MAIN, "spatial": [{"name": "channel", "fanout": 4}]}, memory("Buf", 200, 1), compute()]
+    given = spec(nodes, ["Z[m] = A[m] * B[m]"], {"M": 8})
+    result = einmap.map_workload(given, metrics="edp")
+    assert result.cost.edp == einmap.map_workload(given, metrics="edp", brute_force=True).cost.edp
+    assert {row.usage for row in result.cost.spatial_usage} == {1.0}
+
+
 def moved(size, bound):
     nodes = [
         {**MAIN, "leak_power": 0, "actions": [{"name": n, "energy": 1, "throughput": 1} for n in ("read", "write")]},

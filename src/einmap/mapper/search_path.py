@@ -158,6 +158,14 @@ class Path:
                 lanes = self.lanes.only(rows)
                 yield Group(plans, lanes, Census(self.lattice, plans, lanes))
 
+    def lanes_above(self) -> bool:
+        """Whether some fanout that may be used stands above the outermost memory of some plan."""
+        return any(
+            plan.builder.place_of(self.leaves[level].name) < plan.placement.n_outer
+            for plan in self.plans
+            for level in self.fanouts
+        )
+
     def waiting(self, plan: Plan, level: int) -> frozenset[str]:
         """Tensors that are held nowhere above the fanout at `level`."""
         return self.einsum.tensors - plan.builder.held_above(plan.builder.place_of(self.leaves[level].name))

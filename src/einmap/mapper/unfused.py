@@ -160,6 +160,11 @@ class Whole:
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch)
+            search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
+            if why is None:
+                search.prepare()
+                if any(path.lanes_above() for path in search.paths):
+                    why = "lanes may stand above its outermost memory"
             if why is not None and einsum.name in self.given:
                 raise NotSupportedError(
                     f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
@@ -169,8 +174,6 @@ class Whole:
             if why is not None:
                 self.parts[einsum.name] = Part(einsum, None, why)
                 continue
-            search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
-            search.prepare()
             given = einsum.name in self.given
             key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)
             first = known.setdefault(key, einsum.name)
