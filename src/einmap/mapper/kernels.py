@@ -34,16 +34,28 @@ def relax(table: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers:
 
 
 @njit(cache=True, nogil=True)
-def with_node(below: Any, out: Any, rates: Any, fixed: Any, fills: Any, allowed: Any) -> None:
-    """out = below + rates * fills + fixed where allowed, else infinite."""
-    n, k = below.shape
-    for point in range(n):
-        if allowed[point]:
+def with_gap_and_node(
+    pool: Any, below: int, out: int, n: int, fits: Any, mask: Any, coord: Any, strides: Any, offsets: Any,
+    covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
+) -> None:  # fmt: skip
+    """Tables out .. out + n of `pool` from tables below .. below + n: a gap, and above it a node with its costs.
+
+    `fits`: points at which a node above the inner gap fits that the loops of the gap lower; `allowed`: points at which
+    the node above the gap may stand, where it costs rates[p] * fills + fixed[p].
+    """
+    for p in range(n):
+        table, least = pool[out + p], pool[below + p]
+        points, k = table.shape
+        for point in range(points):
             for column in range(k):
-                out[point, column] = below[point, column] + rates[column] * fills[point] + fixed[column]
-        else:
+                table[point, column] = least[point, column] if fits[point] else np.inf
+        relax(table, mask, coord, strides, offsets, covers, starts)
+        for point in range(points):
             for column in range(k):
-                out[point, column] = np.inf
+                if allowed[point]:
+                    table[point, column] += rates[p, column] * fills[point] + fixed[p, column]
+                else:
+                    table[point, column] = np.inf
 
 
 @njit(cache=True, nogil=True)

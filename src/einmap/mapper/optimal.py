@@ -270,11 +270,10 @@ class PathSearch:
         width = len(self.table_columns)
         self.pool = np.empty((int(self.begin[-1]), self.lattice.size, width))
         self.node_rows: dict[object, int] = {}
-        scratch = np.empty((self.lattice.size, width))
         for index, recipe in enumerate(self.recipes):
             if stopped():
                 return False
-            self.fill_block(index, recipe, scratch)
+            self.fill_block(index, recipe)
         self.gather()
         return True
 
@@ -282,9 +281,9 @@ class PathSearch:
         """Prefixes of the first r fanouts."""
         return self.prefixes.first[r + 1] - self.prefixes.first[r]
 
-    def fill_block(self, index: int, recipe: Recipe, scratch: Floats) -> None:
+    def fill_block(self, index: int, recipe: Recipe) -> None:
         """Tables of one block, for each prefix: what the rest costs at least once the level's choice is made."""
-        self.fill_free(index, recipe, scratch)
+        self.fill_free(index, recipe)
         if recipe.level.given is not None:
             begin = int(self.begin[index])
             for p in range(self.width(recipe.level.r)):
@@ -304,7 +303,7 @@ class PathSearch:
             found &= rows[p, self.coord[:, axis]]
         return found
 
-    def fill_free(self, index: int, recipe: Recipe, scratch: Floats) -> None:
+    def fill_free(self, index: int, recipe: Recipe) -> None:
         """The tables without what is given."""
         level, inner = recipe.level, recipe.inner
         first = self.prefixes.first[level.r]
@@ -312,23 +311,23 @@ class PathSearch:
         if inner is not None and inner.axes is None:
             self.over_lanes(begin, first, level.r, int(self.begin[recipe.below]))
             return
-        for p in range(self.width(level.r)):
-            if inner is None:
-                self.pool[begin + p] = np.inf
-                self.pool[begin + p, 0] = self.constants_of(recipe.chains)[p, self.table_columns]
-                continue
-            assert level.node is not None
-            scratch[:] = self.pool[int(self.begin[recipe.below]) + p]
-            if inner.lowers is not None:
-                scratch[~self.fits_lowered(inner.lowers)] = np.inf
-            mask = self.mask(inner.axes)
-            kernels.relax(scratch, mask, self.coord, self.lattice.strides, self.lattice.offsets, *self.covers)
-            rates, fixed = self.rates_of(recipe.chains, level.node, level.r)
-            fills = self.fills[self.tensors.index(level.node.tensor)]
-            own = self.table_columns
-            kernels.with_node(
-                scratch, self.pool[begin + p], rates[p, own], fixed[p, own], fills, self.allowed(level.node)
-            )
+        width = self.width(level.r)
+        if inner is None:
+            self.pool[begin : begin + width] = np.inf
+            self.pool[begin : begin + width, 0] = self.constants_of(recipe.chains)[:, self.table_columns]
+            return
+        assert level.node is not None
+        everywhere = np.ones(self.lattice.size, dtype=bool)
+        fits = everywhere if inner.lowers is None else self.fits_lowered(inner.lowers)
+        rates, fixed = (
+            np.ascontiguousarray(rows[:, self.table_columns])
+            for rows in self.rates_of(recipe.chains, level.node, level.r)
+        )
+        kernels.with_gap_and_node(
+            self.pool, int(self.begin[recipe.below]), begin, width, fits, self.mask(inner.axes),
+            self.coord, self.lattice.strides, self.lattice.offsets, *self.covers,
+            rates, fixed, self.fills[self.tensors.index(level.node.tensor)], self.allowed(level.node),
+        )  # fmt: skip
 
     def over_lanes(self, begin: int, first: int, r: int, inner_begin: int) -> None:
         """For each prefix the least over the lanes of the next fanout."""
