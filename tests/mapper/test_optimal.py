@@ -94,7 +94,7 @@ def test_strided_windows_move_less_in_small_tiles():
 @pytest.mark.mapper
 @pytest.mark.parametrize("part", range(10))
 def test_the_optimum_is_that_of_brute_force_on_many_random_problems(part):
-    assert sum(compared(seed, 400_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
+    assert sum(compared(seed, 200_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
 
 
 # every objective, imperfect factors: against evaluations of each mapping by itself
@@ -173,7 +173,7 @@ def test_imperfect_factors_are_searched_exactly():
 @pytest.mark.mapper
 @pytest.mark.parametrize("part", range(5))
 def test_imperfect_factors_are_searched_exactly_on_many_problems(part):
-    assert sum(imperfect(seed, 3000) for seed in range(6000 + 100 * part, 6100 + 100 * part)) >= 25
+    assert sum(imperfect(seed, 1500) for seed in range(6000 + 100 * part, 6100 + 100 * part)) >= 20
 
 
 def test_imperfect_factors_find_what_a_prime_bound_needs():

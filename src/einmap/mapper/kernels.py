@@ -53,7 +53,8 @@ def with_gap_and_node(
         for point in range(points):
             for column in range(k):
                 if allowed[point]:
-                    table[point, column] += rates[p, column] * fills[point] + fixed[p, column]
+                    # in the order in which the search adds up, so that equal costs stay equal
+                    table[point, column] = table[point, column] + rates[p, column] * fills[point] + fixed[p, column]
                 else:
                     table[point, column] = np.inf
 
