@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,6 @@ class Searched:
     evaluated: int
     seconds: float
     subspaces: int
-    fitting: int = field(default=0)
 
 
 @dataclass
@@ -85,13 +84,12 @@ class Search:
         """Search until the space is covered, the budget is spent or the progress token says stop."""
         start = time.perf_counter()
         self.front = Front(keep=self._keep())
-        self.fitting = 0
         self.seen: set[int] = set()
         self.batches: dict[int, Batch] = {}
         complete = self._cover() if self.space.size <= COMPLETE_LIMIT else self._sample()
         seconds = time.perf_counter() - start
         complete = complete and not self.space.truncated
-        return Searched(self.front, complete, self.budget.used, seconds, len(self.seen), self.fitting)
+        return Searched(self.front, complete, self.budget.used, seconds, len(self.seen))
 
     def _keep(self) -> str:
         return self.objectives[0] if len(self.objectives) == 1 else "front"
@@ -111,7 +109,6 @@ class Search:
         self.budget.used += len(points)
         self.seen.add(index)
         fits = cost.fits & tile_limits(self.batches[index].path, subspace, points)
-        self.fitting += int(fits.sum())
         self.front.offer(cost.energy, cost.latency, fits, lambda row: (index, tuple(int(x) for x in points[row])))
         return BatchCost(cost.energy, cost.latency, fits)
 

@@ -9,14 +9,14 @@ from einmap.mapper.given.order import GapLoops, arranged, temporal_loops
 from einmap.mapper.lattice import Lattice
 from einmap.mapper.optimal import Compiled, PathSearch
 from einmap.mapper.steps import Step
-from einmap.mapper.template import _ABOVE, _BELOW
+from einmap.mapper.template import ABOVE, BELOW, joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
 
 
 def mapping_of(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> Mapping:
     """The mapping that goes through `points` (one for each level) with the lanes of `prefix`."""
-    return Mapping(tuple(joined(list(_nodes(search, compiled, prefix, points)))))
+    return joined(_nodes(search, compiled, prefix, points))
 
 
 def _nodes(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> Iterator[tree.Node]:
@@ -31,7 +31,7 @@ def _nodes(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence
     spatial: list[tuple[int, int, list[tree.Node]]] = []
     for level, target in zip(compiled.levels, points, strict=True):
         if level.axes is not None:
-            yield from plan.builder.tolls.get((index, _ABOVE), ())
+            yield from plan.builder.tolls.get((index, ABOVE), ())
             order = _order(search, level.axes, above.tensor, at, target)
             temporal = [(axis, *_sizes(lattice, axis, at, target)) for axis in order]
             spatial = []
@@ -41,7 +41,7 @@ def _nodes(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence
         at = target
         if level.last:
             yield from _loops(search, prefix, plan.steps[index - len(plan.outer)], at, temporal, spatial)
-            yield from plan.builder.tolls.get((index, _BELOW), ())
+            yield from plan.builder.tolls.get((index, BELOW), ())
             if level.node is not None:
                 yield tree.Storage((level.node.tensor,), search.leaves[level.node.level].name)
                 above = level.node
@@ -117,19 +117,3 @@ def _spatial(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tuple
             if nodes:
                 yield d, a, nodes
             sizes[a] = inner
-
-
-def joined(nodes: list[tree.Node]) -> list[tree.Node]:
-    """Neighbouring storage nodes of one memory put together."""
-    found: list[tree.Node] = []
-    for node in nodes:
-        last = found[-1] if found else None
-        if (
-            isinstance(node, tree.Storage)
-            and isinstance(last, tree.Storage)
-            and (last.component, last.persistent) == (node.component, node.persistent)
-        ):
-            found[-1] = tree.Storage((*last.tensors, *node.tensors), node.component, node.persistent)
-        else:
-            found.append(node)
-    return found

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from einmap.arch.component import Leaf, Memory, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
 from einmap.mapper.factors import divisors
 from einmap.mapper.lattice import Axis, Lattice
+from einmap.mapper.spatial_choices import may_iterate
 
 type Ints = NDArray[np.int64]
 
@@ -171,7 +171,7 @@ def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, unev
     rows: list[tuple[tuple[int, int], ...]] = [()]
     for axis in lattice.axes:
         ways = [(1, 0)]
-        if all(_may_iterate(einsum, dimension, v) for v in axis.variables):
+        if all(may_iterate(einsum, dimension, v) for v in axis.variables):
             ways = _ways(axis, dimension.fanout, uneven)
         rows = [(*row, way) for row in rows for way in ways if _lanes(row) * way[0] <= dimension.fanout]
     kept = [row for row in rows if _holds(dimension, lattice, row)]
@@ -206,12 +206,6 @@ def _holds(dimension: SpatialDimension, lattice: Lattice, row: tuple[tuple[int, 
     # a variable that is limited is alone on its axis, or the limit is on the product of the whole axis
     counts = {axis.variables[0]: float(bound) for axis, (bound, _) in zip(lattice.axes, row, strict=True)}
     return all(limit.holds(counts) for limit in dimension.loop_bounds)
-
-
-def _may_iterate(einsum: Einsum, dimension: SpatialDimension, variable: str) -> bool:
-    return all(
-        einsum.by_tensor[tensor].relevance(variable) is Relevance.NONE for tensor in dimension.reuse & einsum.tensors
-    )
 
 
 def limited_variables(leaves: tuple[Leaf, ...]) -> frozenset[str]:

@@ -25,7 +25,7 @@ from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.factors import n_compositions, prime_factors, rank, unrank
 from einmap.mapper.listing import Walk, listed, scattered, share_of
 from einmap.mapper.spatial_choices import SpatialChoice, n_lanes, some_spatial_choices
-from einmap.mapper.template import TemplateBuilder
+from einmap.mapper.template import TemplateBuilder, joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
@@ -147,22 +147,7 @@ class Subspace:
     def mapping(self, point: tuple[int, ...]) -> LoopTree:
         """The LoopTree of a point; loops of one iteration are left out, neighbouring storage is joined."""
         shapes = [int(np.asarray(s).ravel()[0]) for s in self.shapes(np.array([point], dtype=np.int64))]
-        return _joined(self.template.fill(shapes, dict(self.bounds)))
-
-
-def _joined(mapping: LoopTree) -> LoopTree:
-    nodes: list[tree.Node] = []
-    for node in mapping.nodes:
-        last = nodes[-1] if nodes else None
-        if isinstance(node, tree.Storage) and isinstance(last, tree.Storage) and _alike(last, node):
-            nodes[-1] = tree.Storage((*last.tensors, *node.tensors), node.component, node.persistent)
-        else:
-            nodes.append(node)
-    return LoopTree(tuple(nodes))
-
-
-def _alike(a: tree.Storage, b: tree.Storage) -> bool:
-    return (a.component, a.persistent) == (b.component, b.persistent)
+        return joined(self.template.fill(shapes, dict(self.bounds)).nodes)
 
 
 type Point = tuple[int, tuple[int, ...]]

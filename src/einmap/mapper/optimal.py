@@ -269,7 +269,6 @@ class PathSearch:
         self.begin = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         width = len(self.table_columns)
         self.pool = np.empty((int(self.begin[-1]), self.lattice.size, width))
-        self.node_rows: dict[object, int] = {}
         for index, recipe in enumerate(self.recipes):
             if stopped():
                 return False

@@ -100,7 +100,7 @@ def _uses(
     einsum: Einsum, component: str, dimension: SpatialDimension, left: dict[str, int], walk: Walk
 ) -> Iterator[SpatialChoice]:
     """Ways to use one dimension: at most one loop for each variable, within the fanout."""
-    allowed = [v for v in einsum.rank_variables if left[v] > 1 and _may_iterate(einsum, dimension, v)]
+    allowed = [v for v in einsum.rank_variables if left[v] > 1 and may_iterate(einsum, dimension, v)]
     order = walk.items(allowed)
 
     def extend(index: int, used: int, bounds: dict[str, int]) -> Iterator[SpatialChoice]:
@@ -118,7 +118,8 @@ def _uses(
     yield from extend(0, 1, {})
 
 
-def _may_iterate(einsum: Einsum, dimension: SpatialDimension, variable: str) -> bool:
+def may_iterate(einsum: Einsum, dimension: SpatialDimension, variable: str) -> bool:
+    """Whether lanes over a variable leave alone the tensors that must be the same in all of them."""
     return all(
         einsum.by_tensor[tensor].relevance(variable) is Relevance.NONE for tensor in dimension.reuse & einsum.tensors
     )

@@ -19,7 +19,7 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement
 from einmap.mapper.given.slots import Positions, Slot
 from einmap.mapper.lattice import Axis, Lattice
-from einmap.mapper.template import _ABOVE, TemplateBuilder
+from einmap.mapper.template import ABOVE, TemplateBuilder
 from einmap.model.semantics import Semantics
 
 
@@ -99,7 +99,7 @@ class Planner:
             above = held[index - 1]
             node = held[index] if index < len(held) else None
             fanouts = tuple(level for level in self.fanouts if builder.place_of(self.leaves[level].name) == index)
-            stopped = bool(builder.tolls.get((index, _ABOVE)))
+            stopped = bool(builder.tolls.get((index, ABOVE)))
             lowered = above if self.rules.lowering and not above.backing and not stopped else None
             steps.append(Step(self.axes(builder, index, above, node), fanouts, node, lowered))
         gaps = [frozenset(orders[0]) for orders in builder.gaps]

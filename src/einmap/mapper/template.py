@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,12 +13,13 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement
 from einmap.mapper.spatial_choices import SpatialChoice
 from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template, TemplateNode
 
 type Place = tuple[int, int]
 """(gap, part of the gap). Gap i ends with storage node i; its parts come in the order of the constants below."""
 
-_ABOVE, _LOOPS, _BELOW, _NODE = range(4)
+ABOVE, LOOPS, BELOW, NODE = range(4)
 
 
 @dataclass
@@ -71,7 +72,7 @@ class TemplateBuilder:
     def refetches(self, variable: str, index: int) -> bool:
         """Whether a loop here breaks no_refetch_from_above or no_resend_to_below of some holder."""
         return any(
-            outer < (index, _LOOPS) < inner and not self.is_full(tensor, variable)
+            outer < (index, LOOPS) < inner and not self.is_full(tensor, variable)
             for tensor, outer, inner in self.closed_spans
         )
 
@@ -97,7 +98,7 @@ class TemplateBuilder:
         """For each tensor the place of its node in each memory and toll."""
         found: dict[str, dict[str, Place]] = {tensor: {} for tensor in self.einsum.tensors}
         for index, (memory, tensor) in enumerate(self.placement.nodes):
-            found[tensor][memory] = (index, _NODE)
+            found[tensor][memory] = (index, NODE)
         for place, tolls in self.tolls.items():
             for toll in tolls:
                 found[toll.tensors[0]][toll.component] = place
@@ -134,10 +135,10 @@ class TemplateBuilder:
         n_outer = self.placement.n_outer
         for index in range(len(self.placement.nodes) + 1):
             if index >= n_outer:
-                yield from self.tolls.get((index, _ABOVE), ())
+                yield from self.tolls.get((index, ABOVE), ())
                 yield from (OpenTemporal(v) for v in orders[index - n_outer])
             yield from spatial.get(index, ())
-            yield from self.tolls.get((index, _BELOW), ())
+            yield from self.tolls.get((index, BELOW), ())
             if index < len(self.placement.nodes):
                 memory, tensor = self.placement.nodes[index]
                 backing = tensor not in self.held_above(index)
@@ -161,9 +162,9 @@ class TemplateBuilder:
                 )
                 between = self.leaves[self.levels[self.placement.nodes[above][0]] + 1 : level + 1]
                 if any(leaf.spatial for leaf in between):
-                    where = (self.place_of(name), _BELOW)
+                    where = (self.place_of(name), BELOW)
                 else:
-                    where = (max(above + 1, self.placement.n_outer), _ABOVE)
+                    where = (max(above + 1, self.placement.n_outer), ABOVE)
                 found.setdefault(where, []).append(tree.Toll((access.tensor,), name))
         return found
 
@@ -175,3 +176,19 @@ def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...
     for first in gaps[0]:
         for rest in _product(gaps[1:]):
             yield (first, *rest)
+
+
+def joined(nodes: Iterable[tree.Node]) -> Mapping:
+    """A mapping of these nodes, neighbouring storage nodes of one memory put together."""
+    found: list[tree.Node] = []
+    for node in nodes:
+        last = found[-1] if found else None
+        if (
+            isinstance(node, tree.Storage)
+            and isinstance(last, tree.Storage)
+            and (last.component, last.persistent) == (node.component, node.persistent)
+        ):
+            found[-1] = tree.Storage((*last.tensors, *node.tensors), node.component, node.persistent)
+        else:
+            found.append(node)
+    return Mapping(tuple(found))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from einmap.errors import NoMappingError
 from einmap.mapper.given.pattern import FREE, Free, GivenCompute, GivenHolder, GivenLoop, Pattern
-from einmap.mapper.template import _ABOVE, _BELOW, TemplateBuilder
+from einmap.mapper.template import ABOVE, BELOW, TemplateBuilder
 
 type GapToken = Free | GivenLoop
 type Gap = tuple[GapToken, ...]
@@ -78,9 +78,9 @@ class Aligner:
         """The gaps from the one before node `index` on."""
         nodes = builder.placement.nodes
         tolls = builder.tolls
-        for above in self.tolls([(t.component, t.tensors[0]) for t in tolls.get((index, _ABOVE), ())], state):
+        for above in self.tolls([(t.component, t.tensors[0]) for t in tolls.get((index, ABOVE), ())], state):
             for gap, inner in self.loops(builder, index, above):
-                below = [(t.component, t.tensors[0]) for t in tolls.get((index, _BELOW), ())]
+                below = [(t.component, t.tensors[0]) for t in tolls.get((index, BELOW), ())]
                 for met in self.tolls(below, inner):
                     if index == len(nodes):
                         if self.ends(builder, met):
