@@ -47,6 +47,16 @@ class Columns:
         return len(self.level) + 2
 
 
+def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
+    """The columns of a path of the architecture."""
+    found = []
+    for level, leaf in enumerate(leaves):
+        if isinstance(leaf, Memory | Toll):
+            for form in forms_of(leaf, einsum.name) or ():
+                found.append((level, form))
+    return Columns(tuple(level for level, _ in found), tuple(form for _, form in found))
+
+
 @dataclass
 class Pricer:
     """Coefficients on one architecture path. All arrays have a row for each use of the lanes."""
@@ -59,12 +69,7 @@ class Pricer:
     columns: Columns = field(init=False)
 
     def __post_init__(self) -> None:
-        found = []
-        for level, leaf in enumerate(self.leaves):
-            if isinstance(leaf, Memory | Toll):
-                for form in forms_of(leaf, self.einsum.name) or ():
-                    found.append((level, form))
-        self.columns = Columns(tuple(level for level, _ in found), tuple(form for _, form in found))
+        self.columns = columns_of(self.einsum, self.leaves)
         self.axis_relevance = {
             access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
             for access in self.einsum.accesses

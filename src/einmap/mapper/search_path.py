@@ -13,7 +13,7 @@ from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
-from einmap.mapper.charges import Pricer
+from einmap.mapper.charges import Pricer, columns_of
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
@@ -56,7 +56,8 @@ class Path:
         """Tile shapes; a coarser choice of them where there is no room for tables of all."""
         coarseness = self.request.coarseness
         found = self._lattice(coarseness)
-        most = self.request.room // (PLAN_TABLES * 8 * (2 + 2 * len(self.leaves)))
+        columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
+        most = self.request.room // (PLAN_TABLES * 8 * len(columns))
         while found.size > max(most, 2 ** len(found.axes)):
             coarseness *= 1.5
             found = self._lattice(coarseness)
