@@ -27,7 +27,7 @@ from einmap.mapper.lanes import LaneTable
 from einmap.mapper.listing import share_of
 from einmap.mapper.optimal import Compiled, Descent, PathSearch
 from einmap.mapper.quick_bounds import FIRST_LANES, FIRST_PLANS, Bounds
-from einmap.mapper.request import Request
+from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import PLANNING, Group, Path, replace_request
 from einmap.mapper.steps import Plan
 from einmap.mapper.tally import Loops, Tally
@@ -161,7 +161,7 @@ class EinsumSearch:
             self.search_path(path, groups[id(path)])
         return self.result()
 
-    def narrow(self, others: tuple[float, float, float]) -> None:
+    def narrow(self, others: Others) -> None:
         """Look only for what can be a part of a good product of sums (see `Request.others`)."""
         self.request = replace(self.request, others=others)
         for path in self.paths:
@@ -197,11 +197,7 @@ class EinsumSearch:
 
     def ruled_out(self, rows: Floats) -> NDArray[np.bool_]:
         """Which bounds are no better than what was found, or cannot lead to a better product with the other Einsums."""
-        found = self.archive.beats_each(rows, self.slack)
-        energy, latency, most = self.request.others
-        if math.isfinite(most):
-            found |= (rows[:, 0] + energy) * (rows[:, 1] + latency) > most
-        return found
+        return self.archive.beats_each(rows, self.slack) | self.request.known_others.hopeless(rows)
 
     def search_path(self, path: Path, groups: Sequence[Group]) -> None:
         """All dataplacements on one path."""
@@ -321,7 +317,7 @@ class EinsumSearch:
         values = np.empty(len(search.goal_codes))
         columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
         kernels.objectives(
-            columns, float(cost.leak_power), walk.occupied[n], search.capacity, search.goal_codes, values
+            columns, float(cost.leak_power), walk.occupied[n], search.capacity, walk.kept, search.goal_codes, values
         )
         archive = self.archive
         if archive.beats(values, TIE):

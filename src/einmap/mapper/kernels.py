@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)
-"""Objectives; USAGE + m is the used part of memory m."""
+BITS, KEPT = 1_000, 2_000
+"""Objectives; USAGE + m is the used part of memory m, BITS + m what is used of it, KEPT + i a number that is given."""
 GAP, PLACE = 0, 1
 DONE, PAUSED, FULL, LEAF = range(4)
 """How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
@@ -77,8 +78,8 @@ def after_lanes(below: Any, out: Any, coord: Any, strides: Any, rows: Any, quoti
 
 
 @njit(cache=True, nogil=True)
-def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
-    """Values of the wanted objectives from columns of cost."""
+def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any, wanted: Any, out: Any) -> None:
+    """Values of the wanted objectives from columns of cost; `kept`: numbers that are what they are."""
     latency = 0.0
     for column in range(1, len(costs)):
         latency = max(latency, costs[column])
@@ -94,8 +95,12 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: An
             out[i] = costs[0]
         elif goal == LEAK:
             out[i] = leak * latency
-        else:
+        elif goal < BITS:
             out[i] = occupied[goal - USAGE] / capacity[goal - USAGE]
+        elif goal < KEPT:
+            out[i] = occupied[goal - BITS]
+        else:
+            out[i] = kept[goal - KEPT]
 
 
 @njit(cache=True, nogil=True)
@@ -103,16 +108,17 @@ def many_objectives(costs: Any, leak: Any, capacity: Any, wanted: Any, out: Any)
     """The same for many rows, with nothing in the memories."""
     nothing = np.zeros(len(capacity))
     for row in range(len(costs)):
-        objectives(costs[row], leak[row], nothing, capacity, wanted, out[row])
+        objectives(costs[row], leak[row], nothing, capacity, nothing, wanted, out[row])
 
 
 @njit(cache=True, nogil=True)
-def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
-    """Whether some point found is at most as large in everything, but for `slack`."""
+def _beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
+    """Whether some point found is at most as large in everything, but for `slack` in the first `eased` values."""
     for row in range(n):
         worse = False
         for i in range(len(values)):
-            if found[row, i] > values[i] + abs(values[i]) * slack:
+            limit = values[i] + abs(values[i]) * slack if i < eased else values[i]
+            if found[row, i] > limit:
                 worse = True
                 break
         if not worse:
@@ -121,9 +127,18 @@ def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def hopeless(values: Any, others: Any) -> bool:
-    """Whether energy and latency with the least of all other Einsums (others[:2]) have a product above others[2]."""
-    return bool(others[2] < np.inf and (values[0] + others[0]) * (values[1] + others[1]) > others[2])
+def hopeless(values: Any, others: Any, most: float) -> bool:
+    """Whether the product of costs is above `most` with each of `others`, rows of what the other Einsums add.
+
+    Rows have a column for each cost that the first values are; without rows nothing is known.
+    """
+    for row in range(len(others)):
+        product = 1.0
+        for i in range(others.shape[1]):
+            product *= values[i] + others[row, i]
+        if product <= most:
+            return False
+    return len(others) > 0
 
 
 @njit(cache=True, nogil=True)
@@ -171,10 +186,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
-    pool: Any, columns: Any, others: Any, capacity: Any, wanted: Any, slack: float, plan: int, exact: bool,
+    pool: Any, columns: Any, others: Any, most: float, capacity: Any, kept: Any, wanted: Any, slack: float, plan: int,
+    exact: bool,
     # archive
     found: Any, paths: Any, n_found: int,
-    # state: (depth), acc, occupied, point and prefix at each level, candidates
+    # state: (level, the outermost one that is searched), acc, occupied, point and prefix at each level, candidates
     state: Any, acc: Any, occupied: Any, point_at: Any, prefix_at: Any, cand: Any, cand_point: Any, cand_prefix: Any,
     cand_n: Any, cand_next: Any, budget: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
@@ -197,8 +213,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     room = np.empty(occupied.shape[1])
     nodes = 0
     work = 0
-    level = state[0]
-    while level >= 0:
+    level, outermost = state[0], state[1]
+    eased = others.shape[1]
+    while level >= outermost:
         if work >= budget:
             state[0] = level
             return PAUSED, n_found, nodes, work
@@ -223,8 +240,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                             target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
                     if table[target, 0] < np.inf:
                         _bound(acc[level], table[target], columns, bound)
-                        objectives(bound, leak[prefix], room, capacity, wanted, goal)
-                        if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
+                        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                        if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                             cand[level, count] = goal[0]
                             cand_point[level, count] = target
                             count += 1
@@ -254,8 +271,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     if table[target, 0] == np.inf:
                         continue
                     _bound(acc[level], table[target], columns, bound)
-                    objectives(bound, leak[child], room, capacity, wanted, goal)
-                    if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
+                    objectives(bound, leak[child], room, capacity, kept, wanted, goal)
+                    if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
                         cand_prefix[level, count] = child
@@ -281,8 +298,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         _bound(acc[level], table[target], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
-        objectives(bound, leak[prefix], room, capacity, wanted, goal)
-        if _beaten(goal, found, n_found, slack):
+        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+        if _beaten(goal, found, n_found, slack, eased):
             if len(wanted) == 1:
                 cand_next[level] = cand_n[level]
             continue
@@ -333,8 +350,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             level += 1
             cand_n[level] = -1
             continue
-        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, wanted, goal)
-        if not _beaten(goal, found, n_found, slack):
+        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, wanted, goal)
+        if not _beaten(goal, found, n_found, slack, eased):
             if not exact:
                 state[0] = level
                 return LEAF, n_found, nodes, work

@@ -29,11 +29,14 @@ from einmap.mapper.lanes import LaneTable
 from einmap.mapper.lattice import Lattice
 from einmap.mapper.limits import limit_holds
 from einmap.mapper.prefixes import Prefixes
+from einmap.mapper.request import Others
 from einmap.mapper.steps import Held, Plan
 from einmap.model.semantics import Semantics
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
+
+NOTHING = np.zeros(0)
 
 GOALS = {"energy": kernels.ENERGY, "latency": kernels.LATENCY, "energy_delay_product": kernels.PRODUCT,
          "dynamic_energy": kernels.DYNAMIC, "leak_energy": kernels.LEAK}  # fmt: skip
@@ -99,7 +102,8 @@ class Descent:
     """The state of a depth-first search of one plan, so that it can be left and taken up again."""
 
     def __init__(self, depth: int, columns: int, memories: int, widest: int) -> None:
-        self.state = np.zeros(1, dtype=np.int64)
+        self.state = np.zeros(2, dtype=np.int64)
+        self.kept = NOTHING
         self.acc = np.zeros((depth + 1, columns))
         self.occupied = np.zeros((depth + 1, memories))
         self.point_at = np.zeros(depth + 1, dtype=np.int64)
@@ -126,7 +130,7 @@ class PathSearch:
     lanes: LaneTable
     fanouts: tuple[int, ...]
     goals: tuple[str, ...]
-    others: Floats
+    others: Others
     instances: int = 1
 
     def __post_init__(self) -> None:
@@ -413,7 +417,8 @@ class PathSearch:
         goals = self.goal_codes
         found = np.empty(len(goals))
         least = self.least(compiled)
-        kernels.objectives(least, float(self.leak[0]), self.occupied(compiled.plan), self.capacity, goals, found)
+        occupied = self.occupied(compiled.plan)
+        kernels.objectives(least, float(self.leak[0]), occupied, self.capacity, NOTHING, goals, found)
         return found
 
     def least(self, compiled: Compiled) -> Floats:
@@ -494,7 +499,8 @@ class PathSearch:
         ended, archive.n, nodes, work = kernels.search(
             self.coord, self.lattice.strides, self.lattice.offsets, *self.below, self.quotients,
             self.values, self.fills, *walk.arrays,
-            self.pool, self.table_columns, self.others, self.capacity, self.goal_codes, slack, number, not self.ragged,
+            self.pool, self.table_columns, self.others.rows, self.others.most, self.capacity, walk.kept,
+            self.goal_codes, slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,
             walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
             walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,

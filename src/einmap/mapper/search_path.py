@@ -182,7 +182,7 @@ class Path:
             lanes,
             self.fanouts,
             self.request.goals,
-            np.array(self.request.others),
+            self.request.known_others,
             instances,
         )
 

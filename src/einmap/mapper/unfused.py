@@ -22,7 +22,7 @@ from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.reasons import is_empty, reasons
-from einmap.mapper.request import Request
+from einmap.mapper.request import Others, Request
 from einmap.mapper.tally import STEPS
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -138,7 +138,7 @@ class Whole:
             weight, low = weights[name], lows[name]
             rest = [(total[i] - weight * low[i]) / weight for i in (0, 1)]
             assert part.search is not None
-            part.search.narrow((rest[0], rest[1], product / weight**2))
+            part.search.narrow(Others(np.array([rest]), product / weight**2))
 
     def _corners(self, part: Part, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
