@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as Map
+from collections.abc import Sequence
 from typing import Any
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, Toll
@@ -31,9 +32,14 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
 
 def renamed(mapping: Mapping, old: Einsum, new: Einsum) -> Mapping:
     """The mapping of an Einsum that is alike: names are exchanged by position."""
+    return Mapping(tuple(renamed_nodes(mapping.nodes, old, new)))
+
+
+def renamed_nodes(nodes: Sequence[tree.Node], old: Einsum, new: Einsum) -> list[tree.Node]:
+    """The same for nodes."""
     tensors = {a.tensor: b.tensor for a, b in zip(old.accesses, new.accesses, strict=True)}
     variables = dict(zip(old.rank_variables, new.rank_variables, strict=True))
-    return Mapping(tuple(_renamed(node, tensors, variables, new.name) for node in mapping.nodes))
+    return [_renamed(node, tensors, variables, new.name) for node in nodes]
 
 
 def _renamed(node: tree.Node, tensors: Map[str, str], variables: Map[str, str], einsum: str) -> tree.Node:

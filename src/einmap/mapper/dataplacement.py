@@ -34,15 +34,17 @@ def dataplacements(
     backed_outside: Names,
     force_hierarchy_order: bool = True,
     walk: Walk | None = None,
+    top: str | None = None,
 ) -> Iterator[Dataplacement]:
     """All dataplacements on one architecture path, in a fixed order unless `walk` has another.
 
-    `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them.
+    `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them. `top`: the
+    memory above whose nodes no loop stands; the outermost one that keeps something if None.
     """
     walk = walk or InOrder()
     for held in _choices(einsum, leaves, backed_outside, walk):
-        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk):
-            outer = next((m for m, _ in order), None)
+        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top):
+            outer = top or next((m for m, _ in order), None)
             n_outer = sum(m == outer for m, _ in order)
             tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
             yield Dataplacement(order, n_outer, tolls)
@@ -104,17 +106,18 @@ def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
 
 
 def _orders(
-    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk
+    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk, top: str | None
 ) -> Iterator[tuple[tuple[str, str], ...]]:
     """All orders of the storage nodes: outermost memory first, hierarchy order, order options."""
     memories = [leaf for leaf in leaves if isinstance(leaf, Memory) and held[leaf.name]]
     if not memories:
         return
-    outer, inner = memories[0], memories[1:]
+    n_outer = 1 if top in (None, memories[0].name) else 0
+    outer, inner = memories[:n_outer], memories[n_outer:]
     above = _held_above(leaves, held)
     # no loop stands among the nodes of the outermost memory, so one order is as good as another
-    heads = _arrangements(einsum, [outer], held, InOrder())
-    head = next((order for order in heads if _options_allow([outer], order, above)), None)
+    heads = _arrangements(einsum, outer, held, InOrder())
+    head = next((order for order in heads if _options_allow(outer, order, above)), None)
     if head is None:
         return
     blocks = _blocks(leaves, inner, force)

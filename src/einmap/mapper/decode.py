@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from einmap.einsum.projection import Relevance
 from einmap.mapper.given.order import GapLoops, arranged, temporal_loops
 from einmap.mapper.lattice import Lattice
 from einmap.mapper.optimal import Compiled, PathSearch
-from einmap.mapper.steps import Step
+from einmap.mapper.steps import Held, Step
 from einmap.mapper.template import ABOVE, BELOW, joined
 from einmap.mapping import nodes as tree
-from einmap.mapping.mapping import Mapping
+from einmap.mapping.mapping import Mapping as LoopTree
+
+type Orders = Mapping[int, Sequence[int]]
+"""For some levels the order of the axes whose loops stand there, else it is chosen here."""
 
 
-def mapping_of(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> Mapping:
+def mapping_of(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> LoopTree:
     """The mapping that goes through `points` (one for each level) with the lanes of `prefix`."""
-    return joined(_nodes(search, compiled, prefix, points))
+    return joined(nodes_of(search, compiled, prefix, points))
 
 
-def _nodes(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> Iterator[tree.Node]:
+def nodes_of(
+    search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int], orders: Orders | None = None
+) -> Iterator[tree.Node]:
+    """Its nodes from the outside in, each storage node with one tensor."""
     plan, lattice = compiled.plan, search.lattice
     for held in plan.outer:
         lasting = held.backing and search.einsum.by_tensor[held.tensor].persistent
         yield tree.Storage((held.tensor,), search.leaves[held.level].name, lasting)
     at, r = lattice.top, 0
-    above = plan.outer[-1]
+    above = plan.outer[-1] if plan.outer else None
     index = len(plan.outer)
     temporal: list[tuple[int, int, int]] = []
     spatial: list[tuple[int, int, list[tree.Node]]] = []
-    for level, target in zip(compiled.levels, points, strict=True):
+    for i, (level, target) in enumerate(zip(compiled.levels, points, strict=True)):
         if level.axes is not None:
             yield from plan.builder.tolls.get((index, ABOVE), ())
-            order = _order(search, level.axes, above.tensor, at, target)
+            order = (orders or {}).get(i) or _order(search, level.axes, above, at, target)
             temporal = [(axis, *_sizes(lattice, axis, at, target)) for axis in order]
             spatial = []
         else:
@@ -78,8 +84,11 @@ def _sizes(lattice: Lattice, axis: int, outer: int, inner: int) -> tuple[int, in
     return sizes[outer // stride % radix], sizes[inner // stride % radix]
 
 
-def _order(search: PathSearch, axes: Sequence[int], tensor: str, outer: int, inner: int) -> list[int]:
+def _order(search: PathSearch, axes: Sequence[int], above: Held | None, outer: int, inner: int) -> Sequence[int]:
     """Loops that index the tensor of the node above first; of partially relevant ones that which leaves least."""
+    if above is None:
+        return axes
+    tensor = above.tensor
     relevance = search.pricer.axis_relevance[tensor]
     rank = {Relevance.FULL: 0, Relevance.PARTIAL: 1, Relevance.NONE: 2}
     values = search.values[search.tensors.index(tensor)]

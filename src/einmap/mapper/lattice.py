@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.einsum.einsum import Einsum
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.factors import divisors, prime_factors
 
@@ -202,7 +202,7 @@ def lattice_of(
 
 def _occurs_alone(einsum: Einsum, variable: str) -> bool:
     """Whether the variable is never a term of a sum, nor multiplied."""
-    return all(_is_plain(einsum, access.tensor, variable) for access in einsum.accesses)
+    return all(is_plain(access, variable) for access in einsum.accesses)
 
 
 def _uneven_sizes(bound: int) -> list[int]:
@@ -230,17 +230,15 @@ def _coarse(sizes: list[int], coarseness: float) -> tuple[int, ...]:
 def _kind(einsum: Einsum, variable: str, apart: frozenset[str]) -> object:
     """Equal for variables that may be merged: each indexes the same tensors, alone and with factor 1."""
     kinds = tuple(access.relevance(variable) for access in einsum.accesses)
-    plain = all(_is_plain(einsum, access.tensor, variable) for access in einsum.accesses)
+    plain = all(is_plain(access, variable) for access in einsum.accesses)
     if variable in apart or not plain or Relevance.PARTIAL in kinds:
         return variable
     return kinds
 
 
-def _is_plain(einsum: Einsum, tensor: str, variable: str) -> bool:
+def is_plain(access: TensorAccess, variable: str) -> bool:
     """Whether the variable occurs in one index at most, there alone and with factor 1."""
-    found = [
-        index.terms for _, index in einsum.by_tensor[tensor].projection if any(v == variable for v, _ in index.terms)
-    ]
+    found = [index.terms for _, index in access.projection if any(v == variable for v, _ in index.terms)]
     return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
 
 

@@ -135,6 +135,7 @@ class PathSearch:
 
     def __post_init__(self) -> None:
         self.goal_codes = goal_codes(self.goals, self.leaves)
+        self.wanted = self.goal_codes
         self.pricer = Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.rules)
         self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
         self.tensors = [a.tensor for a in self.einsum.accesses]
@@ -154,6 +155,7 @@ class PathSearch:
         self.compiled: list[Compiled] = []
         self.blocks: dict[object, int] = {}
         self.recipes: list[Recipe] = []
+        self.pool = np.empty((0, 0, 0))
 
     def _memory(self, level: int) -> Memory:
         leaf = self.leaves[level]
@@ -500,7 +502,7 @@ class PathSearch:
             self.coord, self.lattice.strides, self.lattice.offsets, *self.below, self.quotients,
             self.values, self.fills, *walk.arrays,
             self.pool, self.table_columns, self.others.rows, self.others.most, self.capacity, walk.kept,
-            self.goal_codes, slack, number, not self.ragged,
+            self.wanted, slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,
             walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
             walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,
@@ -515,6 +517,11 @@ class PathSearch:
     def ragged(self) -> bool:
         """Whether columns of cost are lower bounds only: where tiles or lanes are not all alike."""
         return any(axis.uneven for axis in self.lattice.axes)
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the tables are filled."""
+        return bool(self.pool.size)
 
     def forget_tables(self) -> None:
         """Free what only the search needs."""

@@ -46,7 +46,8 @@ class Request:
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
     `memory`: bytes that may be used. `given`: the mapping must be like this.
-    `others`: what the other Einsums add, and what the product of the sums may be.
+    `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
+    use too, where mappings may be fused; `intermediates`: those of them that may be kept inside.
     """
 
     goals: tuple[str, ...]
@@ -61,6 +62,8 @@ class Request:
     memory: float = math.inf
     given: Pattern | None = None
     others: Others | None = None
+    shared: frozenset[str] = frozenset()
+    intermediates: frozenset[str] = frozenset()
 
     @property
     def known_others(self) -> Others:

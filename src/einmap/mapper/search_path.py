@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Lattice, lattice_of
-from einmap.mapper.listing import Walk, listed, share_of
+from einmap.mapper.listing import InOrder, Walk, listed, share_of
 from einmap.mapper.optimal import PathSearch, table_columns
 from einmap.mapper.request import Request
 from einmap.mapper.steps import Plan, Planner
@@ -27,6 +28,8 @@ from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
 
+MOST_LOOKED_AT = 10_000
+"""Dataplacements that are looked at to see which memories may back shared tensors."""
 PLANNING = 0.2
 """Part of the time that each step of planning may take."""
 PLAN_TABLES = 12
@@ -50,6 +53,7 @@ class Path:
     arch: Architecture
     leaves: tuple[Leaf, ...]
     request: Request
+    given: GivenPlanner | None = field(default=None, init=False)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -72,6 +76,7 @@ class Path:
                 apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
         if self.request.given is not None:
             apart |= self.request.given.variables
+        apart = apart.union(*(self.einsum.by_tensor[t].variables for t in self.request.shared))
         options = self.request
         return lattice_of(
             self.einsum,
@@ -85,8 +90,28 @@ class Path:
     def lanes(self) -> LaneTable:
         """Uses of the fanouts."""
         given = self.request.given
-        named = given.dimensions if given is not None else frozenset()
+        named = given.dimensions if given is not None else self.fused_dimensions
         return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
+
+    @cached_property
+    def fused_dimensions(self) -> frozenset[tuple[str, str]]:
+        """Dimensions whose lanes may stand above the outermost storage of a shared tensor: which is which matters."""
+        shared = self.request.shared
+        if not shared or not any(leaf.spatial for leaf in self.leaves):
+            return frozenset()
+        backing = {
+            next(memory for memory, held in placement.nodes if held == tensor)
+            for placement in islice(self._placements(InOrder()), MOST_LOOKED_AT)
+            for tensor in shared & self.einsum.tensors
+        }
+        deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
+        above = self.leaves[: deepest + 1]
+        return frozenset((leaf.name, d.name) for leaf in above for d in leaf.spatial)
+
+    @property
+    def top(self) -> str | None:
+        """The outermost memory."""
+        return next((leaf.name for leaf in self.leaves if isinstance(leaf, Memory) and leaf.enabled), None)
 
     @cached_property
     def pricer(self) -> Pricer:
@@ -112,7 +137,14 @@ class Path:
         prune = self.request.prune and self.costs_nothing_less
         given = self.request.given
         planner = Planner(
-            self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune and given is None
+            self.einsum,
+            self.leaves,
+            self.lattice,
+            self.request.rules,
+            self.fanouts,
+            reducing,
+            prune and given is None,
+            self.request.shared,
         )
         self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
@@ -128,9 +160,10 @@ class Path:
         found = dataplacements(
             self.einsum,
             self.leaves,
-            backed_outside=self.einsum.tensors,
+            backed_outside=self.einsum.tensors - self.request.intermediates,
             force_hierarchy_order=self.request.force_hierarchy_order,
             walk=walk,
+            top=self.top if self.request.shared else None,
         )
         return found if self.given is None else filter(self.given.may_hold, found)
 
@@ -152,7 +185,15 @@ class Path:
             for level, tensors in zip(self.fanouts, waiting, strict=True):
                 for tensor in tensors:
                     own = self.lanes.levels == level
-                    none = np.array([r is Relevance.NONE for r in self.pricer.axis_relevance[tensor]], dtype=bool)
+                    shared = tensor in self.request.shared
+                    none = np.array(
+                        [
+                            not plans[0].builder.may_stand_above(tensor, axis.variables[0])
+                            if shared
+                            else r is Relevance.NONE
+                            for axis, r in zip(self.lattice.axes, self.pricer.axis_relevance[tensor], strict=True)
+                        ]
+                    )
                     admitted &= self.lanes.over(own, none) == 1
             rows = np.flatnonzero(admitted)
             if len(rows):

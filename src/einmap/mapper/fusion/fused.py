@@ -1,0 +1,285 @@
+"""The best fused mappings of a cascade.
+
+The graph of interfaces gives a lower bound of the whole. The search then asks whether there is anything within a little
+of that bound, and looks only at chains that can be a part of it; whatever it finds there is the best. If there is
+nothing, it asks again with more room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.canonical import canonical_key, renamed_nodes
+from einmap.mapper.cascade import nondominated
+from einmap.mapper.fusion.chains import Chains, Front, Space
+from einmap.mapper.fusion.heads import Key, Outline
+from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
+from einmap.mapper.fusion.join import Join, Joined, Rows
+from einmap.mapper.fusion.tree import Chain, TreeBuilder
+from einmap.mapper.options import Options
+from einmap.mapper.request import Others, Request
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.progress import Progress
+from einmap.spec.spec import Spec
+
+type Floats = NDArray[np.float64]
+
+PARTS = {
+    "energy": ("energy",),
+    "latency": ("latency",),
+    "energy_delay_product": ("energy", "latency"),
+    "dynamic_energy": ("dynamic_energy",),
+    "leak_energy": ("leak_energy",),
+}
+"""What has to be added up over Einsums for each objective."""
+GUESSES = (1.02, 1.2, 2.0, 8.0, math.inf)
+"""How far above the lower bound the best may be, one try after the other."""
+SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
+"""Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
+ROUNDING = 1e-9
+
+
+@dataclass
+class Member:
+    """One Einsum of the cascade and the chains that it has, or shares with one that is alike."""
+
+    einsum: Einsum
+    chains: Chains
+    same_as: str | None
+    outlines: list[Outline] = field(default_factory=list)
+
+
+@dataclass
+class FusedSearch:
+    """The search of a whole cascade."""
+
+    spec: Spec
+    options: Options
+
+    def __post_init__(self) -> None:
+        self.workload = self.spec.workload
+        self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS[goal]))
+        names = [e.name for e in self.workload.einsums]
+        users = {t: [names.index(u) for u in self.workload.users[t]] for t in self.workload.shared}
+        self.first_user = {t: min(own) for t, own in users.items()}
+        self.last_user = {t: max(own) for t, own in users.items()}
+
+    def times(self, einsum: Einsum) -> int:
+        """How often an Einsum runs."""
+        return self.workload.n_instances * einsum.n_instances
+
+    def run(self, progress: Progress) -> list[LoopTree]:
+        """The best mappings, or the front; best first by the first objective. Empty when there is none."""
+        self.prepare(progress)
+        self.members_by_name = {member.einsum.name: member for member in self.members}
+        graph = Graph([Stage(m.einsum.name, self.options_of(m)) for m in self.members], self.last_user)
+        graph.build()
+        self.graph = graph
+        if not graph.exists:
+            return []
+        self.space, self.capacity = self.look_at()
+        self.relaxed = Relaxed(graph, self.weights(graph), [self.times(m.einsum) for m in self.members])
+        for guess in GUESSES if len(self.options.goals) == 1 else (math.inf,):
+            most = self.lower_bound() * guess * (1 + ROUNDING)
+            found = self.attempt(most)
+            if found:
+                return found
+        return []
+
+    def prepare(self, progress: Progress) -> None:
+        """The chains of each distinct Einsum."""
+        known: dict[Any, tuple[str, Chains]] = {}
+        self.members: list[Member] = []
+        for einsum in self.workload.einsums:
+            arch = self.spec.bound[einsum.name].arch
+            request = self.request(einsum)
+            chains = Chains(
+                einsum, arch, request, self.options.most_fused, self.options.most_fused_per_variable, progress
+            )
+            chains.prepare()
+            shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
+            key = (canonical_key(einsum, arch, chains.paths), tuple(shared))
+            same = known.get(key)
+            if same is None:
+                chains.survey()
+                known[key] = einsum.name, chains
+                self.members.append(Member(einsum, chains, None))
+            else:
+                self.members.append(Member(einsum, same[1], same[0]))
+
+    def request(self, einsum: Einsum) -> Request:
+        """What is asked of an Einsum's chains."""
+        options = self.options
+        return Request(
+            self.goals,
+            options.rules,
+            options.force_memory_hierarchy_order,
+            coarseness=options.coarseness,
+            most_plans=options.most_plans,
+            memory=options.memory / options.workers,
+            shared=self.workload.shared & einsum.tensors,
+            intermediates=self.workload.intermediates & einsum.tensors,
+        )
+
+    def options_of(self, member: Member) -> list[Option]:
+        """The outlines of an Einsum with the names that its tensors and their ranks have."""
+        einsum, chains = member.einsum, member.chains
+        member.outlines = list(chains.outlines)
+        found = []
+        for outline in member.outlines:
+            names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
+            keys = {}
+            for t, key in outline.keys:
+                ranks = [rank for rank, _ in einsum.accesses[t].projection]
+                loops = tuple((kind, str(ranks[int(rank)]), tile) for kind, rank, tile in key.loops)
+                keys[names[t]] = Key(key.memory, loops)
+            held: dict[str, tuple[int, ...]] = {}
+            for t, depth in outline.held:
+                held[names[t]] = (*held.get(names[t], ()), depth)
+            backed = {names[t]: space for t, space in chains.backed(outline).items()}
+            found.append(Option(outline, keys, held, backed, chains.bounds(outline)))
+        return found
+
+    def look_at(self) -> tuple[Space, Floats]:
+        """Memories that can be too small for what Einsums keep at the same time, and their sizes in bits."""
+        sizes: dict[str, float] = {}
+        for member in self.members:
+            for path in member.chains.paths:
+                for leaf in path.leaves:
+                    if isinstance(leaf, Memory) and math.isfinite(leaf.size_bits):
+                        sizes[leaf.name] = leaf.size_bits
+        crowded = {
+            memory for stage in self.graph.stages for option in stage.options for memory, _ in option.backed.values()
+        }
+        crowded |= {
+            member.chains.searches[at.search].leaves[member.chains.searches[at.search].memories[placed.memory]].name
+            for member in self.members
+            for outline, heads in member.chains.outlines.items()
+            if outline.loops
+            for at in heads
+            for placed in at.head.kept
+            if placed.depth < len(outline.loops)
+        }
+        names = tuple(sorted(crowded & set(sizes)))
+        by_tree = self.options.rules.lifetimes == "tree"
+        return Space(names, by_tree), np.array([sizes[name] for name in names])
+
+    def weights(self, graph: Graph) -> Floats:
+        """Weights of the costs at which the whole is bounded; those of one cost alone first."""
+        n = len(self.goals)
+        unit = np.eye(n)
+        if n != 2 or len(self.options.goals) != 1:
+            return unit
+        least = Relaxed(graph, unit, [self.times(m.einsum) for m in self.members]).least
+        ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
+        return np.concatenate([unit, [[1.0, slope * ratio] for slope in SLOPES]])
+
+    def lower_bound(self) -> float:
+        """What the objective is at least."""
+        return float(corners(self.relaxed.weights, self.relaxed.least).prod(axis=1).min())
+
+    # one attempt
+
+    def attempt(self, most: float) -> list[LoopTree]:
+        """The best mappings whose objective is at most `most`; empty when there are none."""
+        self.fronts: dict[tuple[int, Outline, int], Front] = {}
+        parts = [
+            Joined(self.times(m.einsum), fronts, self.own(m))
+            for m, fronts in zip(self.members, self.chosen(most), strict=True)
+        ]
+        always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
+        bound = most if math.isfinite(most) else None
+        join = Join(
+            self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, bound
+        )
+        reached = join.run()
+        self.parts = parts
+        return [self.tree(reached, *row) for row in self.best(reached[-1])]
+
+    def own(self, member: Member) -> Floats:
+        """Bits of each memory of the space that an Einsum's persistent tensors take."""
+        taken = member.chains.persistent()
+        return np.array([taken.get(name, 0.0) for name in self.space.memories])
+
+    def chosen(self, most: float) -> Iterator[Mapping[int, Front]]:
+        """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
+        limits: list[dict[int, Floats]] = []
+        for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
+            times = self.times(member.einsum)
+            own: dict[int, Floats] = {}
+            for edge in stage.edges:
+                rest = self.relaxed.rest_of(k, edge)
+                own[edge.option] = np.minimum(own.get(edge.option, np.full(len(rest), np.inf)), rest)
+            rows = {o: corners(self.relaxed.weights, rest) / times for o, rest in own.items()}
+            limit = most / times ** len(self.goals)
+            limits.append(
+                {o: r for o, r in rows.items() if not Others(r, limit).hopeless(stage.options[o].bounds).all()}
+            )
+        together: dict[tuple[int, Outline, int], list[Floats]] = {}
+        for member, own in zip(self.members, limits, strict=True):
+            for o, rows_of in own.items():
+                key = id(member.chains), member.outlines[o], self.times(member.einsum)
+                together.setdefault(key, []).append(rows_of)
+        for member, own in zip(self.members, limits, strict=True):
+            times = self.times(member.einsum)
+            fronts = {}
+            for o in own:
+                outline = member.outlines[o]
+                key = id(member.chains), outline, times
+                if key not in self.fronts:
+                    others = Others(np.concatenate(together[key]), most / times ** len(self.goals))
+                    known = others if math.isfinite(most) else None
+                    self.fronts[key] = member.chains.front(outline, self.space, known)
+                fronts[o] = self.fronts[key]
+            yield fronts
+
+    def best(self, found: Mapping[int, Rows]) -> list[tuple[int, int]]:
+        """Interface and row of the best, or of all that no other one beats."""
+        places = [(i, row) for i, rows in found.items() for row in range(len(rows.costs))]
+        if not places:
+            return []
+        values = self.objectives(np.concatenate([rows.costs for rows in found.values()]))
+        order = [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
+        return [places[i] for i in order]
+
+    def objectives(self, costs: Floats) -> Floats:
+        """The objectives that were asked for, from sums of what they are made of."""
+        columns = []
+        for goal in self.options.goals:
+            columns.append(np.prod([costs[:, self.goals.index(part)] for part in PARTS[goal]], axis=0))
+        return np.stack(columns, axis=1)
+
+    def tree(self, reached: Sequence[Mapping[int, Rows]], interface: int, row: int) -> LoopTree:
+        """The LoopTree of one row."""
+        chains: list[Chain] = []
+        for k in reversed(range(len(self.members))):
+            before, row_before, option, own = (int(x) for x in reached[k + 1][interface].back[row])
+            chains.append(self.chain(k, option, own))
+            interface, row = before, row_before
+        chains.reverse()
+        shared = [0] * len(chains)
+        for k in range(1, len(chains)):
+            shared[k] = max(
+                (c.backed[t] for t in self.first_user if self.first_user[t] < k <= self.last_user[t]
+                 for c in chains if t in c.backed), default=0,
+            )  # fmt: skip
+        return TreeBuilder(chains, shared).build()
+
+    def chain(self, k: int, option: int, row: int) -> Chain:
+        """One Einsum's chain, with its own names."""
+        member = self.members[k]
+        outline = member.outlines[option]
+        front = self.parts[k].fronts[option]
+        nodes, at = member.chains.nodes_of(outline, front, row)
+        if member.same_as is not None:
+            nodes = renamed_nodes(nodes, member.chains.einsum, member.einsum)
+        backed = {member.einsum.accesses[t].tensor: len(key.loops) for t, key in outline.keys}
+        return Chain(member.einsum.name, nodes, len(at.head.compiled.plan.outer), len(outline.loops), backed)

@@ -1,0 +1,329 @@
+"""Heads: the outer part of a chain, from the outermost memory down to the last backing node of a shared tensor.
+
+Where other Einsums meet a chain depends on its head alone: which memories back the shared tensors, and the loops above
+them. The rest of the chain is free, and searched by branch and bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.einsum.projection import Relevance
+from einmap.mapper import kernels
+from einmap.mapper.optimal import Compiled, PathSearch
+
+type Floats = NDArray[np.float64]
+type Kind = tuple[str, str]
+"""Component and dimension of lanes; two empty names for a temporal loop."""
+
+TEMPORAL: Kind = ("", "")
+
+
+class Loop(NamedTuple):
+    """A fused loop of one Einsum: its axis of the lattice, tile shapes above and below it."""
+
+    kind: Kind
+    axis: int
+    outer: int
+    inner: int
+
+
+class Key(NamedTuple):
+    """How a shared tensor is backed: the memory, and for each loop above it the kind, the rank and the tile shape."""
+
+    memory: str
+    loops: tuple[tuple[Kind, str, int], ...]
+
+
+class Outline(NamedTuple):
+    """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
+
+    `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
+    other than the backing ones that stand above some of these loops, as (tensor, loops above it).
+    """
+
+    keys: tuple[tuple[int, Key], ...]
+    loops: tuple[tuple[Kind, int], ...]
+    held: tuple[tuple[int, int], ...]
+
+    def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
+        """[d][l]: whether what stands below d loops lives on while something else runs below the first l of them.
+
+        By the tree only temporal loops part it in time.
+        """
+        temporal = [not by_tree or kind == TEMPORAL for kind, _ in self.loops]
+        n = len(temporal) + 1
+        return tuple(tuple(any(temporal[d:until]) for until in range(n)) for d in range(n))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Space that a node of a head takes: `bits` in a memory (by its number), below `depth` loops."""
+
+    memory: int
+    bits: float
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A head of one dataplacement: where the search goes on, and what it costs and takes so far.
+
+    `points`: of the lattice, one for each level of the head; `orders`: of loops, for levels with several; `kept`: what
+    the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what shared tensors
+    take in the memories that back them. `bound`: costs that no completion is below, column by column.
+    """
+
+    compiled: Compiled
+    prefix: int
+    points: tuple[int, ...]
+    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    acc: Floats
+    occupied: Floats
+    outline: Outline
+    kept: tuple[Placed, ...]
+    backed: tuple[tuple[int, Placed], ...]
+    bound: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A head that is being made."""
+
+    point: int
+    prefix: int
+    points: tuple[int, ...]
+    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    acc: Floats
+    occupied: Floats
+    loops: tuple[Loop, ...]
+    kept: tuple[Placed, ...]
+    held: tuple[tuple[int, int], ...]
+    backed: tuple[tuple[int, Placed, int], ...]
+
+
+@dataclass
+class Heads:
+    """All heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops."""
+
+    search: PathSearch
+    shared: frozenset[str]
+    most: float
+    most_per_axis: float
+
+    def of(self, compiled: Compiled) -> Iterator[Head]:
+        """The heads of one dataplacement."""
+        search = self.search
+        self.compiled = compiled
+        self.last = max((i for i, lv in enumerate(compiled.levels) if self._backs(i)), default=-1)
+        occupied = search.occupied(compiled.plan)
+        if (occupied > search.capacity).any():
+            return
+        _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
+        zeros = np.zeros(search.columns)
+        start = _State(search.lattice.top, 0, (), (), zeros, occupied, (), *self._outermost())
+        yield from self._extend(0, start)
+
+    def _backs(self, i: int) -> bool:
+        node = self.compiled.levels[i].node
+        return node is not None and node.backing and node.tensor in self.shared
+
+    def _outermost(
+        self,
+    ) -> tuple[tuple[Placed, ...], tuple[tuple[int, int], ...], tuple[tuple[int, Placed, int], ...]]:
+        """What the nodes of the outermost memory take; persistent tensors are counted elsewhere."""
+        search, kept, backed = self.search, [], []
+        for held in self.compiled.plan.outer:
+            t = search.tensors.index(held.tensor)
+            if held.tensor in self.shared:
+                backed.append((t, self._placed(t, held.level, search.lattice.top, 0), held.level))
+            elif not search.einsum.by_tensor[held.tensor].persistent:
+                kept.append(self._placed(t, held.level, search.lattice.top, 0))
+        return tuple(kept), (), tuple(backed)
+
+    def _placed(self, t: int, level: int, point: int, depth: int) -> Placed:
+        memory = self.search.leaves[level]
+        assert isinstance(memory, Memory)
+        bits = float(self.search.values[t, point]) * memory.bits[self.search.tensors[t]]
+        return Placed(self.search.memories.index(level), bits, depth)
+
+    def _extend(self, i: int, state: _State) -> Iterator[Head]:
+        if i > self.last:
+            yield self._head(state)
+            return
+        level = self.compiled.levels[i]
+        choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
+        for target, prefix, loops, order in choices:
+            after = self._arrive(i, state, target, prefix, loops, order)
+            if after is not None:
+                yield from self._extend(i + 1, after)
+
+    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...], tuple[int, ...]]]:
+        """Loops of a gap: the point below them, the lanes so far, and the loops in every order."""
+        search, lattice = self.search, self.search.lattice
+        axes = self.compiled.levels[i].axes or ()
+        table = search.pool[self.tables[i, state.prefix]]
+        used = [loop.axis for loop in state.loops]
+        free = [a for a in axes if used.count(a) < self.most_per_axis]
+        room = self.most - len(state.loops)
+        at = search.coord[state.point]
+
+        def choose(k: int, target: int, chosen: tuple[Loop, ...]) -> Iterator[tuple[int, tuple[Loop, ...]]]:
+            if k == len(free):
+                yield target, chosen
+                return
+            yield from choose(k + 1, target, chosen)
+            if len(chosen) >= room:
+                return
+            axis, here = free[k], int(at[free[k]])
+            sizes = lattice.axes[axis].sizes
+            for position in lattice.axes[axis].below[here]:
+                if position != here:
+                    lower = target + (position - here) * int(lattice.strides[axis])
+                    loop = Loop(TEMPORAL, axis, sizes[here], sizes[position])
+                    yield from choose(k + 1, lower, (*chosen, loop))
+
+        for target, chosen in choose(0, state.point, ()):
+            if table[target, 0] < np.inf:
+                for order in permutations(chosen):
+                    yield target, state.prefix, order, tuple(loop.axis for loop in order)
+
+    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...], tuple[int, ...]]]:
+        """Lanes of a fanout that stands above a shared tensor's storage."""
+        search = self.search
+        r = self.compiled.levels[i].r
+        for c in range(search.child_start[state.prefix], search.child_start[state.prefix + 1]):
+            child = int(search.children[c])
+            target = 0
+            for axis, stride in enumerate(search.lattice.strides):
+                position = search.quotients[search.divides[child, axis], search.coord[state.point, axis]]
+                target = -1 if position < 0 or target < 0 else target + int(position * stride)
+            if target < 0 or not search.pool[self.tables[i, child]][target, 0] < np.inf:
+                continue
+            loops = self._lane_loops(child, r, state.point)
+            axes = [loop.axis for loop in loops]
+            if len(state.loops) + len(loops) > self.most or any(
+                axes.count(a) + sum(loop.axis == a for loop in state.loops) > self.most_per_axis for a in axes
+            ):
+                continue
+            for order in permutations(range(len(loops))):
+                if all(p < q for p, q in combinations(order, 2) if axes[p] == axes[q]):
+                    yield target, child, tuple(loops[p] for p in order), order
+
+    def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
+        """Loops over the lanes of one fanout, in the order in which they are written by default."""
+        search = self.search
+        row = prefix - search.prefixes.first[r]
+        bounds = search.prefixes.tables[r].bounds[row]
+        sizes = [axis.sizes[search.coord[point, a]] for a, axis in enumerate(search.lattice.axes)]
+        found = []
+        for d, fanned in enumerate(search.lanes.dimensions):
+            if fanned.level != search.fanouts[r - 1]:
+                continue
+            for a in range(len(search.lattice.axes)):
+                if bounds[d, a] > 1:
+                    inner = sizes[a] // int(bounds[d, a])
+                    found.append(Loop((fanned.component, fanned.dimension.name), a, sizes[a], inner))
+                    sizes[a] = inner
+        return found
+
+    def _arrive(
+        self, i: int, state: _State, target: int, prefix: int, new: tuple[Loop, ...], order: tuple[int, ...]
+    ) -> _State | None:
+        """The state after a level: its loops, the space of a node above that they lower, and the node below."""
+        level, search = self.compiled.levels[i], self.search
+        occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
+        loops = (*state.loops, *new)
+        if level.lowers is not None:
+            t = search.tensors.index(level.lowers.tensor)
+            passed, at = self._passed(level.lowers.tensor, new, state.point, target)
+            space = self._placed(t, level.lowers.level, at, len(state.loops) + passed)
+            occupied[space.memory] += space.bits
+            kept = (*kept, space)
+            if level.lowers.tensor in self.shared:
+                held = (*held, (t, space.depth))
+        acc = state.acc
+        if level.last and level.node is not None:
+            node = level.node
+            t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + prefix
+            space = self._placed(t, node.level, target, len(loops))
+            following = self.compiled.levels[i + 1]
+            waits = search.lowers(node) and following.lowers is not None
+            if memory >= 0:
+                occupied[memory] += space.bits
+            if node.backing and node.tensor in self.shared:
+                backed = (*backed, (t, space, node.level))
+            elif not waits:
+                kept = (*kept, space)
+                if node.tensor in self.shared:
+                    held = (*held, (t, space.depth))
+            acc = acc + self.rates[row] * search.fills[t, target] + self.fixed[row]
+        if (occupied > search.capacity).any():
+            return None
+        orders = (*state.orders, (i, order)) if len(order) > 1 else state.orders
+        return _State(target, prefix, (*state.points, target), orders, acc, occupied, loops, kept, held, backed)
+
+    def _passed(self, tensor: str, loops: tuple[Loop, ...], outer: int, inner: int) -> tuple[int, int]:
+        """How many of the loops below a node lower its space, and the point at which it is taken then."""
+        search, at, passed = self.search, outer, 0
+        for loop in loops:
+            relevance = search.pricer.axis_relevance[tensor][loop.axis]
+            if relevance is Relevance.NONE:
+                break
+            step = search.coord[inner, loop.axis] - search.coord[outer, loop.axis]
+            at += int(step * search.lattice.strides[loop.axis])
+            passed += 1
+            if relevance is Relevance.PARTIAL:
+                break
+        return passed, at
+
+    def _head(self, state: _State) -> Head:
+        search = self.search
+        fused = max((placed.depth for _, placed, _ in state.backed), default=0)
+        keys = []
+        for t, placed, level in sorted(state.backed):
+            loops = tuple((loop.kind, self._rank(t, loop.axis), loop.inner) for loop in state.loops[: placed.depth])
+            keys.append((t, Key(search.leaves[level].name, loops)))
+        counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
+        held = tuple(sorted((t, depth) for t, depth in state.held if depth < fused))
+        backed = tuple((t, placed) for t, placed, _ in state.backed)
+        return Head(
+            self.compiled, state.prefix, state.points, state.orders, state.acc, state.occupied,
+            Outline(tuple(keys), counts, held), state.kept, backed, self._bound(state),
+        )  # fmt: skip
+
+    def _bound(self, state: _State) -> Floats:
+        """Costs so far, and what the tables say of the rest."""
+        search = self.search
+        if self.last < 0:
+            return search.least(self.compiled)
+        table = search.pool[self.tables[self.last, state.prefix]]
+        node = self.node[self.last]
+        row = int(node[2]) + state.prefix
+        bound = state.acc.copy()
+        columns = search.table_columns
+        # the table holds the cost of the last node too
+        own = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
+        bound[columns] += table[state.point] - own[columns]
+        return bound
+
+    def _rank(self, t: int, axis: int) -> str:
+        """The rank of a tensor that an axis indexes, as its position."""
+        variable = self.search.lattice.axes[axis].variables[0]
+        projection = self.search.einsum.accesses[t].projection
+        return str(next(i for i, (_, index) in enumerate(projection) if any(v == variable for v, _ in index.terms)))
+
+
+def objectives(search: PathSearch, head: Head) -> Floats:
+    """Objectives that no completion of a head is below."""
+    found = np.empty(len(search.goal_codes))
+    leak = float(search.leak[head.prefix])
+    kernels.objectives(head.bound, leak, head.occupied, search.capacity, np.zeros(0), search.goal_codes, found)
+    return found
