@@ -50,6 +50,13 @@ def dataplacements(
             yield Dataplacement(order, n_outer, tolls)
 
 
+def backings(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, str]]:
+    """The outermost memory of each tensor, for all choices of what the memories keep."""
+    memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
+    for held in _choices(einsum, leaves, backed_outside, InOrder()):
+        yield {tensor: next(m for m in memories if tensor in held[m]) for tensor in einsum.tensors}
+
+
 def kept_nowhere(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[str]:
     """Tensors that no memory of the path keeps, whatever the others keep (of the first choices, if there are many)."""
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]

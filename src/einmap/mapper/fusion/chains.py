@@ -152,6 +152,20 @@ class Chains:
         search = self.searches[at.search]
         return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in at.head.backed}
 
+    def sizes(self) -> dict[str, float]:
+        """Bits of each memory that is not boundless."""
+        memories = [leaf for path in self.paths for leaf in path.leaves if isinstance(leaf, Memory)]
+        return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
+
+    def keeps_in(self) -> set[str]:
+        """Memories in which something may stay while other Einsums run."""
+        found = set()
+        for outline, heads in self.outlines.items():
+            for at in heads if outline.loops else ():
+                search = self.searches[at.search]
+                found |= {search.memories[p.memory] for p in at.head.kept if p.depth < len(outline.loops)}
+        return {path.leaves[level].name for path in self.paths for level in found if level < len(path.leaves)}
+
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
         found: dict[str, float] = {}
@@ -239,11 +253,11 @@ class Chains:
         found: Descent = search.known[key]
         return found
 
-    def nodes_of(self, outline: Outline, front: Front, row: int) -> tuple[list[tree.Node], HeadAt]:
-        """A chain from the outside in, each storage node with one tensor; and its head."""
+    def nodes_of(self, outline: Outline, front: Front, row: int) -> tuple[list[tree.Node], int]:
+        """A chain from the outside in, each storage node with one tensor; how many are in the outermost memory."""
         number, prefix = (int(x) for x in front.paths[row, :2])
         at = self.outlines[outline][number]
         compiled = at.head.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         search = self.searches[at.search]
-        return list(nodes_of(search, compiled, prefix, points, dict(at.head.orders))), at
+        return list(nodes_of(search, compiled, prefix, points, dict(at.head.orders))), len(compiled.plan.outer)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import nondominated
 from einmap.mapper.fusion.chains import Chains, Front, Space
+from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
@@ -52,7 +52,7 @@ class Member:
     """One Einsum of the cascade and the chains that it has, or shares with one that is alike."""
 
     einsum: Einsum
-    chains: Chains
+    chains: Chains | CopyChains
     same_as: str | None
     outlines: list[Outline] = field(default_factory=list)
 
@@ -96,17 +96,21 @@ class FusedSearch:
 
     def prepare(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
-        known: dict[Any, tuple[str, Chains]] = {}
+        known: dict[Any, tuple[str, Chains | CopyChains]] = {}
         self.members: list[Member] = []
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             request = self.request(einsum)
-            chains = Chains(
-                einsum, arch, request, self.options.most_fused, self.options.most_fused_per_variable, progress
-            )
+            most = self.options.most_fused, self.options.most_fused_per_variable
+            chains: Chains | CopyChains
+            if einsum.is_copy:
+                chains = CopyChains(einsum, arch, request, *most)
+            else:
+                chains = Chains(einsum, arch, request, *most, progress)
             chains.prepare()
             shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
-            key = (canonical_key(einsum, arch, chains.paths), tuple(shared))
+            paths = chains.paths if isinstance(chains, Chains) else []
+            key = (canonical_key(einsum, arch, paths), tuple(shared))
             same = known.get(key)
             if same is None:
                 chains.survey()
@@ -151,23 +155,10 @@ class FusedSearch:
     def look_at(self) -> tuple[Space, Floats]:
         """Memories that can be too small for what Einsums keep at the same time, and their sizes in bits."""
         sizes: dict[str, float] = {}
+        crowded = {m for s in self.graph.stages for option in s.options for m, _ in option.backed.values()}
         for member in self.members:
-            for path in member.chains.paths:
-                for leaf in path.leaves:
-                    if isinstance(leaf, Memory) and math.isfinite(leaf.size_bits):
-                        sizes[leaf.name] = leaf.size_bits
-        crowded = {
-            memory for stage in self.graph.stages for option in stage.options for memory, _ in option.backed.values()
-        }
-        crowded |= {
-            member.chains.searches[at.search].leaves[member.chains.searches[at.search].memories[placed.memory]].name
-            for member in self.members
-            for outline, heads in member.chains.outlines.items()
-            if outline.loops
-            for at in heads
-            for placed in at.head.kept
-            if placed.depth < len(outline.loops)
-        }
+            sizes |= member.chains.sizes()
+            crowded |= member.chains.keeps_in()
         names = tuple(sorted(crowded & set(sizes)))
         by_tree = self.options.rules.lifetimes == "tree"
         return Space(names, by_tree), np.array([sizes[name] for name in names])
@@ -202,6 +193,8 @@ class FusedSearch:
         )
         reached = join.run()
         self.parts = parts
+        self.reached = reached
+        self.values = [reached[-1][i].costs[row] for i, row in self.best(reached[-1])]
         return [self.tree(reached, *row) for row in self.best(reached[-1])]
 
     def own(self, member: Member) -> Floats:
@@ -278,8 +271,8 @@ class FusedSearch:
         member = self.members[k]
         outline = member.outlines[option]
         front = self.parts[k].fronts[option]
-        nodes, at = member.chains.nodes_of(outline, front, row)
+        nodes, n_outer = member.chains.nodes_of(outline, front, row)
         if member.same_as is not None:
             nodes = renamed_nodes(nodes, member.chains.einsum, member.einsum)
         backed = {member.einsum.accesses[t].tensor: len(key.loops) for t, key in outline.keys}
-        return Chain(member.einsum.name, nodes, len(at.head.compiled.plan.outer), len(outline.loops), backed)
+        return Chain(member.einsum.name, nodes, n_outer, len(outline.loops), backed)

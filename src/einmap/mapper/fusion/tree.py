@@ -92,8 +92,7 @@ class TreeBuilder:
         """Whether a node is the outermost storage of a shared tensor."""
         if not isinstance(node, tree.Storage) or self.chains[k].backed.get(node.tensors[0]) != level:
             return False
-        before = [n for segment in self.segments[k][: level + 1] for n in segment]
-        first = next(n for n in before if isinstance(n, tree.Storage) and n.tensors == node.tensors)
+        first = next(n for n in self.chains[k].nodes if isinstance(n, tree.Storage) and n.tensors == node.tensors)
         return first is node
 
     def backings(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
