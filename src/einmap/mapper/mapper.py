@@ -7,14 +7,16 @@ each Einsum's front, put the parts into one tree and evaluate it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from einmap.errors import NotSupportedError
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
-from einmap.mapper.options import read_options
+from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
@@ -37,16 +39,19 @@ def map_workload(
     seed: int = 0,
     brute_force: bool = False,
     given: Given | None = None,
+    fuse: bool = True,
     **options: Any,
 ) -> MapResult:
-    """Find the best mapping of every Einsum, each backed by the outermost memory (unfused).
+    """Find the best mapping of a workload.
 
     `metrics`: `energy`, `latency`, `energy_delay_product` (`edp`), `dynamic_energy`, `leak_energy`, `resource_usage`
     (of every memory, one Einsum only), or several joined by `|` or `,` for a Pareto front; default is `mapper.metrics`
     of the specification, else `energy_delay_product`. `semantics`: `exact` or `accelforge`. `time_limit_s`,
     `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`:
     threads, one for each processor by default; the result is the same for any number.
-    `brute_force`: try every mapping without pruning, to check the search.
+    `fuse`: whether intermediate tensors may stay inside between Einsums; else each Einsum is mapped by itself, every
+    tensor backed by the outermost memory that may keep it.
+    `brute_force`: try every mapping without pruning, to check the search (Einsum by Einsum).
     `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
     a YAML file (docs/mapper.md); Einsums that it does not name are free. `options`: names as under `mapper` in a
     specification. The result's `optimal` says whether the best mapping is proven.
@@ -76,12 +81,55 @@ def map_workload(
     warm(progress)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
+    if fuse and may_fuse(spec, asked, patterns):
+        return _fused(spec, asked, token, start)
     whole = Whole(spec, asked, patterns)
     whole.run(token)
     best, searched = whole.best(), time.perf_counter()
     front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
     end = time.perf_counter()
     return _result(whole, front, end - start, {**whole.seconds(), "evaluation": end - searched})
+
+
+def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
+    """Whether there is anything to fuse, and the options are such that the fused search knows them."""
+    simple = not (asked.brute_force or patterns or asked.uneven_loops or asked.uneven_lanes)
+    return simple and bool(spec.workload.intermediates) and "resource_usage" not in asked.goals
+
+
+def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
+    """Search the cascade as a whole."""
+    from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.unfused import Whole
+
+    search = FusedSearch(spec, asked)
+    best, searched = search.run(token), time.perf_counter()
+    if not best:
+        # nothing found in time, or nothing fits: the Einsums one by one tell which
+        whole = Whole(spec, asked)
+        whole.run(token)
+        found = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in whole.best()]
+        return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
+    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
+    end = time.perf_counter()
+    by_einsum = search.stats()
+    own = [part for part in by_einsum.values() if part["same_as"] is None]
+    stats = MapStats(
+        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
+        templates=sum(part["templates"] for part in own),
+        evaluated=search.effort.work,
+        seconds=end - start,
+        by_einsum=by_einsum,
+        steps={**search.seconds, "evaluation": end - searched},
+    )
+    bound: float | None = None
+    if len(asked.goals) == 1:
+        value = objective(front[0].cost, asked.goals[0])
+        bound = value if search.complete else min(search.lower_bound(), value)
+    reason = "every fused mapping was evaluated or ruled out by a bound"
+    if not search.complete:
+        reason = f"stopped after {stats.evaluated:,} choices"
+    return MapResult(tuple(front), asked.goals, search.complete, bound, reason, stats)
 
 
 def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:

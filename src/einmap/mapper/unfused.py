@@ -16,7 +16,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
-from einmap.mapper.cascade import nondominated, sums
+from einmap.mapper.cascade import PARTS, nondominated, sums
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
@@ -28,16 +28,6 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
-
-PARTS = {
-    "energy": ("energy",),
-    "latency": ("latency",),
-    "energy_delay_product": ("energy", "latency"),
-    "dynamic_energy": ("dynamic_energy",),
-    "leak_energy": ("leak_energy",),
-}
-"""What has to be added up over Einsums for each objective."""
-
 
 CORNER = 0.01
 """How far from the best the corners of a front may be found."""

@@ -55,6 +55,24 @@ class Front:
     paths: NDArray[np.int64]
 
 
+@dataclass
+class Effort:
+    """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
+
+    progress: Progress
+    most: float = math.inf
+    work: int = 0
+    nodes: int = 0
+    cut: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time or budget is over; from then on the search is not complete."""
+        if self.progress.stopped or self.work >= self.most:
+            self.cut = True
+        return self.cut
+
+
 @dataclass(frozen=True, slots=True)
 class HeadAt:
     """A head and the search that it belongs to."""
@@ -73,12 +91,11 @@ class Chains:
     request: Request
     most: float
     most_per_axis: float
-    progress: Progress
+    effort: Effort
     searches: list[PathSearch] = field(default_factory=list)
     outlines: dict[Outline, list[HeadAt]] = field(default_factory=dict)
     complete: bool = True
-    nodes: int = 0
-    work: int = 0
+    census: float = 0.0
 
     def prepare(self) -> None:
         """List the dataplacements of all paths."""
@@ -86,7 +103,7 @@ class Chains:
         for unit in self.arch.computes:
             if unit.enabled:
                 path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
-                path.make_plans(self.progress)
+                path.make_plans(self.effort.progress)
                 self.paths.append(path)
 
     def survey(self) -> None:
@@ -94,7 +111,10 @@ class Chains:
         for path in self.paths:
             self.complete &= path.all_plans and not path.is_coarse
             for group in path.groups():
+                self.census += group.census.total()
                 for begin in range(0, len(group.lanes), path.most_lanes()):
+                    if self.effort.stopped:
+                        return
                     rows = np.arange(begin, min(begin + path.most_lanes(), len(group.lanes)))
                     self._survey_lanes(path, group.plans, path.search(group.lanes.only(rows), 1))
         for outline, heads in self.outlines.items():
@@ -105,7 +125,8 @@ class Chains:
         while waiting:
             taken = search.take(waiting, self.request.room)
             waiting = waiting[taken:]
-            search.fill(lambda: False)
+            if not search.fill(lambda: self.effort.stopped):
+                return
             heads = Heads(search, self.request.shared, self.most, self.most_per_axis)
             number = len(self.searches)
             self.searches.append(search)
@@ -192,8 +213,7 @@ class Chains:
             at = heads[int(i)]
             if others is not None and others.hopeless(at.least[None, :])[0]:
                 continue
-            if self.progress.stopped:
-                self.complete = False
+            if self.effort.stopped:
                 break
             self._complete(int(i), at, alive, space, others, archive)
         return Front(archive.values[: archive.n].copy(), archive.paths[: archive.n].copy())
@@ -237,11 +257,10 @@ class Chains:
         walk.cand_n[:] = -1
         before = walk.nodes, walk.work
         while search.step(head.compiled, number, walk, archive, TIE, WORK) != kernels.DONE:
-            if self.progress.stopped:
-                self.complete = False
+            if self.effort.stopped:
                 break
-        self.nodes += walk.nodes - before[0]
-        self.work += walk.work - before[1]
+        self.effort.nodes += walk.nodes - before[0]
+        self.effort.work += walk.work - before[1]
 
     def _walk(self, search: PathSearch, head: Head) -> Descent:
         key = ("walk", id(head.compiled))

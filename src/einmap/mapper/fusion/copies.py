@@ -57,8 +57,6 @@ class CopyChains:
     most_per_axis: float
     outlines: dict[Outline, list[_Written]] = field(default_factory=dict)
     complete: bool = True
-    nodes: int = 0
-    work: int = 0
 
     def prepare(self) -> None:
         """The source, and what tells copies apart that are otherwise alike."""

@@ -8,6 +8,7 @@ nothing, it asks again with more room.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
-from einmap.mapper.cascade import nondominated
-from einmap.mapper.fusion.chains import Chains, Front, Space
+from einmap.mapper.cascade import PARTS, nondominated
+from einmap.mapper.einsum_search import why_not
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
 from einmap.mapper.fusion.copies import CopyChains
+from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
@@ -31,15 +34,8 @@ from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 type Floats = NDArray[np.float64]
+type AnyChains = Chains | CopyChains | FixedChains
 
-PARTS = {
-    "energy": ("energy",),
-    "latency": ("latency",),
-    "energy_delay_product": ("energy", "latency"),
-    "dynamic_energy": ("dynamic_energy",),
-    "leak_energy": ("leak_energy",),
-}
-"""What has to be added up over Einsums for each objective."""
 GUESSES = (1.02, 1.2, 2.0, 8.0, math.inf)
 """How far above the lower bound the best may be, one try after the other."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
@@ -52,7 +48,7 @@ class Member:
     """One Einsum of the cascade and the chains that it has, or shares with one that is alike."""
 
     einsum: Einsum
-    chains: Chains | CopyChains
+    chains: AnyChains
     same_as: str | None
     outlines: list[Outline] = field(default_factory=list)
 
@@ -71,6 +67,7 @@ class FusedSearch:
         users = {t: [names.index(u) for u in self.workload.users[t]] for t in self.workload.shared}
         self.first_user = {t: min(own) for t, own in users.items()}
         self.last_user = {t: max(own) for t, own in users.items()}
+        self.impossible: str | None = None
 
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
@@ -78,8 +75,13 @@ class FusedSearch:
 
     def run(self, progress: Progress) -> list[LoopTree]:
         """The best mappings, or the front; best first by the first objective. Empty when there is none."""
+        self.effort = Effort(progress, self.options.max_evaluations or math.inf)
+        begin = time.perf_counter()
+        self.seconds: dict[str, float] = {}
         self.prepare(progress)
+        self.seconds["listing"] = time.perf_counter() - begin
         self.members_by_name = {member.einsum.name: member for member in self.members}
+        begin = time.perf_counter()
         graph = Graph([Stage(m.einsum.name, self.options_of(m)) for m in self.members], self.last_user)
         graph.build()
         self.graph = graph
@@ -87,33 +89,66 @@ class FusedSearch:
             return []
         self.space, self.capacity = self.look_at()
         self.relaxed = Relaxed(graph, self.weights(graph), [self.times(m.einsum) for m in self.members])
+        self.seconds["bounds"] = time.perf_counter() - begin
         for guess in GUESSES if len(self.options.goals) == 1 else (math.inf,):
-            most = self.lower_bound() * guess * (1 + ROUNDING)
-            found = self.attempt(most)
-            if found:
+            begin = time.perf_counter()
+            found = self.attempt(self.lower_bound() * guess * (1 + ROUNDING))
+            self.seconds["search"] = self.seconds.get("search", 0.0) + time.perf_counter() - begin
+            if found or self.effort.stopped:
                 return found
         return []
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out."""
+        return not self.effort.cut and all(member.chains.complete for member in self.members)
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """How the search of each Einsum went."""
+        found: dict[str, dict[str, Any]] = {}
+        for member in self.members:
+            chains = member.chains
+            plans = [path.plans for path in chains.paths] if isinstance(chains, Chains) else []
+            found[member.einsum.name] = {
+                "mapspace_size": chains.census if isinstance(chains, Chains) else float(len(chains.outlines)),
+                "templates": sum(map(len, plans)),
+                "lanes": sum(len(path.lanes) for path in chains.paths) if isinstance(chains, Chains) else 0,
+                "outlines": len(chains.outlines),
+                "heads": sum(map(len, chains.outlines.values())),
+                "complete": chains.complete and not self.effort.cut,
+                "same_as": member.same_as,
+                "brute_force": chains.why if isinstance(chains, FixedChains) else None,
+            }
+        return found
+
     def prepare(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
-        known: dict[Any, tuple[str, Chains | CopyChains]] = {}
+        known: dict[Any, tuple[str, AnyChains]] = {}
         self.members: list[Member] = []
-        for einsum in self.workload.einsums:
+        for position, einsum in enumerate(self.workload.einsums):
+            progress.report(f"{einsum.name}: listing chains", position, len(self.workload.einsums))
             arch = self.spec.bound[einsum.name].arch
             request = self.request(einsum)
             most = self.options.most_fused, self.options.most_fused_per_variable
-            chains: Chains | CopyChains
+            why = why_not(einsum, arch)
+            chains: AnyChains
             if einsum.is_copy:
                 chains = CopyChains(einsum, arch, request, *most)
-            else:
-                chains = Chains(einsum, arch, request, *most, progress)
-            chains.prepare()
+            elif why is None:
+                chains = Chains(einsum, arch, request, *most, self.effort)
+                chains.prepare()
+                if any(path.lanes_above() for path in chains.paths):
+                    why = "lanes may stand above its outermost memory"
+            if why is not None and not einsum.is_copy:
+                chains = FixedChains(einsum, arch, request, why, self.effort, (self.options.seed, position))
             shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
             paths = chains.paths if isinstance(chains, Chains) else []
             key = (canonical_key(einsum, arch, paths), tuple(shared))
             same = known.get(key)
             if same is None:
                 chains.survey()
+                if not chains.outlines:
+                    self.impossible = einsum.name
                 known[key] = einsum.name, chains
                 self.members.append(Member(einsum, chains, None))
             else:
