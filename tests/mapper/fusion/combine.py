@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -261,8 +262,12 @@ class Cascade:
 
     # the best
 
-    def candidates(self) -> Iterator[tuple[float, float, Fitting, tuple[int, ...]]]:
+    @cached_property
+    def candidates(self) -> list[tuple[float, float, Fitting, tuple[int, ...]]]:
         """For all that fit, tiles included, the non-dominated sums of energy and latency."""
+        return list(self.sums())
+
+    def sums(self) -> Iterator[tuple[float, float, Fitting, tuple[int, ...]]]:
         for fitting in self.fitting():
             options = []
             for e, interface in enumerate(fitting.interfaces):
@@ -287,8 +292,7 @@ class Cascade:
     def optimum(self, goal: str) -> tuple[float, Point | None]:
         """The least value and a mapping that has it; (inf, None) when there is none."""
         value = GOALS[goal]
-        found = list(self.candidates())
-        for energy, latency, fitting, rows in sorted(found, key=lambda c: value(c[0], c[1])):
+        for energy, latency, fitting, rows in sorted(self.candidates, key=lambda c: value(c[0], c[1])):
             point = self.try_out(fitting, rows, energy, latency)
             if point is not None:
                 return value(energy, latency), point
@@ -297,7 +301,7 @@ class Cascade:
     def front(self) -> list[Point]:
         """The non-dominated points, sorted by energy."""
         points: list[Point] = []
-        for energy, latency, fitting, rows in sorted(self.candidates(), key=lambda c: c[:2]):
+        for energy, latency, fitting, rows in sorted(self.candidates, key=lambda c: c[:2]):
             if not points or latency < points[-1].latency * (1 - 1e-12):
                 point = self.try_out(fitting, rows, energy, latency)
                 if point is not None:

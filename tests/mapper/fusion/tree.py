@@ -69,10 +69,9 @@ def _group(
         for name in names:
             entries = rest[name]
             n = next(i for i, e in enumerate(entries) if not isinstance(e.node, tree.Storage | tree.Toll))
-            # what only one Einsum needs below the last common loop goes into its branch
-            chosen = [e for e in entries[:n] if level < deepest or _used_by_several(e, names, workload)]
-            taken.append(chosen)
-            rest[name] = [e for e in entries[:n] if e not in chosen] + entries[n:]
+            above = entries[:n] if level < deepest else _above_split(entries[:n], names, workload)
+            taken.append(above)
+            rest[name] = [e for e in entries if e not in above]
         found += _in_one_order(taken)
         if level < deepest:
             found.append(_one_loop({name: rest[name].pop(0).node for name in names}))
@@ -81,10 +80,20 @@ def _group(
     return (*found, tree.Sequential(branches))
 
 
-def _used_by_several(entry: Entry, names: tuple[str, ...], workload: Workload) -> bool:
-    node = entry.node
-    assert isinstance(node, tree.Storage | tree.Toll)
-    return entry.owner is None and sum(user in names for user in workload.users[node.tensors[0]]) > 1
+def _above_split(entries: list[Entry], names: tuple[str, ...], workload: Workload) -> list[Entry]:
+    """Of the nodes below the last common loop those that stand above the split.
+
+    The backing nodes of tensors that several of the Einsums use; and what stands above those in the chain, so that the
+    order of the chain is kept, unless it is another node of a tensor that several use.
+    """
+    used = [sum(user in names for user in workload.users[_tensor(e)]) for e in entries]
+    last = max((i for i, e in enumerate(entries) if e.owner is None and used[i] > 1), default=-1)
+    return [e for i, e in enumerate(entries) if i <= last and (e.owner is None or used[i] == 1)]
+
+
+def _tensor(entry: Entry) -> str:
+    assert isinstance(entry.node, tree.Storage | tree.Toll)
+    return entry.node.tensors[0]
 
 
 def _in_one_order(lists: list[list[Entry]]) -> list[tree.Node]:
