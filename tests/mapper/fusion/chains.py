@@ -362,7 +362,7 @@ class _Frame:
         allowed = np.flatnonzero(self.few_enough(self.counts) & self.tiles_allowed(self.counts))
         if not len(allowed):
             return
-        energy, latency = self.cost(self.counts[allowed])
+        costs: list[tuple[Floats, Floats]] = []  # worked out when something fits
         columns = [c for c, i in enumerate(self.slots) if i < self.head]
         groups: dict[tuple[int, ...], list[int]] = {}
         for at, row in enumerate(allowed):
@@ -376,6 +376,9 @@ class _Frame:
                     interface, own = self.interface(order, self.counts[numbers])
                     fits = np.flatnonzero((own <= self.space.sizes).all(axis=1))
                     if len(fits):
+                        if not costs:
+                            costs.append(self.cost(self.counts[allowed]))
+                        energy, latency = costs[0]
                         at = np.array(members)[fits]
                         yield interface, Rows(energy[at], latency[at], own[fits], [(self, order, numbers[fits])])
 
@@ -490,7 +493,8 @@ class _Frame:
             if isinstance(item, Keep):
                 needed, depth = bits[i]
                 own[:, space.memories.index(item.component)] += needed
-                if inside:
+                # what is in an infinite memory is of no concern to others, unless it is shared
+                if inside and (backs or math.isfinite(space.sizes[space.memories.index(item.component)])):
                     residents.append(Resident(item.tensor, item.component, float(needed[0]), int(depth[0]), backs))
         return (
             Interface(
