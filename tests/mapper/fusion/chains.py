@@ -472,7 +472,7 @@ class _Frame:
         before = self.extents_before(order, counts)
         loops: list[Fused] = []
         keys, residents, tiles = [], [], []
-        lowest: dict[str, float] = {t: math.inf for t in einsum.tensors & workload.shared}
+        lowest: dict[str, float] = dict.fromkeys(einsum.tensors & workload.shared, math.inf)
         for place, i in enumerate(order):
             item = self.items[i]
             inside = i <= self.head

@@ -195,9 +195,7 @@ class _Frame:
             for access in self.einsum.accesses:
                 if access.tensor not in self.held[toll.name]:
                     continue
-                above = max(
-                    i for i, (m, t) in enumerate(self.nodes) if t == access.tensor and self.levels[m] < level
-                )
+                above = max(i for i, (m, t) in enumerate(self.nodes) if t == access.tensor and self.levels[m] < level)
                 between = self.leaves[self.levels[self.nodes[above][0]] + 1 : level + 1]
                 if any(leaf.spatial for leaf in between):
                     where = (self.place_of(toll.name), "below")
@@ -226,9 +224,9 @@ class _Frame:
                 for outer, inner in spans:
                     for i in range(outer, inner):
                         item = items[i]
-                        if isinstance(item, Slot) and item.level is None:
-                            if access.relevance(item.variable) is not Relevance.FULL:
-                                forbidden.add(i)
+                        temporal = isinstance(item, Slot) and item.level is None
+                        if temporal and access.relevance(item.variable) is not Relevance.FULL:
+                            forbidden.add(i)
             held[leaf.name] = self.held[leaf.name]
         return [item for i, item in enumerate(items) if i not in forbidden]
 

@@ -20,13 +20,19 @@ CASCADES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "reduction": (("X[m] = A[m,k] * B[k]", "Z[p] = X[M: m] * D[m,p]"), {"M": "n", "K": "n", "P": "n"}),
     "transposed": (("X[m,n] = A[m] * B[n]", "Z[n] = X[m,n] * D[m]"), {"M": "n", "N": "n"}),
     "shared input": (("X[m,n] = A[m,k] * B[k,n]", "Z[m,k] = X[m,n] * B[k,n]"), {"M": "n", "N": "n", "K": "s"}),
-    "into a convolution": (("X[w] = A[w,k] * B[k]", "Z[p] = X[W: p+r] * D[r]"), {"P": "n", "R": "s", "W": "w", "K": "s"}),
+    "into a convolution": (
+        ("X[w] = A[w,k] * B[k]", "Z[p] = X[W: p+r] * D[r]"),
+        {"P": "n", "R": "s", "W": "w", "K": "s"},
+    ),
     "out of a convolution": (("X[p,m] = A[W: p+r] * B[m,r]", "Z[p] = X[p,m] * D[m]"), {"P": "n", "R": "s", "M": "s"}),
     "three matmuls": (
         ("X[m,n] = A[m,k] * B[k,n]", "Y[m,p] = X[m,n] * D[n,p]", "Z[m,q] = Y[m,p] * F[p,q]"),
         {"M": "s", "N": "s", "K": "s", "P": "s", "Q": "s"},
     ),
-    "three elementwise": (("X[m,n] = A[m,n] * B[m]", "Y[m,n] = X[m,n] * D[n]", "Z[m,n] = Y[m,n] * F[m]"), {"M": "n", "N": "n"}),
+    "three elementwise": (
+        ("X[m,n] = A[m,n] * B[m]", "Y[m,n] = X[m,n] * D[n]", "Z[m,n] = Y[m,n] * F[m]"),
+        {"M": "n", "N": "n"},
+    ),
     "residual": (("X[m] = A[m,k] * B[k]", "Y[m] = X[m] * D[m]", "Z[m] = Y[m] * X[m]"), {"M": "n", "K": "s"}),
     "residual of a matmul": (
         ("X[m,n] = A[m] * B[n]", "Y[m,p] = X[m,n] * D[n,p]", "Z[m,p] = Y[m,p] * X[M: m, N: p]"),
@@ -87,7 +93,15 @@ def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES)) -
 def _nodes(rng: random.Random, sizes: dict[str, int], *, small: bool) -> list[dict[str, Any]]:
     # capacities about the size of a matrix, so that a joint lifetime may make the difference
     unit = max(sizes.values()) * sorted(sizes.values())[-2] * 8
-    nodes = [_memory(rng, "L0", "inf", {"keep": rng.choice(("~Intermediates", "~Intermediates", "All", "Nothing")), "may_keep": "All"}, 10)]
+    nodes = [
+        _memory(
+            rng,
+            "L0",
+            "inf",
+            {"keep": rng.choice(("~Intermediates", "~Intermediates", "All", "Nothing")), "may_keep": "All"},
+            10,
+        )
+    ]
     levels = rng.choice((1, 1, 2)) if not small else 1
     fanout = rng.choice((0, 0, 0, 1, levels + 1)) if levels < 2 else rng.choice((0, 0, 2))
     for level in range(1, levels + 1):
@@ -104,7 +118,12 @@ def _nodes(rng: random.Random, sizes: dict[str, int], *, small: bool) -> list[di
                 {"keep": "~L0", "may_keep": "Intermediates"},
             )
             if level == 1
-            else ({"keep": "All"}, {"keep": "Outputs"}, {"keep": "Nothing", "may_keep": "Inputs"}, {"keep": "Outputs", "may_keep": "All"})
+            else (
+                {"keep": "All"},
+                {"keep": "Outputs"},
+                {"keep": "Nothing", "may_keep": "Inputs"},
+                {"keep": "Outputs", "may_keep": "All"},
+            )
         )
         if _maybe(rng, 0.1):
             nodes.append(_toll(rng, level))
@@ -119,7 +138,11 @@ def _nodes(rng: random.Random, sizes: dict[str, int], *, small: bool) -> list[di
 
 def _actions(rng: random.Random, names: tuple[str, ...], scale: int) -> list[dict[str, Any]]:
     return [
-        {"name": n, "energy": _number(rng) * scale, "throughput": "inf" if _maybe(rng, 0.15) else rng.choice((1, 2, 4, 8, 16))}
+        {
+            "name": n,
+            "energy": _number(rng) * scale,
+            "throughput": "inf" if _maybe(rng, 0.15) else rng.choice((1, 2, 4, 8, 16)),
+        }
         for n in names
     ]
 
