@@ -69,11 +69,14 @@ class Problem:
         return einmap.loads(json.dumps(self.data))
 
 
-def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES)) -> Problem:
-    """A random problem; most have a mapping that fits, not all."""
+def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES), *, small: bool = False) -> Problem:
+    """A random problem; most have a mapping that fits, not all. `small`: all mappings in well under a second."""
     name = rng.choice(names)
     einsums, kinds = CASCADES[name]
-    sizes = {rank: rng.choice(NORMAL if kind == "n" else SMALL) for rank, kind in kinds.items()}
+    levels = 1 if small or len(einsums) > 2 else rng.choice((1, 1, 1, 2))
+    fanout = rng.choice((0, 0, 0, 1, 2) if levels == 1 else (0, 0, 1, 2))
+    tiny = small or levels > 1 or fanout
+    sizes = {rank: rng.choice(SMALL if tiny or kind == "s" else NORMAL) for rank, kind in kinds.items()}
     for rank, kind in kinds.items():
         if kind.startswith("="):
             sizes[rank] = sizes[kind[1:]]
@@ -85,12 +88,12 @@ def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES)) -
         workload["n_instances"] = 2
     if _maybe(rng, 0.2):
         workload["bits_per_value"] = {rng.choice(tensors): 16, "Other": 8}
-    data = {"arch": {"nodes": _nodes(rng, sizes, small=len(einsums) > 2)}, "workload": workload}
+    data = {"arch": {"nodes": _nodes(rng, sizes, levels, fanout)}, "workload": workload}
     semantics = rng.choice(("exact", "accelforge"))
     return Problem(name, data, semantics, rng.choice((0, 1, 1, 2, math.inf, math.inf)), rng.choice((1, 1, 1, 2)))
 
 
-def _nodes(rng: random.Random, sizes: dict[str, int], *, small: bool) -> list[dict[str, Any]]:
+def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) -> list[dict[str, Any]]:
     # capacities about the size of a matrix, so that a joint lifetime may make the difference
     unit = max(sizes.values()) * sorted(sizes.values())[-2] * 8
     nodes = [
@@ -102,8 +105,6 @@ def _nodes(rng: random.Random, sizes: dict[str, int], *, small: bool) -> list[di
             10,
         )
     ]
-    levels = rng.choice((1, 1, 2)) if not small else 1
-    fanout = rng.choice((0, 0, 0, 1, levels + 1)) if levels < 2 else rng.choice((0, 0, 2))
     for level in range(1, levels + 1):
         if fanout == level:
             nodes.append(_fan(rng, level))
