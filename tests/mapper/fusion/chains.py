@@ -496,6 +496,9 @@ class _Frame:
                 # what is in an infinite memory is of no concern to others, unless it is shared
                 if inside and (backs or math.isfinite(space.sizes[space.memories.index(item.component)])):
                     residents.append(Resident(item.tensor, item.component, float(needed[0]), int(depth[0]), backs))
+        # others share at most these loops: what stands below all of them is never in their way
+        residents = [r for r in residents if r.shared or r.depth < len(loops)]
+        lowest = {t: depth if depth < len(loops) else math.inf for t, depth in lowest.items()}
         return (
             Interface(
                 einsum.name,

@@ -44,17 +44,29 @@ GOALS = {
 
 
 def optimum(
-    spec: Spec, goal: str, semantics: str = "exact", max_fused_loops: float = math.inf, per_variable: float = 1
+    spec: Spec,
+    goal: str,
+    semantics: str = "exact",
+    max_fused_loops: float = math.inf,
+    per_variable: float = 1,
+    *,
+    whole_values: bool = True,
 ) -> float:
     """The least energy (J), latency (s) or energy_delay_product (J*s); inf when no mapping fits."""
-    return Cascade(spec, semantics, max_fused_loops, per_variable).optimum(goal)[0]
+    return Cascade(spec, semantics, max_fused_loops, per_variable, whole_values).optimum(goal)[0]
 
 
 def front(
-    spec: Spec, semantics: str = "exact", max_fused_loops: float = math.inf, per_variable: float = 1
+    spec: Spec,
+    semantics: str = "exact",
+    max_fused_loops: float = math.inf,
+    per_variable: float = 1,
+    *,
+    whole_values: bool = True,
 ) -> list[tuple[float, float]]:
     """The (energy, latency) that no other mapping is at most as large as in both, sorted by energy."""
-    return [(p.energy, p.latency) for p in Cascade(spec, semantics, max_fused_loops, per_variable).front()]
+    found = Cascade(spec, semantics, max_fused_loops, per_variable, whole_values).front()
+    return [(point.energy, point.latency) for point in found]
 
 
 @dataclass(frozen=True)

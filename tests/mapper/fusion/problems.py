@@ -86,6 +86,8 @@ def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES), *
     workload: dict[str, Any] = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": list(einsums)}
     if _maybe(rng, 0.15):
         workload["n_instances"] = 2
+    if _maybe(rng, 0.1):
+        workload["einsums"][-1] = {"einsum": workload["einsums"][-1], "n_instances": 3}
     if _maybe(rng, 0.2):
         workload["bits_per_value"] = {rng.choice(tensors): 16, "Other": 8}
     data = {"arch": {"nodes": _nodes(rng, sizes, levels, fanout)}, "workload": workload}
@@ -116,6 +118,7 @@ def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) 
                 {"keep": "Intermediates - L0", "may_keep": "All"},
                 {"keep": "All"},
                 {"keep": "Inputs", "may_keep": "All"},
+                {"keep": "Nothing", "may_keep": "All"},
                 {"keep": "~L0", "may_keep": "Intermediates"},
             )
             if level == 1
@@ -124,14 +127,23 @@ def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) 
                 {"keep": "Outputs"},
                 {"keep": "Nothing", "may_keep": "Inputs"},
                 {"keep": "Outputs", "may_keep": "All"},
+                {"keep": "Nothing", "may_keep": "All"},
             )
         )
         if _maybe(rng, 0.1):
             nodes.append(_toll(rng, level))
+        for field in ("no_refetch_from_above", "no_resend_to_below"):
+            if _maybe(rng, 0.05):
+                tensors = {**tensors, field: rng.choice(("Inputs", "Outputs", "Intermediates"))}
         nodes.append(_memory(rng, f"L{level}", size, dict(tensors), 3))
     if fanout == levels + 1:
         nodes.append(_fan(rng, fanout))
     nodes.append(_compute(rng, "MAC"))
+    if fanout and _maybe(rng, 0.3):
+        # the component below fans out by itself
+        at = next(i for i, node in enumerate(nodes) if node["type"] == "Container")
+        below = next(node for node in nodes[at:] if node["type"] in ("Memory", "Compute"))
+        below["spatial"] = nodes.pop(at)["spatial"]
     if _maybe(rng, 0.15):
         nodes.append(_compute(rng, "Other"))
     return nodes
@@ -163,6 +175,10 @@ def _fan(rng: random.Random, level: int) -> dict[str, Any]:
     dimension: dict[str, Any] = {"name": "X", "fanout": rng.choice((2, 2, 3, 4))}
     if _maybe(rng, 0.3):
         dimension["may_reuse"] = rng.choice(("Nothing", "Inputs", "Outputs", "Intermediates"))
+    if _maybe(rng, 0.1):
+        dimension["reuse"] = rng.choice(("Inputs", "Outputs"))
+    if _maybe(rng, 0.1):
+        dimension["min_usage"] = 0.5
     if _maybe(rng, 0.2):
         dimension["power_gateable"] = True
     return {"type": "Container", "name": f"Fan{level}", "spatial": [dimension]}
