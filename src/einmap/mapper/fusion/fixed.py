@@ -65,7 +65,7 @@ class FixedChains:
             self.used.append(used)
             self.backings.append(backed)
             keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
-            self.outlines.setdefault(Outline(keys, (), ()), []).append(row)
+            self.outlines.setdefault(Outline(keys, (), (), ()), []).append(row)
 
     def bounds(self, outline: Outline) -> Floats:
         """Costs of an outline, a row for each mapping."""

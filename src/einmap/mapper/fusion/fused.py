@@ -23,7 +23,7 @@ from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.heads import Key, Outline
+from einmap.mapper.fusion.heads import Cut, Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
 from einmap.mapper.fusion.tree import Chain, TreeBuilder
@@ -82,7 +82,11 @@ class FusedSearch:
         self.seconds["listing"] = time.perf_counter() - begin
         self.members_by_name = {member.einsum.name: member for member in self.members}
         begin = time.perf_counter()
-        graph = Graph([Stage(m.einsum.name, self.options_of(m)) for m in self.members], self.last_user)
+        graph = Graph(
+            [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
+            self.last_user,
+            self.workload.intermediates,
+        )
         graph.build()
         self.graph = graph
         if not graph.exists:
@@ -177,15 +181,21 @@ class FusedSearch:
             names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
             keys = {}
             for t, key in outline.keys:
-                ranks = [rank for rank, _ in einsum.accesses[t].projection]
-                loops = tuple((kind, str(ranks[int(rank)]), tile) for kind, rank, tile in key.loops)
-                keys[names[t]] = Key(key.memory, loops)
+                keys[names[t]] = Key(key.memory, self.named(einsum, t, key.loops))
             held: dict[str, tuple[int, ...]] = {}
             for t, depth in outline.held:
                 held[names[t]] = (*held.get(names[t], ()), depth)
             backed = {names[t]: space for t, space in chains.backed(outline).items()}
-            found.append(Option(outline, keys, held, backed, chains.bounds(outline)))
+            cuts = {names[t]: self.named(einsum, t, loops) for t, loops in outline.cuts}
+            found.append(Option(outline, keys, held, cuts, backed, chains.bounds(outline)))
         return found
+
+    def named(self, einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+        """Loops as a tensor sees them, with the names of its ranks."""
+        ranks = [rank for rank, _ in einsum.accesses[t].projection]
+        return tuple(
+            (kind, ranks[int(rank)] if rank.isdigit() else f"{einsum.name}: {rank}", tile) for kind, rank, tile in cuts
+        )
 
     def look_at(self) -> tuple[Space, Floats]:
         """Memories that can be too small for what Einsums keep at the same time, and their sizes in bits."""

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
+from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
+from einmap.mapper.lattice import is_plain
 from einmap.mapper.optimal import Compiled, PathSearch
 
 type Floats = NDArray[np.float64]
@@ -35,23 +37,29 @@ class Loop(NamedTuple):
     inner: int
 
 
+type Cut = tuple[Kind, str, int]
+"""A loop as a tensor sees it: kind, the rank that it cuts, tile shape."""
+
+
 class Key(NamedTuple):
-    """How a shared tensor is backed: the memory, and for each loop above it the kind, the rank and the tile shape."""
+    """How a shared tensor is backed: the memory, and the loops above it."""
 
     memory: str
-    loops: tuple[tuple[Kind, str, int], ...]
+    loops: tuple[Cut, ...]
 
 
 class Outline(NamedTuple):
     """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
 
     `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
-    other than the backing ones that stand above some of these loops, as (tensor, loops above it).
+    other than the backing ones that stand above some of these loops, as (tensor, loops above it). `cuts`: how the
+    fused loops below its backing node cut each shared tensor.
     """
 
     keys: tuple[tuple[int, Key], ...]
     loops: tuple[tuple[Kind, int], ...]
     held: tuple[tuple[int, int], ...]
+    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
 
     def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
         """[d][l]: whether what stands below d loops lives on while something else runs below the first l of them.
@@ -287,16 +295,18 @@ class Heads:
     def _head(self, state: _State) -> Head:
         search = self.search
         fused = max((placed.depth for _, placed, _ in state.backed), default=0)
-        keys = []
+        keys, cuts = [], []
         for t, placed, level in sorted(state.backed):
-            loops = tuple((loop.kind, self._rank(t, loop.axis), loop.inner) for loop in state.loops[: placed.depth])
-            keys.append((t, Key(search.leaves[level].name, loops)))
+            seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
+            keys.append((t, Key(search.leaves[level].name, seen[: placed.depth])))
+            if fused > placed.depth:
+                cuts.append((t, seen[placed.depth :]))
         counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
         held = tuple(sorted((t, depth) for t, depth in state.held if depth < fused))
         backed = tuple((t, placed) for t, placed, _ in state.backed)
         return Head(
             self.compiled, state.prefix, state.points, state.orders, state.acc, state.occupied,
-            Outline(tuple(keys), counts, held), state.kept, backed, self._bound(state),
+            Outline(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._bound(state),
         )  # fmt: skip
 
     def _bound(self, state: _State) -> Floats:
@@ -314,11 +324,21 @@ class Heads:
         bound[columns] += table[state.point] - own[columns]
         return bound
 
-    def _rank(self, t: int, axis: int) -> str:
-        """The rank of a tensor that an axis indexes, as its position."""
-        variable = self.search.lattice.axes[axis].variables[0]
-        projection = self.search.einsum.accesses[t].projection
-        return str(next(i for i, (_, index) in enumerate(projection) if any(v == variable for v, _ in index.terms)))
+    def _cut(self, t: int, loop: Loop) -> Cut:
+        return (
+            loop.kind,
+            rank_cut(self.search.einsum.accesses[t], self.search.lattice.axes[loop.axis].variables),
+            loop.inner,
+        )
+
+
+def rank_cut(access: TensorAccess, variables: tuple[str, ...]) -> str:
+    """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
+    if len(variables) == 1 and is_plain(access, variables[0]):
+        for i, (_, index) in enumerate(access.projection):
+            if any(v == variables[0] for v, _ in index.terms):
+                return str(i)
+    return f"not by {variables} in {access.tensor} of {access.projection}"
 
 
 def objectives(search: PathSearch, head: Head) -> Floats:
