@@ -19,7 +19,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
 from einmap.mapper.decode import nodes_of
-from einmap.mapper.fusion.heads import Head, Heads, Outline, objectives
+from einmap.mapper.fusion.heads import Head, Heads, Outline, loop_nodes, objectives
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import Path
@@ -279,4 +279,5 @@ class Chains:
         compiled = at.head.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         search = self.searches[at.search]
-        return list(nodes_of(search, compiled, prefix, points, dict(at.head.orders))), len(compiled.plan.outer)
+        loops = {level: loop_nodes(search.lattice, order) for level, order in at.head.gaps}
+        return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)

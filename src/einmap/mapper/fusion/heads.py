@@ -7,8 +7,8 @@ them. The rest of the chain is free, and searched by branch and bound.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import combinations, permutations
+from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,11 @@ from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
-from einmap.mapper.lattice import is_plain
+from einmap.mapper.lattice import Lattice, is_plain
 from einmap.mapper.optimal import Compiled, PathSearch
+from einmap.mapper.steps import Held
+from einmap.mapper.template import ABOVE, BELOW
+from einmap.mapping import nodes as tree
 
 type Floats = NDArray[np.float64]
 type Kind = tuple[str, str]
@@ -84,15 +87,15 @@ class Placed:
 class Head:
     """A head of one dataplacement: where the search goes on, and what it costs and takes so far.
 
-    `points`: of the lattice, one for each level of the head; `orders`: of loops, for levels with several; `kept`: what
-    the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what shared tensors
-    take in the memories that back them. `bound`: costs that no completion is below, column by column.
+    `points`: of the lattice, one for each level of the head; `gaps`: loops in their order, for the last levels of gaps;
+    `kept`: what the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what
+    shared tensors take in the memories that back them. `bound`: costs that no completion is below, column by column.
     """
 
     compiled: Compiled
     prefix: int
     points: tuple[int, ...]
-    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
     acc: Floats
     occupied: Floats
     outline: Outline
@@ -103,12 +106,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A head that is being made."""
+    """A head that is being made. `gap`: where the gap began that is being filled, and its loops so far."""
 
     point: int
     prefix: int
     points: tuple[int, ...]
-    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
+    gap: tuple[int, tuple[Loop, ...]] | None
     acc: Floats
     occupied: Floats
     loops: tuple[Loop, ...]
@@ -136,7 +140,7 @@ class Heads:
             return
         _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
         zeros = np.zeros(search.columns)
-        start = _State(search.lattice.top, 0, (), (), zeros, occupied, (), *self._outermost())
+        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), *self._outermost())
         yield from self._extend(0, start)
 
     def _backs(self, i: int) -> bool:
@@ -168,13 +172,20 @@ class Heads:
             return
         level = self.compiled.levels[i]
         choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
-        for target, prefix, loops, order in choices:
-            after = self._arrive(i, state, target, prefix, loops, order)
-            if after is not None:
-                yield from self._extend(i + 1, after)
+        for target, prefix, new in choices:
+            begun = state.gap or (state.point, ())
+            gap = (begun[0], (*begun[1], *new))
+            reached = replace(state, point=target, prefix=prefix, points=(*state.points, target), gap=gap)
+            if not level.last:
+                yield from self._extend(i + 1, reached)
+                continue
+            for order in _orders(gap[1]):
+                after = self._arrive(i, reached, gap[0], order)
+                if after is not None:
+                    yield from self._extend(i + 1, after)
 
-    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...], tuple[int, ...]]]:
-        """Loops of a gap: the point below them, the lanes so far, and the loops in every order."""
+    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
         search, lattice = self.search, self.search.lattice
         axes = self.compiled.levels[i].axes or ()
         table = search.pool[self.tables[i, state.prefix]]
@@ -200,10 +211,9 @@ class Heads:
 
         for target, chosen in choose(0, state.point, ()):
             if table[target, 0] < np.inf:
-                for order in permutations(chosen):
-                    yield target, state.prefix, order, tuple(loop.axis for loop in order)
+                yield target, state.prefix, chosen
 
-    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...], tuple[int, ...]]]:
+    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Lanes of a fanout that stands above a shared tensor's storage."""
         search = self.search
         r = self.compiled.levels[i].r
@@ -216,14 +226,10 @@ class Heads:
             if target < 0 or not search.pool[self.tables[i, child]][target, 0] < np.inf:
                 continue
             loops = self._lane_loops(child, r, state.point)
-            axes = [loop.axis for loop in loops]
-            if len(state.loops) + len(loops) > self.most or any(
-                axes.count(a) + sum(loop.axis == a for loop in state.loops) > self.most_per_axis for a in axes
-            ):
-                continue
-            for order in permutations(range(len(loops))):
-                if all(p < q for p, q in combinations(order, 2) if axes[p] == axes[q]):
-                    yield target, child, tuple(loops[p] for p in order), order
+            above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
+            axes = [loop.axis for loop in above]
+            if len(above) <= self.most and all(axes.count(loop.axis) <= self.most_per_axis for loop in loops):
+                yield target, child, tuple(loops)
 
     def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
         """Loops over the lanes of one fanout, in the order in which they are written by default."""
@@ -242,51 +248,69 @@ class Heads:
                     sizes[a] = inner
         return found
 
-    def _arrive(
-        self, i: int, state: _State, target: int, prefix: int, new: tuple[Loop, ...], order: tuple[int, ...]
-    ) -> _State | None:
-        """The state after a level: its loops, the space of a node above that they lower, and the node below."""
-        level, search = self.compiled.levels[i], self.search
+    def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
+        """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
+        search = self.search
         occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
         loops = (*state.loops, *new)
-        if level.lowers is not None:
-            t = search.tensors.index(level.lowers.tensor)
-            passed, at = self._passed(level.lowers.tensor, new, state.point, target)
-            space = self._placed(t, level.lowers.level, at, len(state.loops) + passed)
+        begin = next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
+        lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
+        if lowers is not None:
+            t = search.tensors.index(lowers.tensor)
+            passed, at = self._passed(lowers, new, outer)
+            space = self._placed(t, lowers.level, at, len(state.loops) + passed)
             occupied[space.memory] += space.bits
             kept = (*kept, space)
-            if level.lowers.tensor in self.shared:
+            if lowers.tensor in self.shared:
                 held = (*held, (t, space.depth))
-        acc = state.acc
-        if level.last and level.node is not None:
-            node = level.node
-            t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + prefix
-            space = self._placed(t, node.level, target, len(loops))
-            following = self.compiled.levels[i + 1]
-            waits = search.lowers(node) and following.lowers is not None
-            if memory >= 0:
-                occupied[memory] += space.bits
-            if node.backing and node.tensor in self.shared:
-                backed = (*backed, (t, space, node.level))
-            elif not waits:
-                kept = (*kept, space)
-                if node.tensor in self.shared:
-                    held = (*held, (t, space.depth))
-            acc = acc + self.rates[row] * search.fills[t, target] + self.fixed[row]
+        held += tuple(self._tolls(i, len(state.loops), len(loops)))
+        assert node is not None
+        t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
+        space = self._placed(t, node.level, state.point, len(loops))
+        waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
+        if memory >= 0:
+            occupied[memory] += space.bits
+        if node.backing and node.tensor in self.shared:
+            backed = (*backed, (t, space, node.level))
+        elif not waits:
+            kept = (*kept, space)
+            if node.tensor in self.shared:
+                held = (*held, (t, space.depth))
         if (occupied > search.capacity).any():
             return None
-        orders = (*state.orders, (i, order)) if len(order) > 1 else state.orders
-        return _State(target, prefix, (*state.points, target), orders, acc, occupied, loops, kept, held, backed)
+        return replace(
+            state,
+            acc=state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row],
+            occupied=occupied,
+            gap=None,
+            gaps=(*state.gaps, (i, new)) if new else state.gaps,
+            loops=loops,
+            kept=kept,
+            held=held,
+            backed=backed,
+        )
 
-    def _passed(self, tensor: str, loops: tuple[Loop, ...], outer: int, inner: int) -> tuple[int, int]:
+    def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int]]:
+        """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
+        index = self.compiled.plan.placement.n_outer + sum(level.last for level in self.compiled.levels[:i])
+        for part, depth in ((ABOVE, above), (BELOW, below)):
+            for toll in self.compiled.plan.builder.tolls.get((index, part), ()):
+                for tensor in self.shared.intersection(toll.tensors):
+                    yield self.search.tensors.index(tensor), depth
+
+    def _passed(self, lowers: Held, loops: tuple[Loop, ...], outer: int) -> tuple[int, int]:
         """How many of the loops below a node lower its space, and the point at which it is taken then."""
         search, at, passed = self.search, outer, 0
+        own = search.leaves[lowers.level].name
         for loop in loops:
-            relevance = search.pricer.axis_relevance[tensor][loop.axis]
-            if relevance is Relevance.NONE:
+            relevance = search.pricer.axis_relevance[lowers.tensor][loop.axis]
+            if loop.kind != TEMPORAL and loop.kind[0] == own:
+                continue
+            if relevance is Relevance.NONE or loop.kind != TEMPORAL:
                 break
-            step = search.coord[inner, loop.axis] - search.coord[outer, loop.axis]
-            at += int(step * search.lattice.strides[loop.axis])
+            sizes = search.lattice.axes[loop.axis].sizes
+            step = sizes.index(loop.inner) - int(search.coord[at, loop.axis])
+            at += step * int(search.lattice.strides[loop.axis])
             passed += 1
             if relevance is Relevance.PARTIAL:
                 break
@@ -305,7 +329,7 @@ class Heads:
         held = tuple(sorted((t, depth) for t, depth in state.held if depth < fused))
         backed = tuple((t, placed) for t, placed, _ in state.backed)
         return Head(
-            self.compiled, state.prefix, state.points, state.orders, state.acc, state.occupied,
+            self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
             Outline(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._bound(state),
         )  # fmt: skip
 
@@ -332,6 +356,21 @@ class Heads:
         )
 
 
+def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
+    """The loops of one gap in every order. Loops over one axis divide its tile shape in turn."""
+    if len(loops) < 2:
+        yield loops
+        return
+    for order in permutations(loops):
+        sizes: dict[int, int] = {}
+        found = []
+        for loop in order:
+            outer = sizes.get(loop.axis, max(other.outer for other in loops if other.axis == loop.axis))
+            sizes[loop.axis] = outer // (loop.outer // loop.inner)
+            found.append(Loop(loop.kind, loop.axis, outer, sizes[loop.axis]))
+        yield tuple(found)
+
+
 def rank_cut(access: TensorAccess, variables: tuple[str, ...]) -> str:
     """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
     if len(variables) == 1 and is_plain(access, variables[0]):
@@ -339,6 +378,19 @@ def rank_cut(access: TensorAccess, variables: tuple[str, ...]) -> str:
             if any(v == variables[0] for v, _ in index.terms):
                 return str(i)
     return f"not by {variables} in {access.tensor} of {access.projection}"
+
+
+def loop_nodes(lattice: Lattice, loops: tuple[Loop, ...]) -> list[tree.Node]:
+    """Loops as nodes."""
+    found: list[tree.Node] = []
+    for loop in loops:
+        (variable,) = lattice.axes[loop.axis].variables
+        names, shape = tree.PerEinsum(variable), tree.PerEinsum(loop.inner)
+        if loop.kind == TEMPORAL:
+            found.append(tree.Temporal(names, shape))
+        else:
+            found.append(tree.Spatial(names, shape, *loop.kind))
+    return found
 
 
 def objectives(search: PathSearch, head: Head) -> Floats:
