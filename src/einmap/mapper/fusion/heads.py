@@ -7,7 +7,8 @@ them. The rest of the chain is free, and searched by branch and bound.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 from typing import NamedTuple
 
@@ -161,10 +162,19 @@ class Heads:
         return tuple(kept), (), tuple(backed)
 
     def _placed(self, t: int, level: int, point: int, depth: int) -> Placed:
-        memory = self.search.leaves[level]
-        assert isinstance(memory, Memory)
-        bits = float(self.search.values[t, point]) * memory.bits[self.search.tensors[t]]
-        return Placed(self.search.memories.index(level), bits, depth)
+        number, bits = self._bits[level, t]
+        return Placed(number, float(self.search.values[t, point]) * bits, depth)
+
+    @cached_property
+    def _bits(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
+        found = {}
+        for number, level in enumerate(self.search.memories):
+            memory = self.search.leaves[level]
+            assert isinstance(memory, Memory)
+            for t, tensor in enumerate(self.search.tensors):
+                found[level, t] = number, memory.bits[tensor]
+        return found
 
     def _extend(self, i: int, state: _State) -> Iterator[Head]:
         if i > self.last:
@@ -175,7 +185,10 @@ class Heads:
         for target, prefix, new in choices:
             begun = state.gap or (state.point, ())
             gap = (begun[0], (*begun[1], *new))
-            reached = replace(state, point=target, prefix=prefix, points=(*state.points, target), gap=gap)
+            reached = _State(
+                target, prefix, (*state.points, target), state.gaps, gap, state.acc, state.occupied, state.loops,
+                state.kept, state.held, state.backed,
+            )  # fmt: skip
             if not level.last:
                 yield from self._extend(i + 1, reached)
                 continue
@@ -256,7 +269,7 @@ class Heads:
         begin = next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
         lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
         if lowers is not None:
-            t = search.tensors.index(lowers.tensor)
+            t = self._number[lowers.tensor]
             passed, at = self._passed(lowers, new, outer)
             space = self._placed(t, lowers.level, at, len(state.loops) + passed)
             occupied[space.memory] += space.bits
@@ -278,20 +291,18 @@ class Heads:
                 held = (*held, (t, space.depth))
         if (occupied > search.capacity).any():
             return None
-        return replace(
-            state,
-            acc=state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row],
-            occupied=occupied,
-            gap=None,
-            gaps=(*state.gaps, (i, new)) if new else state.gaps,
-            loops=loops,
-            kept=kept,
-            held=held,
-            backed=backed,
-        )
+        acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
+        gaps = (*state.gaps, (i, new)) if new else state.gaps
+        return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
 
     def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int]]:
         """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
+        if not self.compiled.plan.builder.tolls:
+            return
         index = self.compiled.plan.placement.n_outer + sum(level.last for level in self.compiled.levels[:i])
         for part, depth in ((ABOVE, above), (BELOW, below)):
             for toll in self.compiled.plan.builder.tolls.get((index, part), ()):
@@ -349,11 +360,17 @@ class Heads:
         return bound
 
     def _cut(self, t: int, loop: Loop) -> Cut:
-        return (
-            loop.kind,
-            rank_cut(self.search.einsum.accesses[t], self.search.lattice.axes[loop.axis].variables),
-            loop.inner,
-        )
+        return loop.kind, self._ranks[t, loop.axis], loop.inner
+
+    @cached_property
+    def _ranks(self) -> dict[tuple[int, int], str]:
+        """For each tensor and axis the rank that loops over the axis cut."""
+        axes = enumerate(self.search.lattice.axes)
+        return {
+            (t, a): rank_cut(access, axis.variables)
+            for a, axis in axes
+            for t, access in enumerate(self.search.einsum.accesses)
+        }
 
 
 def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
