@@ -98,8 +98,15 @@ class Graph:
         before = [NOTHING]
         for position, stage in enumerate(self.stages):
             found: dict[Interface, int] = {}
+            known = {live.tensor for interface in before for live in interface.live}
+            by_keys: dict[tuple[Key | None, ...], list[int]] = {}
+            met = sorted(known.intersection(*(option.keys for option in stage.options[:1])))
+            for o, option in enumerate(stage.options):
+                by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
             for i, interface in enumerate(before):
-                for o, option in enumerate(stage.options):
+                keys = {live.tensor: live.key for live in interface.live}
+                for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
+                    option = stage.options[o]
                     after = self.after(interface, option, position)
                     if after is not None:
                         stage.edges.append(Edge(i, o, found.setdefault(after, len(found))))
