@@ -251,7 +251,8 @@ class EinsumSearch:
             with self.tally.timed("tables"):
                 search = path.search(lanes, self.instances)
                 taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
-                filled = search.fill(lambda: self.stopped)
+                filled = search.tables.fill(lambda: self.stopped)
+                search.gather()
             if not filled:
                 self.left.append(bounds[waiting].min(axis=0))
                 return

@@ -19,61 +19,82 @@ DONE, PAUSED, FULL, LEAF = range(4)
 
 
 @njit(cache=True, nogil=True)
-def relax(table: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
-    """table[p] becomes the minimum over all points inside p along the axes of `mask`; (points, columns), in place."""
-    n, k = table.shape
+def relax(table: Any, points: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
+    """table[p] becomes the minimum over all points inside p along the axes of `mask`; (points, columns), in place.
+
+    Done for `points`, in order; with a point all that are inside of it must be among them.
+    """
+    k = table.shape[1]
     for axis in range(len(strides)):
         if not mask[axis]:
             continue
-        for point in range(n):
-            here = offsets[axis] + coord[point, axis]
+        for i in range(len(points)):
+            point = points[i]
+            position = coord[point, axis]
+            here = offsets[axis] + position
             for c in range(starts[here], starts[here + 1]):
-                other = point + (covers[c] - coord[point, axis]) * strides[axis]
+                other = point + (covers[c] - position) * strides[axis]
                 for column in range(k):
-                    table[point, column] = min(table[point, column], table[other, column])
+                    cost, least = table[other, column], table[point, column]
+                    table[point, column] = cost if cost < least else least
 
 
 @njit(cache=True, nogil=True)
 def with_gap_and_node(
-    pool: Any, below: int, out: int, n: int, fits: Any, mask: Any, coord: Any, strides: Any, offsets: Any,
+    pool: Any, below: Any, out: int, points: Any, fits: Any, mask: Any, coord: Any, strides: Any, offsets: Any,
     covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
 ) -> None:  # fmt: skip
-    """Tables out .. out + n of `pool` from tables below .. below + n: a gap, and above it a node with its costs.
+    """Tables out, out + 1 ... of `pool` from the tables `below`: a gap, and above it a node with its costs.
 
-    `fits`: points at which a node above the inner gap fits that the loops of the gap lower; `allowed`: points at which
-    the node above the gap may stand, where it costs rates[p] * fills + fixed[p].
+    `points`: see `relax`, elsewhere nothing is written. `fits`: points at which a node above the inner gap fits that the
+    loops of the gap lower; `allowed`: points at which the node above the gap may stand, where it costs
+    rates[i] * fills + fixed[i].
     """
-    for p in range(n):
-        table, least = pool[out + p], pool[below + p]
-        points, k = table.shape
-        for point in range(points):
+    k = pool.shape[2]
+    for i in range(len(below)):
+        table, least = pool[out + i], pool[below[i]]
+        for at in range(len(points)):
+            point = points[at]
             for column in range(k):
                 table[point, column] = least[point, column] if fits[point] else np.inf
-        relax(table, mask, coord, strides, offsets, covers, starts)
-        for point in range(points):
+        relax(table, points, mask, coord, strides, offsets, covers, starts)
+        for at in range(len(points)):
+            point = points[at]
             for column in range(k):
                 if allowed[point]:
                     # in the order in which the search adds up, so that equal costs stay equal
-                    table[point, column] = table[point, column] + rates[p, column] * fills[point] + fixed[p, column]
+                    table[point, column] = table[point, column] + rates[i, column] * fills[point] + fixed[i, column]
                 else:
                     table[point, column] = np.inf
 
 
 @njit(cache=True, nogil=True)
-def after_lanes(below: Any, out: Any, coord: Any, strides: Any, rows: Any, quotients: Any) -> None:
-    """out becomes the minimum of itself and of `below` at each point divided by the lanes (rows of `quotients`)."""
-    n, k = below.shape
-    for point in range(n):
-        target = 0
-        for axis in range(len(strides)):
-            position = quotients[rows[axis], coord[point, axis]]
-            if position < 0:
-                target = -1
-                break
-            target += position * strides[axis]
-        if target >= 0:
-            for column in range(k):
-                out[point, column] = min(out[point, column], below[target, column])
+def over_lanes(
+    pool: Any, below: Any, out: int, points: Any, coord: Any, strides: Any, rows: Any, multiples: Any
+) -> None:
+    """Table `out` of `pool` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
+
+    `points`: where these can be finite; multiples[rows[i, axis]]: what the lanes of table i divide to each position.
+    """
+    k = pool.shape[2]
+    table = pool[out]
+    for i in range(len(below)):
+        least = pool[below[i]]
+        for at in range(len(points)):
+            point = points[at]
+            if least[point, 0] == np.inf:
+                continue
+            outer = 0
+            for axis in range(len(strides)):
+                position = multiples[rows[i, axis], coord[point, axis]]
+                if position < 0:
+                    outer = -1
+                    break
+                outer += position * strides[axis]
+            if outer >= 0:
+                for column in range(k):
+                    cost, known = least[point, column], table[outer, column]
+                    table[outer, column] = cost if cost < known else known
 
 
 @njit(cache=True, nogil=True)

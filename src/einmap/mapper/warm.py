@@ -28,11 +28,11 @@ def _calls() -> dict[str, Callable[[], Any]]:
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     return {
-        "relax": lambda: kernels.relax(table, flags, column, one, two, one, two),
+        "relax": lambda: kernels.relax(table, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: kernels.with_gap_and_node(
-            np.zeros((2, 1, 2)), 0, 1, 1, flags, flags, column, one, two, one, two, table, table, row, flags
+            np.zeros((2, 1, 2)), one, 1, one, flags, flags, column, one, two, one, two, table, table, row, flags
         ),
-        "after_lanes": lambda: kernels.after_lanes(table, np.zeros((1, 2)), column, one, one, column),
+        "over_lanes": lambda: kernels.over_lanes(np.zeros((2, 1, 2)), one, 1, one, column, one, column, column),
         "objectives": lambda: kernels.objectives(costs, 0.0, row, row, one, np.zeros(1)),
         "many_objectives": lambda: kernels.many_objectives(table, row, row + 1, one, np.zeros((1, 1))),
         "take": lambda: kernels.take(
