@@ -19,82 +19,84 @@ DONE, PAUSED, FULL, LEAF = range(4)
 
 
 @njit(cache=True, nogil=True)
-def relax(table: Any, points: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
-    """table[p] becomes the minimum over all points inside p along the axes of `mask`; (points, columns), in place.
+def relax(
+    table: Any, points: Any, slots: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any
+) -> None:
+    """table[slots[p]] becomes the minimum over all points inside p along the axes of `mask`, in place.
 
-    Done for `points`, in order; with a point all that are inside of it must be among them.
+    The rows of `table` belong to `points`, in order; with a point all that are inside of it must be among them.
     """
     k = table.shape[1]
     for axis in range(len(strides)):
         if not mask[axis]:
             continue
         for i in range(len(points)):
-            point = points[i]
-            position = coord[point, axis]
+            position = coord[points[i], axis]
             here = offsets[axis] + position
             for c in range(starts[here], starts[here + 1]):
-                other = point + (covers[c] - position) * strides[axis]
+                other = slots[points[i] + (covers[c] - position) * strides[axis]]
                 for column in range(k):
-                    cost, least = table[other, column], table[point, column]
-                    table[point, column] = cost if cost < least else least
+                    cost, least = table[other, column], table[i, column]
+                    table[i, column] = cost if cost < least else least
 
 
 @njit(cache=True, nogil=True)
 def with_gap_and_node(
-    pool: Any, below: Any, out: int, points: Any, fits: Any, mask: Any, coord: Any, strides: Any, offsets: Any,
-    covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
+    pool: Any, below: Any, slots_below: Any, out: Any, points: Any, slots: Any, fits: Any, mask: Any, coord: Any,
+    strides: Any, offsets: Any, covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
 ) -> None:  # fmt: skip
-    """Tables out, out + 1 ... of `pool` from the tables `below`: a gap, and above it a node with its costs.
+    """Tables that begin at rows `out` of `pool` from those at `below`: a gap, and above it a node with its costs.
 
-    `points`: see `relax`, elsewhere nothing is written. `fits`: points at which a node above the inner gap fits that the
-    loops of the gap lower; `allowed`: points at which the node above the gap may stand, where it costs
-    rates[i] * fills + fixed[i].
+    `points`, `slots`: see `relax`; `slots_below`: the row of each point in tables below, -1 where these are infinite.
+    `fits`: points at which a node above the inner gap fits that the loops of the gap lower; `allowed`: points at which
+    the node above the gap may stand, where it costs rates[i] * fills + fixed[i].
     """
-    k = pool.shape[2]
+    n, k = len(points), pool.shape[1]
     for i in range(len(below)):
-        table, least = pool[out + i], pool[below[i]]
-        for at in range(len(points)):
+        table = pool[out[i] : out[i] + n]
+        for at in range(n):
             point = points[at]
+            inner = slots_below[point]
             for column in range(k):
-                table[point, column] = least[point, column] if fits[point] else np.inf
-        relax(table, points, mask, coord, strides, offsets, covers, starts)
-        for at in range(len(points)):
+                table[at, column] = pool[below[i] + inner, column] if inner >= 0 and fits[point] else np.inf
+        relax(table, points, slots, mask, coord, strides, offsets, covers, starts)
+        for at in range(n):
             point = points[at]
             for column in range(k):
                 if allowed[point]:
                     # in the order in which the search adds up, so that equal costs stay equal
-                    table[point, column] = table[point, column] + rates[i, column] * fills[point] + fixed[i, column]
+                    table[at, column] = table[at, column] + rates[i, column] * fills[point] + fixed[i, column]
                 else:
-                    table[point, column] = np.inf
+                    table[at, column] = np.inf
 
 
 @njit(cache=True, nogil=True)
 def over_lanes(
-    pool: Any, below: Any, out: int, points: Any, coord: Any, strides: Any, rows: Any, multiples: Any
+    pool: Any, below: Any, points: Any, out: int, slots: Any, coord: Any, strides: Any, rows: Any, multiples: Any
 ) -> None:
-    """Table `out` of `pool` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
+    """The table at `out` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
 
-    `points`: where these can be finite; multiples[rows[i, axis]]: what the lanes of table i divide to each position.
+    `points`: those of the tables below; `slots`: row of each point in the table; multiples[rows[i, axis]]: what the
+    lanes of table i divide to each position.
     """
-    k = pool.shape[2]
-    table = pool[out]
+    k = pool.shape[1]
     for i in range(len(below)):
-        least = pool[below[i]]
         for at in range(len(points)):
-            point = points[at]
-            if least[point, 0] == np.inf:
+            inner = below[i] + at
+            if pool[inner, 0] == np.inf:
                 continue
             outer = 0
             for axis in range(len(strides)):
-                position = multiples[rows[i, axis], coord[point, axis]]
+                position = multiples[rows[i, axis], coord[points[at], axis]]
                 if position < 0:
                     outer = -1
                     break
                 outer += position * strides[axis]
-            if outer >= 0:
+            if outer >= 0 and slots[outer] >= 0:
+                slot = out + slots[outer]
                 for column in range(k):
-                    cost, known = least[point, column], table[outer, column]
-                    table[outer, column] = cost if cost < known else known
+                    cost, known = pool[inner, column], pool[slot, column]
+                    pool[slot, column] = cost if cost < known else known
 
 
 @njit(cache=True, nogil=True)
@@ -120,11 +122,10 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: An
 
 
 @njit(cache=True, nogil=True)
-def many_objectives(costs: Any, leak: Any, capacity: Any, wanted: Any, out: Any) -> None:
-    """The same for many rows, with nothing in the memories."""
-    nothing = np.zeros(len(capacity))
+def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
+    """The same for many rows of costs, with the same in the memories."""
     for row in range(len(costs)):
-        objectives(costs[row], leak[row], nothing, capacity, wanted, out[row])
+        objectives(costs[row], leak[row], occupied, capacity, wanted, out[row])
 
 
 @njit(cache=True, nogil=True)
@@ -204,11 +205,13 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
     bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
-    `tables[level, prefix]`: row of `pool`, least costs (of some `columns`) from that level on once its choice is made.
+    `tables`: the row of `pool` at which the table of each level and prefix begins, and the row in it of each level and
+    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made.
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
     -2: none).
     """
+    begins, slots = tables
     n_levels = len(kind)
     k = acc.shape[1]
     n_axes = len(strides)
@@ -231,7 +234,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             for m in range(occupied.shape[1]):
                 room[m] = occupied[level, m]
             if kind[level] == GAP:
-                table = pool[tables[level, prefix]]
+                begin = begins[level, prefix]
                 for axis in range(n_axes):
                     odometer[axis] = 0
                 going = True
@@ -242,8 +245,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         if mask[level, axis]:
                             first = starts[offsets[axis] + coord[here, axis]]
                             target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
-                    if table[target, 0] < np.inf:
-                        _bound(acc[level], table[target], columns, bound)
+                    slot = slots[level, target]
+                    if slot >= 0 and pool[begin + slot, 0] < np.inf:
+                        _bound(acc[level], pool[begin + slot], columns, bound)
                         objectives(bound, leak[prefix], room, capacity, wanted, goal)
                         if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
                             cand[level, count] = goal[0]
@@ -271,10 +275,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         target += position * strides[axis]
                     if target < 0:
                         continue
-                    table = pool[tables[level, child]]
-                    if table[target, 0] == np.inf:
+                    slot = slots[level, target]
+                    begin = begins[level, child]
+                    if slot < 0 or pool[begin + slot, 0] == np.inf:
                         continue
-                    _bound(acc[level], table[target], columns, bound)
+                    _bound(acc[level], pool[begin + slot], columns, bound)
                     objectives(bound, leak[child], room, capacity, wanted, goal)
                     if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
                         cand[level, count] = goal[0]
@@ -298,8 +303,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         target = cand_point[level, at]
         prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
         # what was found since the list was made may rule the choice out
-        table = pool[tables[level, prefix]]
-        _bound(acc[level], table[target], columns, bound)
+        _bound(acc[level], pool[begins[level, prefix] + slots[level, target]], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
         objectives(bound, leak[prefix], room, capacity, wanted, goal)

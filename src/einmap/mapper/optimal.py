@@ -141,14 +141,13 @@ class PathSearch(PathCosts):
     def take(self, plans: Sequence[Plan], room: int) -> int:
         """Compile plans, as many as there is room for (bytes) for their tables; the number of them."""
         self.compiled = []
-        table = self.lattice.size * len(self.tables.columns) * 8
         taken = 0
         for plan in plans:
             compiled = self.compile(plan)
             taken += 1
             if compiled is not None:
                 self.compiled.append(compiled)
-            if len(self.tables) * table > room:
+            if self.tables.bytes > room:
                 break
         return taken
 
@@ -170,37 +169,39 @@ class PathSearch(PathCosts):
 
     def bound(self, compiled: Compiled) -> Floats:
         """Objectives that no mapping of a plan is below; infinite where nothing fits."""
-        goals = self.goal_codes
-        found = np.empty(len(goals))
-        least = self.least(compiled)
-        kernels.objectives(least, float(self.leak[0]), self.occupied(compiled.plan), self.capacity, goals, found)
-        return found
+        rows = self.tables.rows(compiled.blocks[0], self.reach(compiled.levels[0].axes or ()))
+        if not len(rows):
+            return np.full(len(self.goal_codes), np.inf)
+        costs = np.zeros((len(rows), self.columns))
+        costs[:, self.tables.columns] = rows
+        found = np.empty((len(rows), len(self.goal_codes)))
+        leak = np.full(len(rows), self.leak[0])
+        kernels.many_objectives(costs, leak, self.occupied(compiled.plan), self.capacity, self.goal_codes, found)
+        least: Floats = found.min(axis=0)
+        return least
 
-    def least(self, compiled: Compiled) -> Floats:
-        """Least cost of a plan, column by column; infinite where nothing fits."""
-        table = self.tables.pool[self.tables.rows(compiled.blocks[0])[0]]
-        axes = compiled.levels[0].axes or ()
-        reach = np.ones(self.lattice.size, dtype=bool)
+    def reach(self, axes: Sequence[int]) -> NDArray[np.bool_]:
+        """Points that loops over some axes can come to from the bounds."""
+        found = np.ones(self.lattice.size, dtype=bool)
         for axis in range(len(self.lattice.axes)):
             if axis not in axes:
-                reach &= self.coord[:, axis] == self.lattice.radices[axis] - 1
-        bound = np.zeros(self.columns)
-        bound[self.tables.columns] = table[reach].min(axis=0)
-        return bound
+                found &= self.coord[:, axis] == self.lattice.radices[axis] - 1
+        return found
 
     def arrays(self, compiled: Compiled) -> tuple[Any, ...]:
         """The arguments of the kernel that describe a plan."""
         n, axes = len(compiled.levels), len(self.lattice.axes)
         kind = np.array([kernels.GAP if lv.axes is not None else kernels.PLACE for lv in compiled.levels])
         mask = np.zeros((n, axes), dtype=np.bool_)
-        tables = np.zeros((n, self.prefixes.n), dtype=np.int64)
+        begins = np.zeros((n, self.prefixes.n), dtype=np.int64)
+        slots = np.stack([self.tables.slots(block) for block in compiled.blocks])
         lowered = np.full((n, 2 + axes), -1, dtype=np.int64)
         node = np.full((n, 3), -2, dtype=np.int64)
         bits, lowered_bits = np.zeros(n), np.zeros(n)
         for i, level in enumerate(compiled.levels):
             first = self.prefixes.first[level.r]
-            rows = self.tables.rows(compiled.blocks[i])
-            tables[i, first : first + len(rows)] = rows
+            own = self.tables.begins(compiled.blocks[i])
+            begins[i, first : first + len(own)] = own
             if level.axes is not None:
                 mask[i, list(level.axes)] = True
             if level.lowers is not None and math.isfinite(self.memory(level.lowers.level).size_bits):
@@ -224,7 +225,7 @@ class PathSearch(PathCosts):
             following = compiled.levels[i + 1]
             if self.lowers(level.node) and math.isfinite(memory.size_bits) and following.lowers is None:
                 node[i, 1] = self.memories.index(level.node.level)
-        return kind, mask, tables, lowered, node, self.rates, self.fixed, bits, lowered_bits
+        return kind, mask, (begins, slots), lowered, node, self.rates, self.fixed, bits, lowered_bits
 
     def occupied(self, plan: Plan) -> Floats:
         """Bits that the nodes of the outermost memory take."""
@@ -255,7 +256,8 @@ class PathSearch(PathCosts):
         ended, archive.n, nodes, work = kernels.search(
             self.coord, self.lattice.strides, self.lattice.offsets, *self.below, self.quotients,
             self.values, self.fills, *walk.arrays,
-            self.tables.pool, self.tables.columns, self.others, self.capacity, self.goal_codes, slack, number, not self.ragged,
+            self.tables.pool, self.tables.columns, self.others, self.capacity, self.goal_codes,
+            slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,
             walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
             walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,

@@ -60,7 +60,8 @@ class Bounds:
         goals = goal_codes(self.path.request.goals, self.path.leaves)
         found = np.empty((len(costs), len(goals)))
         leak = self.path.pricer.leak_power(self.lanes)
-        kernels.many_objectives(costs, leak, np.ones(len(self.path.leaves) + 1), goals, found)
+        memories = len(self.path.leaves) + 1
+        kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, found)
         return found
 
     def _costs(self, plan: Plan) -> Floats:

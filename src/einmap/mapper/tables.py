@@ -1,7 +1,7 @@
 """Cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice and each column.
 
-A block has the tables of one place of a chain, for every prefix of the lanes that are chosen there. Equal inner parts of
-dataplacements have their blocks in common, and prefixes whose coefficients are equal from there on have one table:
+A block has the tables of one place of a chain, for every prefix of the lanes that are chosen there. Equal inner parts
+of dataplacements have their blocks in common, and prefixes whose coefficients are equal from there on have one table:
 rates depend on a few products of lanes only, so that hundreds of uses of the fanouts need some tens of tables.
 """
 
@@ -52,9 +52,10 @@ class Recipe:
 
 
 class Tables:
-    """Blocks of tables with the columns of cost `columns`; `fill` computes them into `pool`.
+    """Blocks of tables with the columns of cost `columns`; `fill` computes them.
 
-    `rows(block)`: the row of `pool` for each prefix of the block's fanouts.
+    The tables of a block have a row for each of its `points`; elsewhere they are infinite. They lie one after the other
+    in `pool`.
     """
 
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
@@ -65,10 +66,19 @@ class Tables:
         """For each block and prefix the number of its table."""
         self.stands_for: list[Ints] = []
         """For each block and table the first prefix that has it."""
-        self.pool: Floats = np.empty((0, 0, 0))
+        self.points: list[Ints] = []
+        """For each block the points at which its tables can be finite, in order, with all that are inside of them."""
+        self.pool: Floats = np.empty((0, 0))
 
-    def __len__(self) -> int:
-        return sum(len(own) for own in self.stands_for)
+    @property
+    def n_rows(self) -> int:
+        """Rows of all tables."""
+        return sum(len(own) * len(points) for own, points in zip(self.stands_for, self.points, strict=True))
+
+    @property
+    def bytes(self) -> int:
+        """Room that all tables need."""
+        return self.n_rows * len(self.columns) * 8
 
     def block(self, key: object, recipe: Recipe) -> int:
         """Number of the block of this key."""
@@ -78,6 +88,7 @@ class Tables:
             _, first, table = np.unique(self.alike(recipe), axis=0, return_index=True, return_inverse=True)
             self.stands_for.append(first)
             self.table_of.append(table.ravel())
+            self.points.append(self.finite(recipe))
         return number
 
     def alike(self, recipe: Recipe) -> Floats | Ints:
@@ -91,19 +102,43 @@ class Tables:
         rates, fixed = self.costs.rates_of(recipe.chains, level.node, level.r)
         return np.hstack([self.table_of[recipe.below][:, None], rates[:, self.columns], fixed[:, self.columns]])
 
-    def rows(self, block: int) -> Ints:
-        """For each prefix of a block the row of its table in `pool`."""
-        found: Ints = self.begin[block] + self.table_of[block]
+    def finite(self, recipe: Recipe) -> Ints:
+        """Points of a block."""
+        if recipe.inner is None:
+            return np.zeros(1, dtype=np.int64)
+        if recipe.inner.axes is None or recipe.level.node is None:
+            return np.arange(self.costs.lattice.size)
+        return self.costs.inside(recipe.level.node)
+
+    def slots(self, block: int) -> Ints:
+        """For each point of the lattice its row in the tables of a block, -1 where there is none."""
+        points = self.points[block]
+        found = np.full(self.costs.lattice.size, -1, dtype=np.int64)
+        found[points] = np.arange(len(points))
+        return found
+
+    def begins(self, block: int) -> Ints:
+        """For each prefix of a block the row of `pool` at which its table begins."""
+        found: Ints = self.first_row[block] + self.table_of[block] * len(self.points[block])
         return found
 
     def width(self, r: int) -> int:
         """Prefixes of the first r fanouts."""
         return self.costs.prefixes.first[r + 1] - self.costs.prefixes.first[r]
 
+    def rows(self, block: int, chosen: NDArray[np.bool_]) -> Floats:
+        """Rows of some points of the table of a block's first prefix, without infinite ones."""
+        points = self.points[block]
+        begin = int(self.begins(block)[0])
+        found = self.pool[begin : begin + len(points)][chosen[points]]
+        finite: Floats = found[found[:, 0] < np.inf]
+        return finite
+
     def fill(self, stopped: Callable[[], bool]) -> bool:
         """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
-        self.begin = np.concatenate([[0], np.cumsum([len(own) for own in self.stands_for])]).astype(np.int64)
-        self.pool = np.full((len(self), self.costs.lattice.size, len(self.columns)), np.inf)
+        sizes = [len(own) * len(points) for own, points in zip(self.stands_for, self.points, strict=True)]
+        self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.pool = np.empty((self.n_rows, len(self.columns)))
         for index, recipe in enumerate(self.recipes):
             if stopped():
                 return False
@@ -112,15 +147,16 @@ class Tables:
 
     def forget(self) -> None:
         """Free the tables."""
-        self.pool = np.empty((0, 0, 0))
+        self.pool = np.empty((0, 0))
 
     def fill_block(self, index: int, recipe: Recipe) -> None:
-        """Tables of one block, for each prefix: what the rest costs at least once the level's choice is made."""
+        """Tables of one block: what the rest costs at least once the level's choice is made."""
         self.fill_free(index, recipe)
         if recipe.level.given is not None:
-            begin = int(self.begin[index])
-            for p in range(self.width(recipe.level.r)):
-                self.pool[begin + p][~self.allowed_by(p, recipe.level.r, *recipe.level.given)] = np.inf
+            points = self.points[index]
+            for p, begin in enumerate(self.begins(index)):
+                allowed = self.allowed_by(p, recipe.level.r, *recipe.level.given)[points]
+                self.pool[begin : begin + len(points)][~allowed] = np.inf
 
     def allowed_by(self, p: int, r: int, positions: Positions, lanes: LaneRule | None) -> NDArray[np.bool_]:
         """Points that a given mapping allows with one prefix of the first r fanouts."""
@@ -141,13 +177,13 @@ class Tables:
         """The tables without what is given."""
         level, inner, costs = recipe.level, recipe.inner, self.costs
         first = self.stands_for[index]
-        begin = int(self.begin[index])
+        begin, end = self.first_row[index], self.first_row[index + 1]
         if inner is None:
-            self.pool[begin : begin + len(first), 0] = costs.constants_of(recipe.chains)[first][:, self.columns]
+            self.pool[begin:end] = costs.constants_of(recipe.chains)[first][:, self.columns]
             return
-        below = self.rows(recipe.below)
         if inner.axes is None:
-            self.over_lanes(begin, level.r, below, self.finite(recipe.below))
+            self.pool[begin:end] = np.inf
+            self.over_lanes(index, level.r, recipe.below)
             return
         assert level.node is not None
         everywhere = np.ones(costs.lattice.size, dtype=bool)
@@ -157,29 +193,22 @@ class Tables:
             for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         kernels.with_gap_and_node(
-            self.pool, below[first], begin, self.finite(index), fits, self.mask(inner.axes),
+            self.pool, self.begins(recipe.below)[first], self.slots(recipe.below),
+            self.begins(index)[first], self.points[index], self.slots(index), fits, self.mask(inner.axes),
             costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
             rates, fixed, costs.fills[costs.tensors.index(level.node.tensor)], costs.allowed(level.node),
         )  # fmt: skip
 
-    def finite(self, block: int) -> Ints:
-        """Points at which tables of a block can be finite, in order, and all points inside of these."""
-        recipe = self.recipes[block]
-        if recipe.inner is None:
-            return np.zeros(1, dtype=np.int64)
-        if recipe.inner.axes is None or recipe.level.node is None:
-            return np.arange(self.costs.lattice.size)
-        return self.costs.inside(recipe.level.node)
-
-    def over_lanes(self, begin: int, r: int, below: Ints, points: Ints) -> None:
-        """For each prefix the least over the lanes of the next fanout. `points`: where tables `below` can be finite."""
+    def over_lanes(self, index: int, r: int, below: int) -> None:
+        """For each prefix the least over the lanes of the next fanout."""
         costs = self.costs
         first, first_below = costs.prefixes.first[r], costs.prefixes.first[r + 1]
-        for p in range(self.width(r)):
+        begins, slots = self.begins(below), self.slots(index)
+        for p, begin in enumerate(self.begins(index)):
             children = costs.children[costs.child_start[first + p] : costs.child_start[first + p + 1]]
             kernels.over_lanes(
-                self.pool, below[children - first_below], begin + p, points, costs.coord, costs.lattice.strides,
-                costs.divides[children], costs.multiples,
+                self.pool, begins[children - first_below], self.points[below], begin, slots,
+                costs.coord, costs.lattice.strides, costs.divides[children], costs.multiples,
             )  # fmt: skip
 
     def mask(self, axes: tuple[int, ...] | None) -> NDArray[np.bool_]:
