@@ -39,11 +39,14 @@ from einmap.progress import Progress
 from einmap.units import format_si
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
 MOST_PLANS = 4096
 """Dataplacements that get their tables at a time."""
+PART_OF_ROOM = 0.5
+"""Part of the room for tables that those of a single dataplacement may take, so that others fit beside it."""
 PATIENCE = 1.0
 """Seconds for which a search goes on after its time while it has found nothing."""
 WORK = 1_000_000
@@ -219,7 +222,8 @@ class EinsumSearch:
         waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
         size = min(FIRST_LANES, path.most_lanes())
         while len(waiting):
-            chunk, waiting = np.sort(waiting[:size]), waiting[size:]
+            chosen = self.with_room(path, plans[0], lanes, waiting[:size])
+            chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
             if self.stopped:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
@@ -229,6 +233,16 @@ class EinsumSearch:
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
             waiting = waiting[~beaten]
             size = path.most_lanes()
+
+    def with_room(self, path: Path, plan: Plan, lanes: LaneTable, chosen: Ints) -> Ints:
+        """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
+        while len(chosen) > 1:
+            search = path.search(lanes.only(chosen), self.instances)
+            search.take([plan], self.request.room)
+            if search.tables.bytes <= self.request.room * PART_OF_ROOM:
+                break
+            chosen = chosen[: len(chosen) // 2]
+        return chosen
 
     def search_lanes(
         self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]

@@ -29,6 +29,8 @@ type Floats = NDArray[np.float64]
 
 PLANNING = 0.2
 """Part of the time that each step of planning may take."""
+MOST_LANES = 512
+"""Uses of the fanouts that are searched at a time."""
 PLAN_TABLES = 12
 """Tables of a dataplacement of middling depth; so many must have room."""
 
@@ -187,9 +189,8 @@ class Path:
         )
 
     def most_lanes(self) -> int:
-        """Uses of the fanouts whose tables have room at a time."""
-        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
-        return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
+        """Uses of the fanouts that are searched at a time, if their tables have room."""
+        return MOST_LANES
 
 
 def replace_request(path: Path, request: Request) -> Path:
