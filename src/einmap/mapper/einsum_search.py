@@ -236,7 +236,8 @@ class EinsumSearch:
 
     def with_room(self, path: Path, plan: Plan, lanes: LaneTable, chosen: Ints) -> Ints:
         """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
-        while len(chosen) > 1:
+        # for few lanes room is there without looking
+        while len(chosen) > max(1, path.lanes_with_room()):
             search = path.search(lanes.only(chosen), self.instances)
             search.take([plan], self.request.room)
             if search.tables.bytes <= self.request.room * PART_OF_ROOM:

@@ -192,6 +192,11 @@ class Path:
         """Uses of the fanouts that are searched at a time, if their tables have room."""
         return MOST_LANES
 
+    def lanes_with_room(self) -> int:
+        """Uses of the fanouts whose tables have room whatever they are."""
+        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
+        return self.request.room // (table * PLAN_TABLES)
+
 
 def replace_request(path: Path, request: Request) -> Path:
     """The same path with its plans, for other objectives."""

@@ -85,9 +85,10 @@ class Tables:
         number = self.blocks.setdefault(key, len(self.blocks))
         if number == len(self.recipes):
             self.recipes.append(recipe)
-            _, first, table = np.unique(self.alike(recipe), axis=0, return_index=True, return_inverse=True)
-            self.stands_for.append(first)
-            self.table_of.append(table.ravel())
+            numbers: dict[bytes, int] = {}
+            table = [numbers.setdefault(row.tobytes(), len(numbers)) for row in self.alike(recipe)]
+            self.table_of.append(np.array(table, dtype=np.int64))
+            self.stands_for.append(np.array([table.index(number) for number in range(len(numbers))], dtype=np.int64))
             self.points.append(self.finite(recipe))
         return number
 

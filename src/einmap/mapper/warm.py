@@ -30,7 +30,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
     return {
         "relax": lambda: kernels.relax(table, one, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: kernels.with_gap_and_node(
-            np.zeros((2, 2)), one, one, one, one, one, flags, flags, column, one, two, one, two, table, table, row, flags
+            np.zeros((2, 2)), one, one, one, one, one, flags, flags,
+            column, one, two, one, two, table, table, row, flags,
         ),
         "over_lanes": lambda: kernels.over_lanes(np.zeros((2, 2)), one, one, 1, one, column, one, column, column),
         "objectives": lambda: kernels.objectives(costs, 0.0, row, row, one, np.zeros(1)),
