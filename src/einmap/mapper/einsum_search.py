@@ -220,9 +220,12 @@ class EinsumSearch:
         with self.tally.timed("bounds"):
             known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
         waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
-        size = min(FIRST_LANES, path.most_lanes())
+        most = path.most_lanes()
+        size = min(FIRST_LANES, most)
         while len(waiting):
             chosen = self.with_room(path, plans[0], lanes, waiting[:size])
+            if len(chosen) < min(size, len(waiting)):
+                most = min(2 * len(chosen), most)
             chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
             if self.stopped:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
@@ -232,7 +235,7 @@ class EinsumSearch:
             beaten = self.ruled_out(known.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
             waiting = waiting[~beaten]
-            size = path.most_lanes()
+            size = most
 
     def with_room(self, path: Path, plan: Plan, lanes: LaneTable, chosen: Ints) -> Ints:
         """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
@@ -240,9 +243,10 @@ class EinsumSearch:
         while len(chosen) > max(1, path.lanes_with_room()):
             search = path.search(lanes.only(chosen), self.instances)
             search.take([plan], self.request.room)
-            if search.tables.bytes <= self.request.room * PART_OF_ROOM:
+            fraction = self.request.room * PART_OF_ROOM / search.tables.bytes
+            if fraction >= 1:
                 break
-            chosen = chosen[: len(chosen) // 2]
+            chosen = chosen[: max(1, int(len(chosen) * min(fraction, 0.75)))]
         return chosen
 
     def search_lanes(
