@@ -17,22 +17,22 @@ from einmap.model.semantics import semantics_named
 from einmap.progress import Progress
 
 WIDE = (
-    ("Z[p,m] = A[c, W: 2*p+r] * B[m,c,r]", {"M": (4, 6, 8), "C": (2, 3, 4), "P": (3, 5, 6), "R": (1, 3)}),
-    ("Z[p,m] = A[c, W: 3*p+r] * B[m,c,r]", {"M": (4, 6), "C": (4, 6), "P": (4, 6), "R": (1, 2)}),
-    ("Z[p,q,m] = A[H: p+r, W: 2*q] * B[m,r]", {"M": (4, 6), "P": (3, 4), "Q": (4, 6), "R": (2, 3)}),
-    ("Z[m,n] = A[m,k] * B[k,n]", {"M": (12, 24), "K": (6, 16), "N": (8, 12)}),
+    ("Z[p,m] = A[c, W: 2*p+r] * B[m,c,r]", {"M": (4, 6), "C": (1, 2, 3), "P": (3, 4), "R": (1, 2)}),
+    ("Z[p,m] = A[c, W: 3*p+r] * B[m,c,r]", {"M": (2, 6), "C": (2, 4), "P": (4, 6), "R": (1, 2)}),
+    ("Z[p,q,m] = A[H: p+r, W: 2*q] * B[m,r]", {"M": (2, 4), "P": (2, 3), "Q": (4, 6), "R": (1, 2)}),
+    ("Z[m,n] = A[m,k] * B[k,n]", {"M": (6, 12), "K": (3, 8), "N": (2, 6)}),
 )
 GOALS = ["energy", "latency", "energy_delay_product", "energy", "energy_delay_product"]
 
 
-def draw_wide(rng):
-    """A problem with many uses of large fanouts, windows with strides among them."""
+def draw_wide(rng, most):
+    """A problem with many uses of large fanouts, windows with strides among them; at most so many nodes beside these."""
     problem = draw_problem(rng)
     text, ranks = rng.choice(WIDE)
     workload = problem["workload"]
     workload["einsums"] = [text]
     workload["rank_sizes"] = {rank: rng.choice(sizes) for rank, sizes in ranks.items()}
-    nodes = [node for node in problem["arch"]["nodes"] if node["type"] != "Container"][-4:]
+    nodes = [node for node in problem["arch"]["nodes"] if node["type"] not in ("Container", "Toll")][-most:]
     for node in nodes:
         node.pop("spatial", None)
         if node.get("tensors"):
@@ -47,10 +47,10 @@ def draw_wide(rng):
     return problem
 
 
-def wide(seed, most):
+def wide(seed, most, nodes=3):
     """Compare the search with brute force on one of these; False when that takes too long."""
     rng = random.Random(seed)
-    given = spec_of(draw_wide(rng))
+    given = spec_of(draw_wide(rng, nodes))
     semantics = rng.choice(["exact", "accelforge"])
     goals = [rng.choice(GOALS)]
     try:
@@ -68,21 +68,21 @@ def wide(seed, most):
 
 
 def test_many_uses_of_the_fanouts_are_searched_completely():
-    assert sum(wide(seed, 40_000) for seed in range(11_000, 11_060)) >= 10
+    assert sum(wide(seed, 3_000) for seed in range(11_000, 11_030)) >= 7
 
 
 def test_so_they_are_in_portions_of_three(monkeypatch):
     monkeypatch.setattr(einsum_search, "FIRST_LANES", 2)
     monkeypatch.setattr(quick_bounds, "FIRST_LANES", 0)
     monkeypatch.setattr(search_path, "MOST_LANES", 3)
-    assert sum(wide(seed, 20_000) for seed in range(11_100, 11_160)) >= 8
+    assert sum(wide(seed, 3_000) for seed in range(11_100, 11_120)) >= 4
 
 
 @pytest.mark.slow
 @pytest.mark.mapper
 @pytest.mark.parametrize("part", range(4))
 def test_many_uses_of_the_fanouts_are_searched_completely_on_many_problems(part):
-    assert sum(wide(seed, 1_000_000) for seed in range(12_000 + 100 * part, 12_100 + 100 * part)) >= 25
+    assert sum(wide(seed, 200_000, 4) for seed in range(12_000 + 60 * part, 12_060 + 60 * part)) >= 20
 
 
 def tables_of(problem, semantics, goal):
@@ -117,7 +117,7 @@ def test_prefixes_share_a_table_only_where_theirs_are_equal(monkeypatch):
     shared = 0
     for seed in range(13_000, 13_030):
         rng = random.Random(seed)
-        problem = draw_wide(rng) if seed % 2 else draw_problem(rng)
+        problem = draw_wide(rng, 4) if seed % 2 else draw_problem(rng)
         semantics, goal = rng.choice(["exact", "accelforge"]), rng.choice(["energy", "energy_delay_product"])
         try:
             ours = tables_of(problem, semantics, goal)
