@@ -42,10 +42,8 @@ class PathCosts:
         self.pricer = Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.rules)
         self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
         self.tensors = [a.tensor for a in self.einsum.accesses]
-        self.values = np.stack([self.lattice.values(self.einsum, t) for t in self.tensors])
-        self.fills = self.values * self.lattice.tiles
-        self.coord = np.stack([self.lattice.positions(a) for a in range(len(self.lattice.axes))], axis=1) if (
-            self.lattice.axes) else np.zeros((1, 0), dtype=np.int64)  # fmt: skip
+        self.values, self.fills = self.lattice.filled(self.einsum)
+        self.coord = self.lattice.coord
         self.below = self.lattice.packed("below")
         self.covers = self.lattice.packed("covers")
         self.divides, self.quotients = self.prefixes.divisors()

@@ -68,13 +68,15 @@ class Bounds:
         """Columns of cost, a row for each use of the lanes."""
         path, lanes = self.path, self.lanes
         costs = path.pricer.constants(lanes, dict(plan.chains))
+        fills = path.lattice.filled(path.einsum)[1].min(axis=1)
+        least = {access.tensor: float(own) for access, own in zip(path.einsum.accesses, fills, strict=True)}
         for step in plan.steps:
             if step.node is None or step.node.backing:
                 continue
             tensor = step.node.tensor
             rates, fixed = path.pricer.node(lanes, tensor, plan.chains[tensor], step.node.level)
             # where strides leave holes, small tiles may move less than the whole tensor
-            size = float((path.lattice.values(path.einsum, tensor) * path.lattice.tiles).min())
+            size = least[tensor]
             none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
             copies = lanes.over(lanes.levels <= step.node.level, none)
             # where lanes reduce, more visits may save something: then nothing is said
