@@ -143,8 +143,8 @@ def test_little_room_for_tables_changes_nothing(monkeypatch):
     sizes = []
     with_room = EinsumSearch.with_room
 
-    def noted(self, path, plan, lanes, chosen):
-        found = with_room(self, path, plan, lanes, chosen)
+    def noted(self, path, plans, lanes, chosen):
+        found = with_room(self, path, plans, lanes, chosen)
         sizes.append((len(chosen), len(found)))
         return found
 

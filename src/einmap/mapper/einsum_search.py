@@ -223,7 +223,7 @@ class EinsumSearch:
         most = path.most_lanes()
         size = min(FIRST_LANES, most)
         while len(waiting):
-            chosen = self.with_room(path, plans[0], lanes, waiting[:size])
+            chosen = self.with_room(path, plans, lanes, waiting[:size])
             if len(chosen) < min(size, len(waiting)):
                 most = min(2 * len(chosen), most)
             chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
@@ -237,16 +237,16 @@ class EinsumSearch:
             waiting = waiting[~beaten]
             size = most
 
-    def with_room(self, path: Path, plan: Plan, lanes: LaneTable, chosen: Ints) -> Ints:
+    def with_room(self, path: Path, plans: list[Plan], lanes: LaneTable, chosen: Ints) -> Ints:
         """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
+        room = self.request.room * PART_OF_ROOM
         # for few lanes room is there without looking
         while len(chosen) > max(1, path.lanes_with_room()):
             search = path.search(lanes.only(chosen), self.instances)
-            search.take([plan], self.request.room)
-            fraction = self.request.room * PART_OF_ROOM / search.tables.bytes
-            if fraction >= 1:
+            if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
                 break
-            chosen = chosen[: max(1, int(len(chosen) * min(fraction, 0.75)))]
+            fraction = min(room / search.tables.bytes, 0.75)
+            chosen = chosen[: max(1, int(len(chosen) * fraction))]
         return chosen
 
     def search_lanes(
