@@ -61,8 +61,19 @@ class CopyChains:
     def __post_init__(self) -> None:
         self.source = next(a.tensor for a in self.einsum.accesses if not a.output)
         self.position = {a.tensor: i for i, a in enumerate(self.einsum.accesses)}
+        self._list()
 
-    def survey(self) -> None:
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        found: Floats = (np.array([chain.costs for own in self.outlines.values() for chain in own]) @ weights.T).min(
+            axis=0
+        )
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """All chains are listed already."""
+
+    def _list(self) -> None:
         """List all chains."""
         unit = next(unit for unit in self.arch.computes if unit.enabled)
         self.leaves = self.arch.path(unit.name)

@@ -37,7 +37,17 @@ class FixedChains:
     complete: bool = True
     outlines: dict[Outline, list[int]] = field(default_factory=dict)
 
-    def survey(self) -> None:
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every mapping costs at least."""
+        if not self.optimum.values:
+            return np.full(len(weights), np.inf)
+        found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """All mappings are listed already."""
+
+    def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))
         self.optimum: Optimum = brute_force(

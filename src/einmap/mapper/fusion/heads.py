@@ -20,12 +20,14 @@ from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
 from einmap.mapper.lattice import Lattice, is_plain
-from einmap.mapper.optimal import Compiled, PathSearch
+from einmap.mapper.optimal import NOTHING, Compiled, PathSearch
+from einmap.mapper.request import Others
 from einmap.mapper.steps import Held
 from einmap.mapper.template import ABOVE, BELOW
 from einmap.mapping import nodes as tree
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 type Kind = tuple[str, str]
 """Component and dimension of lanes; two empty names for a temporal loop."""
 
@@ -90,7 +92,8 @@ class Head:
 
     `points`: of the lattice, one for each level of the head; `gaps`: loops in their order, for the last levels of gaps;
     `kept`: what the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what
-    shared tensors take in the memories that back them. `bound`: costs that no completion is below, column by column.
+    shared tensors take in the memories that back them. `least`: objectives that no completion is
+    below.
     """
 
     compiled: Compiled
@@ -102,7 +105,7 @@ class Head:
     outline: Outline
     kept: tuple[Placed, ...]
     backed: tuple[tuple[int, Placed], ...]
-    bound: Floats
+    least: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +127,16 @@ class _State:
 
 @dataclass
 class Heads:
-    """All heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops."""
+    """The heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops.
+
+    `others`: what the other Einsums add; without it no head is left out.
+    """
 
     search: PathSearch
     shared: frozenset[str]
     most: float
     most_per_axis: float
+    others: Others | None = None
 
     def of(self, compiled: Compiled) -> Iterator[Head]:
         """The heads of one dataplacement."""
@@ -199,50 +206,61 @@ class Heads:
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
-        search, lattice = self.search, self.search.lattice
+        lattice = self.search.lattice
         axes = self.compiled.levels[i].axes or ()
-        table = search.pool[self.tables[i, state.prefix]]
         used = [loop.axis for loop in state.loops]
         free = [a for a in axes if used.count(a) < self.most_per_axis]
         room = self.most - len(state.loops)
-        at = search.coord[state.point]
+        at = self.search.coord[state.point]
+        found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
+        for axis in free:
+            here = int(at[axis])
+            sizes, stride = lattice.axes[axis].sizes, int(lattice.strides[axis])
+            inside = [position for position in lattice.axes[axis].below[here] if position != here]
+            loops = [((p - here) * stride, Loop(TEMPORAL, axis, sizes[here], sizes[p])) for p in inside]
+            found += [
+                (target + step, (*chosen, loop))
+                for target, chosen in found
+                if len(chosen) < room
+                for step, loop in loops
+            ]
+        targets = np.array([target for target, _ in found], dtype=np.int64)
+        for n in self._promising(i, state, targets, np.full(len(targets), state.prefix)):
+            yield found[n][0], state.prefix, found[n][1]
 
-        def choose(k: int, target: int, chosen: tuple[Loop, ...]) -> Iterator[tuple[int, tuple[Loop, ...]]]:
-            if k == len(free):
-                yield target, chosen
-                return
-            yield from choose(k + 1, target, chosen)
-            if len(chosen) >= room:
-                return
-            axis, here = free[k], int(at[free[k]])
-            sizes = lattice.axes[axis].sizes
-            for position in lattice.axes[axis].below[here]:
-                if position != here:
-                    lower = target + (position - here) * int(lattice.strides[axis])
-                    loop = Loop(TEMPORAL, axis, sizes[here], sizes[position])
-                    yield from choose(k + 1, lower, (*chosen, loop))
-
-        for target, chosen in choose(0, state.point, ()):
-            if table[target, 0] < np.inf:
-                yield target, state.prefix, chosen
+    def _promising(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
+        """Choices of a level that can be completed, to something good as far as that is known."""
+        search = self.search
+        begins, slots = self.tables
+        slot = slots[i, targets]
+        there = np.flatnonzero(slot >= 0)
+        rows = search.tables.pool[begins[i, prefixes[there]] + slot[there]]
+        finite = rows[:, 0] < np.inf
+        there, rows = there[finite], rows[finite]
+        if self.others is None or not len(there):
+            return np.asarray(there)
+        costs = np.tile(state.acc, (len(there), 1))
+        costs[:, search.tables.columns] += rows
+        values = np.empty((len(there), len(search.goal_codes)))
+        leak = search.leak[prefixes[there]]
+        kernels.many_objectives(costs, leak, state.occupied, search.capacity, search.goal_codes, values)
+        return np.asarray(there[~self.others.hopeless(values)])
 
     def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Lanes of a fanout that stands above a shared tensor's storage."""
         search = self.search
         r = self.compiled.levels[i].r
-        for c in range(search.child_start[state.prefix], search.child_start[state.prefix + 1]):
-            child = int(search.children[c])
-            target = 0
-            for axis, stride in enumerate(search.lattice.strides):
-                position = search.quotients[search.divides[child, axis], search.coord[state.point, axis]]
-                target = -1 if position < 0 or target < 0 else target + int(position * stride)
-            if target < 0 or not search.pool[self.tables[i, child]][target, 0] < np.inf:
-                continue
+        children = search.children[search.child_start[state.prefix] : search.child_start[state.prefix + 1]]
+        positions = search.quotients[search.divides[children], search.coord[state.point]]
+        fits = (positions >= 0).all(axis=1)
+        children, targets = children[fits], positions[fits] @ search.lattice.strides
+        for n in self._promising(i, state, targets, children):
+            child = int(children[n])
             loops = self._lane_loops(child, r, state.point)
             above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
             axes = [loop.axis for loop in above]
             if len(above) <= self.most and all(axes.count(loop.axis) <= self.most_per_axis for loop in loops):
-                yield target, child, tuple(loops)
+                yield int(targets[n]), child, tuple(loops)
 
     def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
         """Loops over the lanes of one fanout, in the order in which they are written by default."""
@@ -335,28 +353,38 @@ class Heads:
             seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
             keys.append((t, Key(search.leaves[level].name, seen[: placed.depth])))
             if fused > placed.depth:
-                cuts.append((t, seen[placed.depth :]))
+                cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
         counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
         held = tuple(sorted((t, depth) for t, depth in state.held if depth < fused))
         backed = tuple((t, placed) for t, placed, _ in state.backed)
         return Head(
             self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
-            Outline(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._bound(state),
+            Outline(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
         )  # fmt: skip
+
+    def _least(self, state: _State) -> Floats:
+        """Objectives that no completion is below."""
+        search = self.search
+        if self.last < 0:
+            return search.bound(self.compiled)
+        found = np.empty(len(search.goal_codes))
+        leak = float(search.leak[state.prefix])
+        bound = self._bound(state)
+        kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, found)
+        return found
 
     def _bound(self, state: _State) -> Floats:
         """Costs so far, and what the tables say of the rest."""
         search = self.search
-        if self.last < 0:
-            return search.least(self.compiled)
-        table = search.pool[self.tables[self.last, state.prefix]]
+        begins, slots = self.tables
         node = self.node[self.last]
         row = int(node[2]) + state.prefix
         bound = state.acc.copy()
-        columns = search.table_columns
+        columns = search.tables.columns
         # the table holds the cost of the last node too
         own = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
-        bound[columns] += table[state.point] - own[columns]
+        rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
+        bound[columns] += rest - own[columns]
         return bound
 
     def _cut(self, t: int, loop: Loop) -> Cut:
@@ -388,6 +416,11 @@ def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
         yield tuple(found)
 
 
+def in_time(cut: Cut) -> Cut:
+    """The same, but for lanes nothing: they are all done before the next Einsum begins."""
+    return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
+
+
 def rank_cut(access: TensorAccess, variables: tuple[str, ...]) -> str:
     """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
     if len(variables) == 1 and is_plain(access, variables[0]):
@@ -407,12 +440,4 @@ def loop_nodes(lattice: Lattice, loops: tuple[Loop, ...]) -> list[tree.Node]:
             found.append(tree.Temporal(names, shape))
         else:
             found.append(tree.Spatial(names, shape, *loop.kind))
-    return found
-
-
-def objectives(search: PathSearch, head: Head) -> Floats:
-    """Objectives that no completion of a head is below."""
-    found = np.empty(len(search.goal_codes))
-    leak = float(search.leak[head.prefix])
-    kernels.objectives(head.bound, leak, head.occupied, search.capacity, np.zeros(0), search.goal_codes, found)
     return found
