@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, TableStore
+from einmap.mapper.fusion.chains import Chains, Effort, Space, TableStore
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Key, Outline
@@ -53,7 +53,7 @@ class Member:
     einsum: Einsum
     chains: AnyChains
     same_as: str | None
-    outlines: list[Outline] = field(default_factory=list)
+    outlines: Sequence[Outline] = ()
 
 
 @dataclass
@@ -111,7 +111,7 @@ class FusedSearch:
                 "templates": sum(map(len, plans)),
                 "lanes": sum(len(path.lanes) for path in chains.paths) if isinstance(chains, Chains) else 0,
                 "outlines": len(chains.outlines),
-                "heads": sum(map(len, chains.outlines.values())),
+                "heads": chains.heads if isinstance(chains, Chains) else len(chains.outlines),
                 "complete": chains.complete and not self.effort.cut,
                 "same_as": member.same_as,
                 "brute_force": chains.why if isinstance(chains, FixedChains) else None,
@@ -142,6 +142,7 @@ class FusedSearch:
             ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
             self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
         self.least = self.minima()
+        self.look_at()
         for member in self.distinct:
             if not np.isfinite(self.least[id(member.chains)]).all():
                 self.impossible = member.einsum.name
@@ -192,7 +193,7 @@ class FusedSearch:
     def options_of(self, member: Member) -> list[Option]:
         """The outlines of an Einsum with the names that its tensors and their ranks have."""
         einsum, chains = member.einsum, member.chains
-        member.outlines = list(chains.outlines)
+        member.outlines = list(chains.fronts)
         found = []
         for outline in member.outlines:
             names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
@@ -215,16 +216,25 @@ class FusedSearch:
             for kind, rank, tile in cuts
         )
 
-    def look_at(self) -> tuple[Space, Floats]:
-        """Memories that can be too small for what Einsums keep at the same time, and their sizes in bits."""
+    def look_at(self) -> None:
+        """Find the memories that can be too small for what several Einsums keep at the same time."""
         sizes: dict[str, float] = {}
-        crowded = {m for s in self.graph.stages for option in s.options for m, _ in option.backed.values()}
-        for member in self.members:
+        backs: set[str] = set()
+        for member in self.distinct:
             sizes |= member.chains.sizes()
-            crowded |= member.chains.keeps_in()
-        names = tuple(sorted(crowded & set(sizes)))
-        by_tree = self.options.rules.lifetimes == "tree"
-        return Space(names, by_tree), np.array([sizes[name] for name in names])
+            backs |= member.chains.backs_in()
+        order = {leaf: i for i, leaf in enumerate(self.spec.bound[self.members[0].einsum.name].arch.components)}
+        deepest = max((order[memory] for memory in backs), default=-1)
+        names = tuple(name for name in sizes if order[name] <= deepest)
+        self.space = Space(names, self.options.rules.lifetimes == "tree")
+        self.capacity = np.array([sizes[name] for name in names])
+        finite = {t for t, first in self.first_user.items() if self.last_user[t] - first > 1}
+        for k, member in enumerate(self.members):
+            passes = {
+                t for t in finite if self.first_user[t] < k < self.last_user[t] and t not in member.einsum.tensors
+            }
+            if passes and isinstance(member.chains, Chains):
+                member.chains.crossed = True
 
     def lower_bound(self) -> float:
         """What the objective is at least."""
@@ -239,7 +249,7 @@ class FusedSearch:
         for member in self.distinct:
             times = self.times(member.einsum)
             rest = total - times * self.least[id(member.chains)]
-            member.chains.survey(self.others(rest, times, most))
+            member.chains.survey(self.others(rest, times, most), self.space)
         graph = Graph(
             [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
             self.last_user,
@@ -247,16 +257,14 @@ class FusedSearch:
         )
         graph.build()
         self.graph = graph
-        self.passed("bounds", begin)
         if not graph.exists:
+            self.passed("chains", begin)
             return []
+        self.passed("chains", begin)
         begin = time.perf_counter()
-        self.space, self.capacity = self.look_at()
         self.relaxed = Relaxed(graph, self.weights, [self.times(m.einsum) for m in self.members])
-        self.fronts: dict[tuple[int, Outline], Front] = {}
         parts = [
-            Joined(self.times(m.einsum), fronts, self.own(m))
-            for m, fronts in zip(self.members, self.chosen(most), strict=True)
+            Joined(self.times(m.einsum), dict(enumerate(m.chains.fronts.values())), self.own(m)) for m in self.members
         ]
         always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
         join = Join(
@@ -281,33 +289,6 @@ class FusedSearch:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
         taken = member.chains.persistent()
         return np.array([taken.get(name, 0.0) for name in self.space.memories])
-
-    def chosen(self, most: float | None) -> Iterator[Mapping[int, Front]]:
-        """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
-        wanted: list[dict[int, Others | None]] = []
-        together: dict[tuple[int, Outline], list[Floats]] = {}
-        for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
-            rests: dict[int, Floats] = {}
-            for edge in stage.edges:
-                rest = self.relaxed.rest_of(k, edge)
-                rests[edge.option] = np.minimum(rests.get(edge.option, np.full(len(rest), np.inf)), rest)
-            wanted.append({})
-            for o, rest in rests.items():
-                others = self.others(rest, self.times(member.einsum), most)
-                if others is None or not others.hopeless(stage.options[o].bounds).all():
-                    wanted[-1][o] = others
-                    if others is not None:
-                        together.setdefault((id(member.chains), member.outlines[o]), []).append(others.rows)
-        for member, own in zip(self.members, wanted, strict=True):
-            fronts = {}
-            for o, others in own.items():
-                key = id(member.chains), member.outlines[o]
-                if key not in self.fronts:
-                    rows = np.unique(np.concatenate(together[key]), axis=0) if others is not None else None
-                    all_others = Others(rows, others.most) if others is not None and rows is not None else None
-                    self.fronts[key] = member.chains.front(member.outlines[o], self.space, all_others)
-                fronts[o] = self.fronts[key]
-            yield fronts
 
     def best(self, found: Mapping[int, Rows]) -> list[tuple[int, int]]:
         """Interface and row of the best, or of all that no other one beats."""
