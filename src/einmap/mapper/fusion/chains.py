@@ -1,14 +1,14 @@
 """The chains of one Einsum: by what other Einsums see of them, and for each such outline the best ones.
 
-Uses of the fanouts are taken in portions, as many as there is room for their tables. In each portion the heads of all
-dataplacements are listed, and completed by branch and bound to the fronts of cost and space of their outlines. What
-cannot be a part of anything good, as far as that is known, is left out at every step.
+Uses of the fanouts are taken in portions, as many as there is room for their tables. First the heads of all
+dataplacements are listed, with bounds from the tables: enough to see which outlines can be a part of anything good.
+Only their heads are then completed, by branch and bound, to fronts of cost and space.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,13 +20,11 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
 from einmap.mapper.decode import nodes_of
-from einmap.mapper.fusion.heads import Head, Heads, Outline, Placed, loop_nodes
-from einmap.mapper.lanes import LaneTable
+from einmap.mapper.fusion.heads import Head, Heads, Outline, loop_nodes
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.quick_bounds import Bounds
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import Group, Path
-from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
 from einmap.progress import Progress
 
@@ -97,12 +95,10 @@ class TableStore:
 
 @dataclass
 class Growing:
-    """The front of an outline while it is searched. `numbers`: of the heads that its points come from."""
+    """The front of an outline while it is searched."""
 
     outline: Outline
     archive: Archive
-    backed: tuple[tuple[int, Placed], ...]
-    memories: tuple[str, ...]
 
 
 @dataclass
@@ -158,14 +154,13 @@ class Chains:
                 found = np.minimum(found, (rows @ weights.T).min(axis=0))
         return found
 
-    def survey(self, others: Others | None, space: Space) -> None:
-        """Find the fronts of all outlines, as far as their chains can be a part of something good."""
-        self.growing: dict[Outline, Growing] = {}
-        self.found: list[tuple[PathSearch, Head]] = []
-        self.space, self.others = space, others
+    def survey(self, others: Others | None) -> None:
+        """List the heads of all chains that can be a part of something good."""
+        self.listed: dict[Outline, list[tuple[PathSearch, Head]]] = {}
+        self.others = others
         for number, (path, group, known) in enumerate(self.groups):
             if number in self.ready:
-                self._search_heads(self.ready[number])
+                self._list(self.ready[number])
                 continue
             lanes = np.arange(len(group.lanes))
             if others is not None:
@@ -173,13 +168,52 @@ class Chains:
             while len(lanes) and not self.effort.stopped:
                 chunk = self._with_room(path, group, lanes)
                 lanes = lanes[len(chunk) :]
-                plans = group.plans
+                waiting = group.plans
                 if others is not None:
                     out = others.hopeless(known.of_plans(chunk))
-                    plans = [plan for plan, hopeless in zip(plans, out, strict=True) if not hopeless]
-                self._search_lanes(path, plans, group.lanes.only(chunk))
-        self.fronts = {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
-        self.outlines = list(self.fronts)
+                    waiting = [plan for plan, hopeless in zip(waiting, out, strict=True) if not hopeless]
+                while waiting and not self.effort.stopped:
+                    search = path.search(group.lanes.only(chunk), 1)
+                    waiting = waiting[search.take(waiting, self.request.room) :]
+                    self._list(search)
+
+    def _list(self, search: PathSearch) -> None:
+        """List the heads of one search."""
+        self.tables.fill(search)
+        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others)
+        found: dict[Outline, list[Head]] = {}
+        for compiled in search.compiled:
+            if self.effort.stopped:
+                return
+            for head in maker.of(compiled):
+                if np.isfinite(head.least).all() and not hopeless(head, self.others):
+                    found.setdefault(head.outline, []).append(head)
+                    self.heads += 1
+        for outline, heads in found.items():
+            self.listed.setdefault(outline, []).extend((search, head) for head in self._distinct(heads))
+
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines, as far as their chains can be a part of something good."""
+        self.space = space
+        self.growing: dict[Outline, Growing] = {}
+        self.found: list[tuple[PathSearch, Head]] = []
+        by_search: dict[int, list[tuple[PathSearch, Head]]] = {}
+        for outline, others in wanted.items():
+            for search, head in self.listed[outline]:
+                if not hopeless(head, others):
+                    by_search.setdefault(id(search), []).append((search, head))
+        for own in by_search.values():
+            walks: dict[int, Descent] = {}
+            self.tables.fill(own[0][0])
+            for search, head in sorted(own, key=lambda pair: float(pair[1].least[0])):
+                if self.effort.stopped:
+                    break
+                key = id(head.compiled)
+                if key not in walks:
+                    walks[key] = self._walk(search, head)
+                search.others = wanted[head.outline] or Others(np.zeros((0, len(search.goal_codes))), math.inf)
+                self._complete(search, head, self._grown(head.outline), walks[key])
+        return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
 
     def _with_room(self, path: Path, group: Group, lanes: Ints) -> Ints:
         """As many of the first uses of the fanouts as leave room for the tables of several dataplacements."""
@@ -194,49 +228,11 @@ class Chains:
             chosen = chosen[: max(1, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
         return chosen
 
-    def _search_lanes(self, path: Path, plans: Sequence[Plan], lanes: LaneTable) -> None:
-        waiting = list(plans)
-        while waiting and not self.effort.stopped:
-            search = path.search(lanes, 1)
-            taken = search.take(waiting, self.request.room)
-            waiting = waiting[taken:]
-            search.tables.fill(lambda: self.effort.stopped)
-            if not self.effort.stopped:
-                search.gather()
-                self._search_heads(search)
-            search.forget_tables()
-
-    def _search_heads(self, search: PathSearch) -> None:
-        """List the heads of one search, and complete them, outline by outline."""
-        self.tables.fill(search)
-        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others)
-        listed: dict[Outline, list[Head]] = {}
-        for compiled in search.compiled:
-            if self.effort.stopped:
-                return
-            for head in maker.of(compiled):
-                if np.isfinite(head.least).all() and not self._hopeless(head):
-                    listed.setdefault(head.outline, []).append(head)
-                    self.heads += 1
-        walks: dict[int, Descent] = {}
-        for outline, heads in listed.items():
-            for head in sorted(self._distinct(heads), key=lambda head: float(head.least[0])):
-                if self.effort.stopped:
-                    return
-                key = id(head.compiled)
-                if key not in walks:
-                    walks[key] = self._walk(search, head)
-                self._complete(search, head, self._grown(search, head, outline), walks[key])
-
-    def _hopeless(self, head: Head) -> bool:
-        return self.others is not None and bool(self.others.hopeless(head.least[None, :])[0])
-
-    def _grown(self, search: PathSearch, head: Head, outline: Outline) -> Growing:
+    def _grown(self, outline: Outline) -> Growing:
         """The front of an outline so far."""
         if outline not in self.growing:
             width = len(self.request.goals) + len(self.space.memories) * (self._counts(outline) + len(outline.loops))
-            memories = tuple(search.leaves[level].name for level in search.memories)
-            self.growing[outline] = Growing(outline, Archive(width, ROOM), head.backed, memories)
+            self.growing[outline] = Growing(outline, Archive(width, ROOM))
         return self.growing[outline]
 
     def _counts(self, outline: Outline) -> bool:
@@ -278,14 +274,19 @@ class Chains:
             values = np.concatenate([values[:, :n], own, values[:, n:]], axis=1)
         return Front(values, archive.paths[: archive.n].copy())
 
+    @property
+    def outlines(self) -> list[Outline]:
+        """What other Einsums may see of the chains."""
+        return list(self.listed)
+
     def bounds(self, outline: Outline) -> Floats:
-        """Costs of an outline, a row for each chain of its front."""
-        return self.fronts[outline].values[:, : len(self.request.goals)]
+        """Costs that no chain of an outline is below, a row for each head."""
+        return np.stack([head.least for _, head in self.listed[outline]])
 
     def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
         """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
-        growing = self.growing[outline]
-        return {t: (growing.memories[placed.memory], placed.bits) for t, placed in growing.backed}
+        search, head = self.listed[outline][0]
+        return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in head.backed}
 
     def sizes(self) -> dict[str, float]:
         """Bits of each memory that is not boundless."""
@@ -324,7 +325,6 @@ class Chains:
         used = [kernels.BITS + m for m in numbers] if self._counts(head.outline) else []
         wanted = [*search.goal_codes, *used, *(kernels.KEPT + i for i in range(kept.size))]
         search.wanted = np.array(wanted, dtype=np.int64)
-        search.others = self.others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
         depth = len(head.points)
         growing.archive.widen(len(head.compiled.levels))
         walk.kept = kept
@@ -366,3 +366,8 @@ class Chains:
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         loops = {level: loop_nodes(order) for level, order in head.gaps}
         return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+
+
+def hopeless(head: Head, others: Others | None) -> bool:
+    """Whether no completion of a head can be a part of something good."""
+    return others is not None and bool(others.hopeless(head.least[None, :])[0])

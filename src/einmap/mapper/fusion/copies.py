@@ -7,7 +7,7 @@ and no lanes are used. A destination in its source's memory is the same buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations, product
 
@@ -70,10 +70,12 @@ class CopyChains:
         )
         return found
 
-    def survey(self, others: Others | None, space: Space) -> None:
-        """All chains are listed already; their fronts."""
-        del others
-        self.fronts = {outline: self.front(outline, space) for outline in self.outlines}
+    def survey(self, others: Others | None) -> None:
+        """All chains are listed already."""
+
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines."""
+        return {outline: self.front(outline, space) for outline in wanted}
 
     def _list(self) -> None:
         """List all chains."""

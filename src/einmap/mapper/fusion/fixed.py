@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,10 +45,12 @@ class FixedChains:
         found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
         return found
 
-    def survey(self, others: Others | None, space: Space) -> None:
-        """All mappings are listed already; their fronts."""
-        del others
-        self.fronts = {outline: self.front(outline, space) for outline in self.outlines}
+    def survey(self, others: Others | None) -> None:
+        """All mappings are listed already."""
+
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines."""
+        return {outline: self.front(outline, space) for outline in wanted}
 
     def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Space, TableStore
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, TableStore
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Key, Outline
@@ -39,6 +39,8 @@ type AnyChains = Chains | CopyChains | FixedChains
 
 GUESSES = (1.02, 1.2, 1.5, 2.0, 4.0, 16.0, math.inf)
 """How far above the lower bound the best may be, one try after the other."""
+STEPS = (1.001, 1.02, 1.1, 1.3, 2.0, 8.0, math.inf)
+"""The same above the bound that says which chains fit."""
 TABLES = 120_000_000
 """Bytes of tables that are kept."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
@@ -89,7 +91,7 @@ class FusedSearch:
         bounded = len(self.options.goals) == 1 and self.least_value() > 0
         for guess in GUESSES if bounded else (math.inf,):
             most = self.least_value() * guess * (1 + ROUNDING) if math.isfinite(guess) else math.inf
-            found = self.attempt(most if math.isfinite(most) else None)
+            found = self.within(most if math.isfinite(most) else None)
             if found or self.effort.stopped:
                 return found
             self.known_bound = max(self.known_bound, most)
@@ -193,7 +195,7 @@ class FusedSearch:
     def options_of(self, member: Member) -> list[Option]:
         """The outlines of an Einsum with the names that its tensors and their ranks have."""
         einsum, chains = member.einsum, member.chains
-        member.outlines = list(chains.fronts)
+        member.outlines = chains.outlines if isinstance(chains, Chains) else list(chains.outlines)
         found = []
         for outline in member.outlines:
             names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
@@ -242,38 +244,74 @@ class FusedSearch:
 
     # one attempt
 
-    def attempt(self, most: float | None) -> list[LoopTree]:
+    def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`; empty when there are none."""
         begin = time.perf_counter()
         total = self.sums(self.least)
         for member in self.distinct:
             times = self.times(member.einsum)
             rest = total - times * self.least[id(member.chains)]
-            member.chains.survey(self.others(rest, times, most), self.space)
-        graph = Graph(
+            member.chains.survey(self.others(rest, times, most))
+        self.graph = Graph(
             [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
             self.last_user,
             self.workload.intermediates,
         )
-        graph.build()
-        self.graph = graph
-        if not graph.exists:
-            self.passed("chains", begin)
+        self.graph.build()
+        self.relaxed = Relaxed(self.graph, self.weights, [self.times(m.einsum) for m in self.members])
+        self.passed("heads", begin)
+        if not self.graph.exists:
             return []
+        if most is None:
+            return self.attempt(None)
+        least = float(corners(self.weights, self.relaxed.least).prod(axis=1).min())
+        # nothing is below the least that the graph says, and nothing up to `most` is missing in it
+        for factor in STEPS:
+            limit = min(least * factor * (1 + ROUNDING), most)
+            found = self.attempt(limit)
+            if found or limit >= most or self.effort.stopped:
+                return found
+            self.known_bound = max(self.known_bound, limit)
+        return []
+
+    def attempt(self, most: float | None) -> list[LoopTree]:
+        """The same with the heads that are listed."""
+        begin = time.perf_counter()
+        parts = []
+        for member, fronts in zip(self.members, self.fronts(most), strict=True):
+            parts.append(Joined(self.times(member.einsum), fronts, self.own(member)))
         self.passed("chains", begin)
         begin = time.perf_counter()
-        self.relaxed = Relaxed(graph, self.weights, [self.times(m.einsum) for m in self.members])
-        parts = [
-            Joined(self.times(m.einsum), dict(enumerate(m.chains.fronts.values())), self.own(m)) for m in self.members
-        ]
         always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
         join = Join(
             self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, most
         )
         self.parts, self.reached = parts, join.run()
         found = [self.tree(self.reached, *row) for row in self.best(self.reached[-1])]
-        self.passed("search", begin)
+        self.passed("join", begin)
         return found
+
+    def fronts(self, most: float | None) -> Iterator[Mapping[int, Front]]:
+        """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
+        wanted: dict[int, dict[Outline, list[Others | None]]] = {}
+        options: list[list[int]] = []
+        for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
+            own = wanted.setdefault(id(member.chains), {})
+            options.append([])
+            for o, rest in self.relaxed.rests(k).items():
+                others = self.others(rest, self.times(member.einsum), most)
+                if others is None or not others.hopeless(stage.options[o].bounds).all():
+                    own.setdefault(member.outlines[o], []).append(others)
+                    options[-1].append(o)
+        found = {
+            id(m.chains): m.chains.complete_heads(
+                {o: united(all_) for o, all_ in wanted[id(m.chains)].items()}, self.space
+            )
+            for m in self.distinct
+        }
+        for member, chosen in zip(self.members, options, strict=True):
+            own_fronts = found[id(member.chains)]
+            yield {o: own_fronts[member.outlines[o]] for o in chosen if member.outlines[o] in own_fronts}
 
     def passed(self, step: str, begin: float) -> None:
         """Count the time since `begin`."""
@@ -332,3 +370,11 @@ class FusedSearch:
             nodes = renamed_nodes(nodes, member.chains.einsum, member.einsum)
         backed = {member.einsum.accesses[t].tensor: len(key.loops) for t, key in outline.keys}
         return Chain(member.einsum.name, nodes, n_outer, len(outline.loops), backed)
+
+
+def united(all_others: Sequence[Others | None]) -> Others | None:
+    """What has no hope with any of several others."""
+    known = [others for others in all_others if others is not None]
+    if len(known) < len(all_others):
+        return None
+    return Others(np.unique(np.concatenate([others.rows for others in known]), axis=0), known[0].most)
