@@ -8,7 +8,7 @@ Only their heads are then completed, by branch and bound, to fronts of cost and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +35,10 @@ WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
+TABLES = 40_000_000
+"""Bytes of tables of one Einsum that are kept."""
+MOST_READY = 1_000
+"""Uses of the fanouts whose tables are looked at all together."""
 ROOM = 64
 """Points of a front that are made room for at first."""
 
@@ -77,7 +81,7 @@ class Effort:
 
 @dataclass
 class TableStore:
-    """Searches whose tables are kept: as many as there is room for (bytes), the latest ones."""
+    """Searches of one Einsum whose tables are kept: as many as there is room for (bytes), the latest ones."""
 
     room: float
     held: list[PathSearch] = field(default_factory=list)
@@ -91,6 +95,14 @@ class TableStore:
         self.held.append(search)
         while len(self.held) > 1 and sum(s.tables.bytes for s in self.held) > self.room:
             self.held.pop(0).tables.forget()
+
+    def release(self, kept: Iterable[PathSearch]) -> None:
+        """Free all tables but those of some searches."""
+        keep = {id(search) for search in kept}
+        for search in self.held:
+            if id(search) not in keep:
+                search.tables.forget()
+        self.held = [search for search in self.held if search.has_tables]
 
 
 @dataclass
@@ -111,12 +123,17 @@ class Chains:
     most: float
     most_per_axis: float
     effort: Effort
-    tables: TableStore
     crossed: bool = False
     """Whether shared tensors may be kept inside while the Einsum runs that does not use them."""
     complete: bool = True
     census: float = 0.0
     heads: int = 0
+    tables: TableStore = field(default_factory=lambda: TableStore(TABLES))
+
+    @property
+    def all_ready(self) -> bool:
+        """Whether `least` comes from tables."""
+        return len(self.ready) == len(self.groups)
 
     def prepare(self) -> None:
         """List the dataplacements of all paths."""
@@ -143,9 +160,10 @@ class Chains:
         found = np.full(len(weights), np.inf)
         for number, (path, group, known) in enumerate(self.groups):
             rows = known.values.reshape(-1, len(self.request.goals))
-            if len(group.lanes) <= path.lanes_with_room():
+            if len(group.lanes) <= MOST_READY:
                 search = path.search(group.lanes, 1)
-                if search.take(group.plans, self.request.room) == len(group.plans):
+                room = int(min(self.request.room, self.tables.room))
+                if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
                     self.tables.fill(search)
                     self.ready[number] = search
                     roots = [search.root_values(compiled) for compiled in search.compiled]
@@ -176,6 +194,7 @@ class Chains:
                     search = path.search(group.lanes.only(chunk), 1)
                     waiting = waiting[search.take(waiting, self.request.room) :]
                     self._list(search)
+        self.tables.release(self.ready.values())
 
     def _list(self, search: PathSearch) -> None:
         """List the heads of one search."""
@@ -197,22 +216,22 @@ class Chains:
         self.space = space
         self.growing: dict[Outline, Growing] = {}
         self.found: list[tuple[PathSearch, Head]] = []
-        by_search: dict[int, list[tuple[PathSearch, Head]]] = {}
+        by_search: dict[int, dict[int, list[tuple[PathSearch, Head]]]] = {}
         for outline, others in wanted.items():
             for search, head in self.listed[outline]:
                 if not hopeless(head, others):
-                    by_search.setdefault(id(search), []).append((search, head))
-        for own in by_search.values():
-            walks: dict[int, Descent] = {}
-            self.tables.fill(own[0][0])
-            for search, head in sorted(own, key=lambda pair: float(pair[1].least[0])):
-                if self.effort.stopped:
-                    break
-                key = id(head.compiled)
-                if key not in walks:
-                    walks[key] = self._walk(search, head)
-                search.others = wanted[head.outline] or Others(np.zeros((0, len(search.goal_codes))), math.inf)
-                self._complete(search, head, self._grown(head.outline), walks[key])
+                    by_search.setdefault(id(search), {}).setdefault(id(head.compiled), []).append((search, head))
+        for of_search in by_search.values():
+            plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
+            self.tables.fill(plans[0][0][0])
+            for own in plans:
+                walk = self._walk(*own[0])
+                for search, head in own:
+                    if not self.effort.stopped:
+                        others = wanted[head.outline]
+                        search.others = others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
+                        self._complete(search, head, self._grown(head.outline), walk)
+        self.tables.release(self.ready.values())
         return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
 
     def _with_room(self, path: Path, group: Group, lanes: Ints) -> Ints:
@@ -366,6 +385,10 @@ class Chains:
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         loops = {level: loop_nodes(order) for level, order in head.gaps}
         return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+
+
+def _promise(pair: tuple[PathSearch, Head]) -> float:
+    return float(pair[1].least[0])
 
 
 def hopeless(head: Head, others: Others | None) -> bool:

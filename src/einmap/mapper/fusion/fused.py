@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, TableStore
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Key, Outline
@@ -37,12 +38,12 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 type AnyChains = Chains | CopyChains | FixedChains
 
-GUESSES = (1.02, 1.2, 1.5, 2.0, 4.0, 16.0, math.inf)
+GUESSES = (1.02, 1.3, 1.7, 3.0, 16.0, math.inf)
 """How far above the lower bound the best may be, one try after the other."""
+ROUGH = 1.5
+"""The first of them where the lower bound does not come from tables."""
 STEPS = (1.001, 1.02, 1.1, 1.3, 2.0, 8.0, math.inf)
 """The same above the bound that says which chains fit."""
-TABLES = 120_000_000
-"""Bytes of tables that are kept."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 ROUNDING = 1e-9
@@ -89,7 +90,8 @@ class FusedSearch:
         if self.impossible is not None:
             return []
         bounded = len(self.options.goals) == 1 and self.least_value() > 0
-        for guess in GUESSES if bounded else (math.inf,):
+        rough = not all(m.chains.all_ready for m in self.distinct if isinstance(m.chains, Chains))
+        for guess in [g for g in GUESSES if g >= (ROUGH if rough else 1)] if bounded else (math.inf,):
             most = self.least_value() * guess * (1 + ROUNDING) if math.isfinite(guess) else math.inf
             found = self.within(most if math.isfinite(most) else None)
             if found or self.effort.stopped:
@@ -124,7 +126,6 @@ class FusedSearch:
         """The chains of each distinct Einsum."""
         known: dict[Any, tuple[str, AnyChains]] = {}
         self.members: list[Member] = []
-        self.tables = TableStore(min(TABLES, self.options.memory))
         for position, einsum in enumerate(self.workload.einsums):
             progress.report(f"{einsum.name}: listing chains", position, len(self.workload.einsums))
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
@@ -156,7 +157,7 @@ class FusedSearch:
             return CopyChains(einsum, arch, request, *most)
         why = why_not(einsum, arch)
         if why is None:
-            chains = Chains(einsum, arch, request, *most, self.effort, self.tables)
+            chains = Chains(einsum, arch, request, *most, self.effort)
             chains.prepare()
             if not any(path.lanes_above() for path in chains.paths):
                 return chains
@@ -248,10 +249,15 @@ class FusedSearch:
         """The best mappings whose objective is at most `most`; empty when there are none."""
         begin = time.perf_counter()
         total = self.sums(self.least)
-        for member in self.distinct:
+
+        def survey(member: Member) -> None:
             times = self.times(member.einsum)
             rest = total - times * self.least[id(member.chains)]
             member.chains.survey(self.others(rest, times, most))
+
+        with ThreadPoolExecutor(self.options.workers) as executor:
+            for member, _ in zip(self.distinct, executor.map(survey, self.distinct), strict=True):
+                self.effort.progress.report(f"{member.einsum.name}: outlines of chains", 0)
         self.graph = Graph(
             [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
             self.last_user,
@@ -303,12 +309,13 @@ class FusedSearch:
                 if others is None or not others.hopeless(stage.options[o].bounds).all():
                     own.setdefault(member.outlines[o], []).append(others)
                     options[-1].append(o)
-        found = {
-            id(m.chains): m.chains.complete_heads(
-                {o: united(all_) for o, all_ in wanted[id(m.chains)].items()}, self.space
-            )
-            for m in self.distinct
-        }
+
+        def complete(member: Member) -> dict[Outline, Front]:
+            own = {outline: united(others) for outline, others in wanted[id(member.chains)].items()}
+            return member.chains.complete_heads(own, self.space)
+
+        with ThreadPoolExecutor(self.options.workers) as executor:
+            found = dict(zip((id(m.chains) for m in self.distinct), executor.map(complete, self.distinct), strict=True))
         for member, chosen in zip(self.members, options, strict=True):
             own_fronts = found[id(member.chains)]
             yield {o: own_fronts[member.outlines[o]] for o in chosen if member.outlines[o] in own_fronts}
