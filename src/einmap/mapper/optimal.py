@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -90,13 +90,20 @@ class PathSearch(PathCosts):
     goals: tuple[str, ...]
     others: Others
     instances: int = 1
+    of_tables: Ints | None = None
+    """Columns of cost whose tables are worth their time, if not all that the objectives need."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.goal_codes = goal_codes(self.goals, self.leaves)
         self.wanted = self.goal_codes
         self.compiled: list[Compiled] = []
-        self.tables = Tables(self, table_columns(self.goals, self.columns))
+        columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
+        self.tables = Tables(self, columns)
+
+    def again(self) -> PathSearch:
+        """A search of the same kind without dataplacements."""
+        return PathSearch(**{f.name: getattr(self, f.name) for f in fields(self)})
 
     # plans as arrays
 
@@ -289,6 +296,7 @@ class PathSearch(PathCosts):
         """Free what only the search needs."""
         self.tables.forget()
         self.known.clear()
+        self.rates = self.fixed = np.zeros((0, self.columns))
 
     def final_constants(self, compiled: Compiled) -> Floats:
         """Constants by number of prefix."""

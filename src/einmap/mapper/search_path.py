@@ -27,6 +27,7 @@ from einmap.mapper.tally import Census
 from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 
 MOST_LOOKED_AT = 10_000
 """Dataplacements that are looked at to see which memories may back shared tensors."""
@@ -229,7 +230,26 @@ class Path:
             self.request.goals,
             self.request.known_others,
             instances,
+            self.of_tables,
         )
+
+    @cached_property
+    def of_tables(self) -> Ints:
+        """Columns of cost whose tables are worth their time.
+
+        Of memories below a fanout those that are never busy for half as long as the busiest one are left out: what the
+        compute exchanges with them is nearly all that they do. Their costs still count, when they are known.
+        """
+        columns = table_columns(self.request.goals, self.pricer.columns.n)
+        first = min((i for i, leaf in enumerate(self.leaves) if leaf.spatial), default=len(self.leaves))
+        inner = [c for c, level in enumerate(self.pricer.columns.level, start=1) if level >= first]
+        if not inner or not len(self.lanes) or len(columns) <= 2:
+            return columns
+        busy = np.zeros(self.pricer.columns.n, dtype=bool)
+        for chains in {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values():
+            times = self.pricer.constants(self.lanes, dict(chains))[:, 1:]
+            busy[1:] |= (times >= times.max(axis=1, keepdims=True) / 2).any(axis=0)
+        return np.array([c for c in columns if c not in inner or busy[c]], dtype=np.int64)
 
     def most_lanes(self) -> int:
         """Uses of the fanouts that are searched at a time, if their tables have room."""

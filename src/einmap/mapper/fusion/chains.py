@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,13 @@ WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
-TABLES = 40_000_000
+TABLES = 32_000_000
 """Bytes of tables of one Einsum that are kept."""
 MOST_READY = 1_000
 """Uses of the fanouts whose tables are looked at all together."""
+FAR = 2**62
+PORTION = 32_000_000
+"""Bytes of tables of a portion of the uses of the fanouts."""
 ROOM = 64
 """Points of a front that are made room for at first."""
 
@@ -94,14 +97,14 @@ class TableStore:
         search.gather()
         self.held.append(search)
         while len(self.held) > 1 and sum(s.tables.bytes for s in self.held) > self.room:
-            self.held.pop(0).tables.forget()
+            self.held.pop(0).forget_tables()
 
     def release(self, kept: Iterable[PathSearch]) -> None:
         """Free all tables but those of some searches."""
         keep = {id(search) for search in kept}
         for search in self.held:
             if id(search) not in keep:
-                search.tables.forget()
+                search.forget_tables()
         self.held = [search for search in self.held if search.has_tables]
 
 
@@ -183,9 +186,11 @@ class Chains:
             lanes = np.arange(len(group.lanes))
             if others is not None:
                 lanes = lanes[~others.hopeless(known.of_lanes)]
+            most = path.most_lanes()
             while len(lanes) and not self.effort.stopped:
-                chunk = self._with_room(path, group, lanes)
-                lanes = lanes[len(chunk) :]
+                chunk = self._with_room(path, group, lanes[:most])
+                most = len(chunk)
+                lanes = lanes[most:]
                 waiting = group.plans
                 if others is not None:
                     out = others.hopeless(known.of_plans(chunk))
@@ -223,6 +228,8 @@ class Chains:
                     by_search.setdefault(id(search), {}).setdefault(id(head.compiled), []).append((search, head))
         for of_search in by_search.values():
             plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
+            if not plans[0][0][0].has_tables:
+                plans = _with_few_tables(plans)
             self.tables.fill(plans[0][0][0])
             for own in plans:
                 walk = self._walk(*own[0])
@@ -234,14 +241,13 @@ class Chains:
         self.tables.release(self.ready.values())
         return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
 
-    def _with_room(self, path: Path, group: Group, lanes: Ints) -> Ints:
-        """As many of the first uses of the fanouts as leave room for the tables of several dataplacements."""
-        chosen = lanes[: path.most_lanes()]
+    def _with_room(self, path: Path, group: Group, chosen: Ints) -> Ints:
+        """As many of some uses of the fanouts, the first ones, as have room for the tables of all dataplacements."""
         while len(chosen) > max(1, path.lanes_with_room()):
             search = path.search(group.lanes.only(chosen), 1)
             if not any(search.compile(plan) is not None for plan in group.plans):
                 break
-            room = self.request.room / 2
+            room = min(self.request.room, PORTION)
             if search.tables.bytes <= room:
                 break
             chosen = chosen[: max(1, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
@@ -385,6 +391,16 @@ class Chains:
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         loops = {level: loop_nodes(order) for level, order in head.gaps}
         return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+
+
+def _with_few_tables(plans: list[list[tuple[PathSearch, Head]]]) -> list[list[tuple[PathSearch, Head]]]:
+    """Heads of one search, by dataplacement, in a search that has only these."""
+    search = plans[0][0][0].again()
+    search.take([own[0][1].compiled.plan for own in plans], FAR)
+    return [
+        [(search, replace(head, compiled=compiled)) for _, head in own]
+        for own, compiled in zip(plans, search.compiled, strict=True)
+    ]
 
 
 def _promise(pair: tuple[PathSearch, Head]) -> float:
