@@ -27,7 +27,7 @@ def found() -> MapResult:
     """A result that no search has found."""
     spec = load("simple", "matmul", "simple_matmul")
     assert spec.mapping is not None
-    best = Found(evaluate(spec), spec.mapping)
+    best = Found(evaluate(spec), spec.mapping, spec)
     stats = MapStats(mapspace_size=1e12, templates=7, evaluated=12_345, seconds=3.21, by_einsum={"Z": {"templates": 7}})
     bound = best.cost.edp / 1.25
     return MapResult((best,), ("energy_delay_product",), False, bound, "the time was up", stats)

@@ -21,7 +21,7 @@ from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
-from einmap.mapper.fusion.copies import CopyChains
+from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
@@ -55,10 +55,11 @@ class Member:
 
 @dataclass
 class FusedSearch:
-    """The search of a whole cascade."""
+    """The search of a whole cascade. `optional`: copy Einsums that may be left out."""
 
     spec: Spec
     options: Options
+    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
@@ -133,7 +134,9 @@ class FusedSearch:
             why = why_not(einsum, arch)
             chains: AnyChains
             if einsum.is_copy:
-                chains = CopyChains(einsum, arch, request, *most)
+                kind = OptionalCopyChains if einsum.name in self.optional else CopyChains
+                chains = kind(einsum, arch, request, *most)
+                chains.prepare()
             elif why is None:
                 chains = Chains(einsum, arch, request, *most, self.effort)
                 chains.prepare()
@@ -143,7 +146,7 @@ class FusedSearch:
                 chains = FixedChains(einsum, arch, request, why, self.effort, (self.options.seed, position))
             shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
             paths = chains.paths if isinstance(chains, Chains) else []
-            key = (canonical_key(einsum, arch, paths), tuple(shared))
+            key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.name in self.optional)
             same = known.get(key)
             if same is None:
                 chains.survey()
@@ -184,7 +187,8 @@ class FusedSearch:
             for t, depth in outline.held:
                 held[names[t]] = (*held.get(names[t], ()), depth)
             backed = {names[t]: space for t, space in chains.backed(outline).items()}
-            found.append(Option(outline, keys, held, backed, chains.bounds(outline)))
+            absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
+            found.append(Option(outline, keys, held, backed, chains.bounds(outline), absent))
         return found
 
     def look_at(self) -> tuple[Space, Floats]:
@@ -209,7 +213,9 @@ class FusedSearch:
         return np.concatenate([unit, [[1.0, slope * ratio] for slope in SLOPES]])
 
     def lower_bound(self) -> float:
-        """What the objective is at least."""
+        """What the objective is at least; infinity when no chains fit."""
+        if not self.graph.exists:
+            return math.inf
         return float(corners(self.relaxed.weights, self.relaxed.least).prod(axis=1).min())
 
     # one attempt
@@ -299,7 +305,8 @@ class FusedSearch:
                 (c.backed[t] for t in self.first_user if self.first_user[t] < k <= self.last_user[t]
                  for c in chains if t in c.backed), default=0,
             )  # fmt: skip
-        return TreeBuilder(chains, shared).build()
+        present = [k for k, chain in enumerate(chains) if chain.nodes]
+        return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
 
     def chain(self, k: int, option: int, row: int) -> Chain:
         """One Einsum's chain, with its own names."""

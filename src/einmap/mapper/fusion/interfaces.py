@@ -48,7 +48,8 @@ NOTHING = Interface((), ())
 class Option:
     """One outline of an Einsum with the names that its tensors have. `bounds`: costs, a row for each head.
 
-    `backed`: for each tensor the memory that backs it and the bits of its tile there.
+    `backed`: for each tensor the memory that backs it and the bits of its tile there. `absent`: the Einsum is a copy
+    that is left out.
     """
 
     outline: Outline
@@ -56,6 +57,7 @@ class Option:
     held: Mapping[str, tuple[int, ...]]
     backed: Mapping[str, tuple[str, float]]
     bounds: Floats
+    absent: bool = False
 
     @property
     def loops(self) -> tuple[tuple[Kind, int], ...]:
@@ -106,6 +108,9 @@ class Graph:
 
     def after(self, interface: Interface, option: Option, position: int) -> Interface | None:
         """The interface behind an Einsum, None if the option does not fit."""
+        if option.absent:
+            copied = [Live(t, key, 0, ()) for t, key in option.keys.items()]
+            return Interface(tuple(sorted((*interface.live, *copied))), interface.loops)
         n = len(interface.loops)
         if option.loops[:n] != interface.loops:
             return None
