@@ -128,7 +128,7 @@ class Join:
         option, n_loops = self.graph.stages[k].options[edge.option], len(interface.loops)
         peak = before.peak
         for memory, bits in option.backed.values():
-            alive = Outline((), interface.loops, ()).alive(self.space.by_tree)[0][1:]
+            alive = Outline((), interface.loops, (), ()).alive(self.space.by_tree)[0][1:]
             peak = peak + (self._in(memory, bits)[:, None] * np.array(alive, dtype=np.float64))[None, :, :n_loops]
         rows = np.arange(len(before.costs))[(peak <= self.capacity[:, None]).all(axis=(1, 2))]
         number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
