@@ -199,3 +199,13 @@ def test_sharing_is_never_worse_and_its_mappings_run(seed, semantics):
         cost = einmap.evaluate(found.spec, found.mapping, semantics, strict=True)
         assert cost.energy == found.cost.energy
         assert differences(found.spec.with_mapping(found.mapping)) == []
+
+
+def test_users_hold_an_input_in_one_node_above_their_loops_where_each_pays_for_its_own():
+    # Buf has room for X and D, and a slice of A, B and H: X stays there while all slices are made
+    given = spec([MAIN, memory("Buf", 512, 1, {"keep": "All"}), compute()], GATED, {"M": 4, "K": 4, "N": 8, "P": 4})
+    result = einmap.map_workload(given, metrics="energy", semantics="accelforge", share_inputs=False, max_fused_loops=1)
+    assert result.optimal
+    assert fills(result, "X") == 2 * 16 * 8  # once for each user
+    apart = einmap.map_workload(given, metrics="energy", semantics="exact", share_inputs=False, max_fused_loops=1)
+    assert fills(apart, "X") == 2 * 2 * 16 * 8  # again for each of two slices

@@ -185,7 +185,7 @@ class Chains:
 
     def _list_heads(self, search: PathSearch, others: Others | None) -> None:
         self.tables.fill(search)
-        heads = Heads(search, self.request.shared, self.most, self.most_per_axis, others)
+        heads = Heads(search, self.request.shared, self.most, self.most_per_axis, others, self.request.joint)
         number = len(self.searches)
         self.searches.append(search)
         for compiled in search.compiled:

@@ -74,6 +74,14 @@ class FusedSearch:
         self.impossible: str | None = None
         self.known_bound = 0.0
 
+    @property
+    def joint(self) -> frozenset[str]:
+        """Inputs that several Einsums may hold in the same node: each fills it for itself, and has its own space."""
+        if self.options.rules.buffer_above_split == "one":
+            return frozenset()
+        copied = frozenset(t for name in self.optional for t in self.workload.by_name[name].outputs)
+        return self.workload.shared - self.workload.intermediates | copied
+
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
         return self.workload.n_instances * einsum.n_instances
@@ -128,7 +136,8 @@ class FusedSearch:
             progress.report(f"{einsum.name}: listing chains", position, len(self.workload.einsums))
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
             chains = self.chains_of(einsum, arch, request, position)
-            shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
+            kinds = request.shared, request.intermediates, request.joint
+            shared = [tuple(a.tensor in kind for kind in kinds) for a in einsum.accesses]
             paths = chains.paths if isinstance(chains, Chains) else []
             optional = einsum.name in self.optional
             key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.n_instances, optional)
@@ -190,6 +199,7 @@ class FusedSearch:
             memory=options.memory / options.workers,
             shared=self.workload.shared & einsum.tensors,
             intermediates=self.workload.intermediates & einsum.tensors,
+            joint=self.joint & einsum.tensors,
         )
 
     def options_of(self, member: Member) -> list[Option]:
@@ -202,9 +212,9 @@ class FusedSearch:
             keys = {}
             for t, key in outline.keys:
                 keys[names[t]] = Key(key.memory, self.named(einsum, t, key.loops))
-            held: dict[str, tuple[int, ...]] = {}
-            for t, depth in outline.held:
-                held[names[t]] = (*held.get(names[t], ()), depth)
+            held: dict[str, tuple[tuple[int, str], ...]] = {}
+            for t, depth, memory in outline.held:
+                held[names[t]] = (*held.get(names[t], ()), (depth, memory))
             backed = {names[t]: space for t, space in chains.backed(outline).items()}
             cuts = {names[t]: self.named(einsum, t, loops) for t, loops in outline.cuts}
             absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
