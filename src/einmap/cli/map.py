@@ -26,7 +26,6 @@ from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.options import metrics_named
 from einmap.mapper.result import Found, MapResult
-from einmap.mapping.mapping import Mapping
 from einmap.model.semantics import semantics_named
 from einmap.report.text import map_report, quality
 from einmap.spec.loop_tree import write_mapping
@@ -133,7 +132,7 @@ def map_command(
     if as_json:
         print_json(document(result))
     else:
-        print_report(map_report(result, spec, console().width, stats=stats))
+        print_report(map_report(result, result.spec, console().width, stats=stats))
     print_notes(result.cost.notes)
     if failure is not None:
         raise failure
@@ -174,7 +173,7 @@ def mapping_file(
     command = shlex.join(["einmap", "map", *given])
     comments = [f"Found by: {command}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
-    return "\n".join([*lines, dump_mapping(result.mapping)])
+    return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies)])
 
 
 def document(result: MapResult) -> dict[str, Any]:
@@ -187,6 +186,7 @@ def document(result: MapResult) -> dict[str, Any]:
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "reason": result.reason,
+        "shared_inputs": _shared(result.front[0]),
         "stats": {
             "mapspace_size": stats.mapspace_size,
             "templates": stats.templates,
@@ -196,7 +196,7 @@ def document(result: MapResult) -> dict[str, Any]:
             "by_einsum": stats.by_einsum,
         },
         "cost": result.cost.to_dict(),
-        "mapping": _plain_mapping(result.mapping),
+        "mapping": _plain_mapping(result.front[0]),
         "front": [_front_entry(found) for found in result.front],
     }
 
@@ -224,11 +224,17 @@ def _written(path: Path, text: str) -> EinmapError | None:
     return None
 
 
-def _plain_mapping(mapping: Mapping) -> Any:
-    return to_python(write_mapping(mapping))
+def _plain_mapping(found: Found) -> Any:
+    plain = to_python(write_mapping(found.mapping))
+    return {"shared_inputs": found.copies, **plain} if found.copies else plain
 
 
 def _front_entry(found: Found) -> dict[str, Any]:
     cost = found.cost
     numbers = {"energy": cost.energy, "latency": cost.latency, "edp": cost.edp}
-    return {**numbers, "mapping": _plain_mapping(found.mapping)}
+    return {**numbers, "mapping": _plain_mapping(found)}
+
+
+def _shared(found: Found) -> list[dict[str, Any]]:
+    users = found.spec.workload.consumers
+    return [{"input": tensor, "copy": copy, "users": [*users[copy]]} for tensor, copy in found.copies.items()]

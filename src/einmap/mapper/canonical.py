@@ -30,6 +30,19 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
     )
 
 
+def leaves_key(einsum: Einsum, arch: Architecture) -> Any:
+    """Equal for two Einsums with equal numbers, up to names, but perhaps other choices of what memories keep."""
+    names = _Names(einsum)
+    texts = [None if c.total_latency is None else c.total_latency.text for c in arch.components.values()]
+    own = einsum.name if any(text is not None and _speaks_of(text, einsum) for text in texts) else None
+    lanes = tuple(
+        (d.name, names.tensors(d.reuse), names.limits(d.loop_bounds), d.min_usage)
+        for leaf in arch.leaves.values()
+        for d in leaf.spatial
+    )
+    return own, names.einsum(), tuple(names.leaf(leaf) for leaf in arch.leaves.values()), lanes
+
+
 def renamed(mapping: Mapping, old: Einsum, new: Einsum) -> Mapping:
     """The mapping of an Einsum that is alike: names are exchanged by position."""
     return Mapping(tuple(renamed_nodes(mapping.nodes, old, new)))

@@ -42,7 +42,7 @@ def dataplacements(
     memory above whose nodes no loop stands; the outermost one that keeps something if None.
     """
     walk = walk or InOrder()
-    for held in _choices(einsum, leaves, backed_outside, walk):
+    for held in choices(einsum, leaves, backed_outside, walk):
         for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top):
             outer = top or next((m for m, _ in order), None)
             n_outer = sum(m == outer for m, _ in order)
@@ -53,7 +53,7 @@ def dataplacements(
 def backings(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, str]]:
     """The outermost memory of each tensor, for all choices of what the memories keep."""
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
-    for held in _choices(einsum, leaves, backed_outside, InOrder()):
+    for held in choices(einsum, leaves, backed_outside, InOrder()):
         yield {tensor: next(m for m in memories if tensor in held[m]) for tensor in einsum.tensors}
 
 
@@ -61,7 +61,7 @@ def kept_nowhere(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[str]:
     """Tensors that no memory of the path keeps, whatever the others keep (of the first choices, if there are many)."""
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
     left = set(einsum.tensors)
-    for held in islice(_choices(einsum, leaves, frozenset(), InOrder(), complete=False), MOST_CHOICES):
+    for held in islice(choices(einsum, leaves, frozenset(), InOrder(), complete=False), MOST_CHOICES):
         left -= frozenset().union(*(held[name] for name in memories))
     return _in_order(einsum, frozenset(left))
 
@@ -71,7 +71,7 @@ def _in_order(einsum: Einsum, names: Names) -> list[str]:
     return [access.tensor for access in einsum.accesses if access.tensor in names]
 
 
-def _choices(
+def choices(
     einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk, complete: bool = True
 ) -> Iterator[dict[str, Names]]:
     """What each holder keeps, decided from the outside in, so that constraints may speak of what is above.

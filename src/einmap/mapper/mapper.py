@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from einmap.errors import NotSupportedError
+from einmap.mapper.cascade import nondominated
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
+from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
+from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
+    from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.unfused import Whole
 
 
@@ -50,7 +54,8 @@ def map_workload(
     `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`:
     threads, one for each processor by default; the result is the same for any number.
     `fuse`: whether intermediate tensors may stay inside between Einsums; else each Einsum is mapped by itself, every
-    tensor backed by the outermost memory that may keep it.
+    tensor backed by the outermost memory that may keep it. A graph input that several Einsums read is filled once for
+    all of them where that is better (option `share_inputs`): the result's `spec` has a copy Einsum then.
     `brute_force`: try every mapping without pruning, to check the search (Einsum by Einsum).
     `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
     a YAML file (docs/mapper.md); Einsums that it does not name are free. `options`: names as under `mapper` in a
@@ -86,7 +91,7 @@ def map_workload(
     whole = Whole(spec, asked, patterns)
     whole.run(token)
     best, searched = whole.best(), time.perf_counter()
-    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
+    front = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
     end = time.perf_counter()
     return _result(whole, front, end - start, {**whole.seconds(), "evaluation": end - searched})
 
@@ -94,42 +99,75 @@ def map_workload(
 def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
     """Whether there is anything to fuse, and the options are such that the fused search knows them."""
     simple = not (asked.brute_force or patterns or asked.uneven_loops or asked.uneven_lanes)
-    return simple and bool(spec.workload.intermediates) and "resource_usage" not in asked.goals
+    several = bool(spec.workload.intermediates) or (asked.share_inputs and bool(shareable(spec.workload)))
+    return simple and several and "resource_usage" not in asked.goals
 
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
-    """Search the cascade as a whole."""
+    """Search the cascade as a whole, with copies of inputs that several Einsums read."""
     from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.shared_inputs import sharing
     from einmap.mapper.unfused import Whole
 
-    search = FusedSearch(spec, asked)
-    best, searched = search.run(token), time.perf_counter()
-    if not best:
+    shared = sharing(spec) if asked.share_inputs else None
+    searches: list[FusedSearch] = []
+    found: list[Found] = []
+    if shared is not None:
+        searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
+        for mapping in searches[-1].run(token if shared.covers else share_of(token, 1 / 2)):
+            own, settled, inputs = shared.settled(mapping)
+            found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
+    if shared is None or not shared.covers:
+        searches.append(FusedSearch(spec, asked))
+        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in searches[-1].run(token)]
+    if not found:
         # nothing found in time, or nothing fits: the Einsums one by one tell which
         whole = Whole(spec, asked)
         whole.run(token)
-        found = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in whole.best()]
+        found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
         return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
-    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
-    end = time.perf_counter()
-    by_einsum = search.stats()
+    front = best_of(found, asked.goals) if len(searches) > 1 else found
+    return _fused_result(searches, front, asked.goals, start)
+
+
+def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
+    """The best of several searches: one mapping, or all that no other one beats, best first by the first goal."""
+    values = np.array([[objective(one.cost, goal) for goal in goals] for one in found])
+    if len(goals) == 1:
+        return [found[int(np.argmin(values[:, 0]))]]
+    return [found[int(row)] for row in nondominated(values)]
+
+
+def _fused_result(
+    searches: Sequence[FusedSearch], front: list[Found], goals: tuple[str, ...], start: float
+) -> MapResult:
+    by_einsum: dict[str, dict[str, Any]] = {}
+    steps: dict[str, float] = {}
+    for search in searches:
+        by_einsum |= search.stats()
+        for step, seconds in search.seconds.items():
+            steps[step] = steps.get(step, 0.0) + seconds
     own = [part for part in by_einsum.values() if part["same_as"] is None]
+    kept = {name for one in front for name in one.spec.workload.by_name}
+    kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
+    total = time.perf_counter() - start
     stats = MapStats(
         mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
         templates=sum(part["templates"] for part in own),
-        evaluated=search.effort.work,
-        seconds=end - start,
-        by_einsum=by_einsum,
-        steps={**search.seconds, "evaluation": end - searched},
+        evaluated=sum(search.effort.work for search in searches),
+        seconds=total,
+        by_einsum={name: part for name, part in by_einsum.items() if name in kept},
+        steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
     )
+    complete = all(search.complete for search in searches)
     bound: float | None = None
-    if len(asked.goals) == 1:
-        value = objective(front[0].cost, asked.goals[0])
-        bound = value if search.complete else min(search.lower_bound(), value)
+    if len(goals) == 1:
+        value = objective(front[0].cost, goals[0])
+        bound = value if complete else min(value, *(search.lower_bound() for search in searches))
     reason = "every fused mapping was evaluated or ruled out by a bound"
-    if not search.complete:
+    if not complete:
         reason = f"stopped after {stats.evaluated:,} choices"
-    return MapResult(tuple(front), asked.goals, search.complete, bound, reason, stats)
+    return MapResult(tuple(front), goals, complete, bound, reason, stats)
 
 
 def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:

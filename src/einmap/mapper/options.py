@@ -66,6 +66,7 @@ class Options:
     most_plans: float
     most_fused: float
     most_fused_per_variable: float
+    share_inputs: bool
     memory: float
     workers: int
 
@@ -110,6 +111,7 @@ def read_options(
         most_plans=given.max_pmapping_templates_per_einsum,
         most_fused=given.max_fused_loops,
         most_fused_per_variable=given.max_fused_loops_per_rank_variable,
+        share_inputs=given.share_inputs,
         memory=min(given.memory_limit, given.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
     )

@@ -47,7 +47,8 @@ class Request:
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
     `memory`: bytes that may be used. `given`: the mapping must be like this.
     `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
-    use too, where mappings may be fused; `intermediates`: those of them that may be kept inside.
+    use too, where mappings may be fused; `intermediates`: those of them that may be kept inside;
+    `joint`: those that other Einsums may hold in the same node, each for itself.
     """
 
     goals: tuple[str, ...]
@@ -64,6 +65,7 @@ class Request:
     others: Others | None = None
     shared: frozenset[str] = frozenset()
     intermediates: frozenset[str] = frozenset()
+    joint: frozenset[str] = frozenset()
 
     @property
     def known_others(self) -> Others:

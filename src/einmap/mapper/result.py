@@ -7,14 +7,28 @@ from typing import Any
 
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
+from einmap.spec.spec import Spec
 
 
 @dataclass(frozen=True)
 class Found:
-    """One mapping with its cost as `evaluate` gives it."""
+    """One mapping with its cost as `evaluate` gives it.
+
+    `spec`: the specification that it belongs to: the one that was given, or with a copy Einsum for each of
+    `shared_inputs`, graph inputs that are filled once for all their users.
+    """
 
     cost: Cost
     mapping: Mapping
+    spec: Spec
+    shared_inputs: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The name of the copy of each shared input."""
+        workload = self.spec.workload
+        made = {t: e.name for e in workload.einsums if e.is_copy for t in e.inputs}
+        return {tensor: made[tensor] for tensor in self.shared_inputs}
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,16 @@ class MapResult:
     def mapping(self) -> Mapping:
         """The best mapping."""
         return self.front[0].mapping
+
+    @property
+    def spec(self) -> Spec:
+        """The specification that the best mapping belongs to: `evaluate(result.spec, result.mapping)`."""
+        return self.front[0].spec
+
+    @property
+    def shared_inputs(self) -> tuple[str, ...]:
+        """Graph inputs that a copy Einsum, put in by the mapper, fills once for all their users."""
+        return self.front[0].shared_inputs
 
     @property
     def gap(self) -> float | None:

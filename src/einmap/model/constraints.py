@@ -113,7 +113,9 @@ class _Checks:
             if isinstance(leaf, Toll):
                 # nothing passes that no memory above holds
                 must &= frozenset().union(*(held for name, held in above.items() if name in memories))
-            for tensor in sorted((must & tensors) - self.held[leaf.name]):
+            # those of a copy are kept where they are backed, and nowhere below
+            elsewhere = frozenset().union(*above.values()) if self.path.einsum.is_copy else frozenset()
+            for tensor in sorted((must & tensors) - self.held[leaf.name] - elsewhere):
                 yield f"{leaf.name} must keep {tensor!r}", self.path.compute.address
             for tensor in sorted(self.held[leaf.name] - must - may):
                 yield f"{leaf.name} may not keep {tensor!r}", self.first(leaf.name, tensor).address

@@ -59,7 +59,7 @@ def map_report(result: MapResult, spec: Spec | None = None, width: int = 80, sta
 
     `stats`: how the search went comes second.
     """
-    head: list[RenderableType] = [quality_section(result)]
+    head: list[RenderableType] = [quality_section(result), *shared_lines(result.front[0])]
     if stats:
         head.append(stats_section(result.stats))
     if len(result.front) > 1:
@@ -93,6 +93,15 @@ def quality(result: MapResult) -> str:
 def quality_section(result: MapResult) -> RenderableType:
     """The line that says how far the result can be trusted."""
     return Text(quality(result), style="bold green" if result.optimal else "bold yellow")
+
+
+def shared_lines(found: Found) -> list[RenderableType]:
+    """For each input that the mapper copies once for all its users a line that says so."""
+    users = found.spec.workload.consumers
+    return [
+        Text(f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}")
+        for tensor, copy in found.copies.items()
+    ]
 
 
 def front_section(front: tuple[Found, ...]) -> RenderableType:

@@ -204,7 +204,7 @@ class Chains:
     def _list(self, search: PathSearch) -> None:
         """List the heads of one search."""
         self.tables.fill(search)
-        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others)
+        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others, self.request.joint)
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
             if self.effort.stopped:

@@ -250,3 +250,30 @@ class CopyChains:
         """A chain from the outside in, and how many of its nodes are in the outermost memory."""
         chain = self.outlines[outline][int(front.paths[row, 0])]
         return list(chain.nodes), chain.n_outer
+
+
+@dataclass
+class OptionalCopyChains(CopyChains):
+    """The chains of a copy that the mapper has put in: where nothing is gained by it, it is left out.
+
+    The copy in the memory that backs its source, below no loops, costs nothing: its chain is empty, and the Einsum does
+    not appear in the tree.
+    """
+
+    def _list(self) -> None:
+        """List all chains; those that move nothing give way to the empty one."""
+        super()._list()
+        for outline, chains in self.outlines.items():
+            key = outline.keys[0][1]
+            idle = [c for c in chains if not key.loops and _memory_of(c, self.source) == key.memory]
+            if idle:
+                nothing = _Written((), 0, (0.0,) * len(self.request.goals), {}, (), idle[0].backed)
+                self.outlines[outline] = [c for c in chains if c not in idle] or [nothing]
+
+    def is_absent(self, outline: Outline) -> bool:
+        """Whether these chains are no chains at all."""
+        return not self.outlines[outline][0].nodes
+
+
+def _memory_of(chain: _Written, tensor: str) -> str:
+    return next(n.component for n in chain.nodes if isinstance(n, tree.Storage) and n.tensors == (tensor,))

@@ -23,7 +23,7 @@ from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
-from einmap.mapper.fusion.copies import CopyChains
+from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
@@ -61,10 +61,11 @@ class Member:
 
 @dataclass
 class FusedSearch:
-    """The search of a whole cascade."""
+    """The search of a whole cascade. `optional`: copy Einsums that may be left out."""
 
     spec: Spec
     options: Options
+    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
@@ -75,6 +76,14 @@ class FusedSearch:
         self.last_user = {t: max(own) for t, own in users.items()}
         self.impossible: str | None = None
         self.known_bound = 0.0
+
+    @property
+    def joint(self) -> frozenset[str]:
+        """Inputs that several Einsums may hold in the same node: each fills it for itself, and has its own space."""
+        if self.options.rules.buffer_above_split == "one":
+            return frozenset()
+        copied = frozenset(t for name in self.optional for t in self.workload.by_name[name].outputs)
+        return self.workload.shared - self.workload.intermediates | copied
 
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
@@ -130,9 +139,11 @@ class FusedSearch:
             progress.report(f"{einsum.name}: listing chains", position, len(self.workload.einsums))
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
             chains = self.chains_of(einsum, arch, request, position)
-            shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
+            kinds = request.shared, request.intermediates, request.joint
+            shared = [tuple(a.tensor in kind for kind in kinds) for a in einsum.accesses]
             paths = chains.paths if isinstance(chains, Chains) else []
-            key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.n_instances)
+            optional = einsum.name in self.optional
+            key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.n_instances, optional)
             first, own = known.setdefault(key, (einsum.name, chains))
             self.members.append(Member(einsum, own, None if own is chains else first))
         self.distinct = [member for member in self.members if member.same_as is None]
@@ -154,7 +165,8 @@ class FusedSearch:
         """The chains of one Einsum, not searched yet."""
         most = self.options.most_fused, self.options.most_fused_per_variable
         if einsum.is_copy:
-            return CopyChains(einsum, arch, request, *most)
+            kind = OptionalCopyChains if einsum.name in self.optional else CopyChains
+            return kind(einsum, arch, request, *most)
         why = why_not(einsum, arch)
         if why is None:
             chains = Chains(einsum, arch, request, *most, self.effort)
@@ -191,6 +203,7 @@ class FusedSearch:
             memory=options.memory / options.workers,
             shared=self.workload.shared & einsum.tensors,
             intermediates=self.workload.intermediates & einsum.tensors,
+            joint=self.joint & einsum.tensors,
         )
 
     def options_of(self, member: Member) -> list[Option]:
@@ -203,12 +216,13 @@ class FusedSearch:
             keys = {}
             for t, key in outline.keys:
                 keys[names[t]] = Key(key.memory, self.named(einsum, t, key.loops))
-            held: dict[str, tuple[int, ...]] = {}
-            for t, depth in outline.held:
-                held[names[t]] = (*held.get(names[t], ()), depth)
+            held: dict[str, tuple[tuple[int, str], ...]] = {}
+            for t, depth, memory in outline.held:
+                held[names[t]] = (*held.get(names[t], ()), (depth, memory))
             backed = {names[t]: space for t, space in chains.backed(outline).items()}
             cuts = {names[t]: self.named(einsum, t, loops) for t, loops in outline.cuts}
-            found.append(Option(outline, keys, held, cuts, backed, chains.bounds(outline)))
+            absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
+            found.append(Option(outline, keys, held, cuts, backed, chains.bounds(outline), absent))
         return found
 
     def named(self, einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
@@ -365,7 +379,8 @@ class FusedSearch:
                 (c.backed[t] for t in self.first_user if self.first_user[t] < k <= self.last_user[t]
                  for c in chains if t in c.backed), default=0,
             )  # fmt: skip
-        return TreeBuilder(chains, shared).build()
+        present = [k for k, chain in enumerate(chains) if chain.nodes]
+        return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
 
     def chain(self, k: int, option: int, row: int) -> Chain:
         """One Einsum's chain, with its own names."""

@@ -60,13 +60,13 @@ class Outline(NamedTuple):
     """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
 
     `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
-    other than the backing ones that stand above some of these loops, as (tensor, loops above it). `cuts`: how the
-    fused loops below its backing node cut each shared tensor.
+    other than the backing ones that stand above some of these loops, as (tensor, loops above it, memory); without the
+    memory's name no other Einsum may use them. `cuts`: how the fused loops below its backing node cut each tensor.
     """
 
     keys: tuple[tuple[int, Key], ...]
     loops: tuple[tuple[Kind, int], ...]
-    held: tuple[tuple[int, int], ...]
+    held: tuple[tuple[int, int, str], ...]
     cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
 
     def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
@@ -123,7 +123,7 @@ class _State:
     occupied: Floats
     loops: tuple[Loop, ...]
     kept: tuple[Placed, ...]
-    held: tuple[tuple[int, int], ...]
+    held: tuple[tuple[int, int, str], ...]
     backed: tuple[tuple[int, Placed, int], ...]
 
 
@@ -131,7 +131,7 @@ class _State:
 class Heads:
     """The heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops.
 
-    `others`: what the other Einsums add; without it no head is left out.
+    `others`: what the other Einsums add; without it no head is left out. `joint`: see Request.
     """
 
     search: PathSearch
@@ -139,6 +139,7 @@ class Heads:
     most: float
     most_per_axis: float
     others: Others | None = None
+    joint: frozenset[str] = frozenset()
 
     def of(self, compiled: Compiled) -> Iterator[Head]:
         """The heads of one dataplacement."""
@@ -159,7 +160,7 @@ class Heads:
 
     def _outermost(
         self,
-    ) -> tuple[tuple[Placed, ...], tuple[tuple[int, int], ...], tuple[tuple[int, Placed, int], ...]]:
+    ) -> tuple[tuple[Placed, ...], tuple[tuple[int, int, str], ...], tuple[tuple[int, Placed, int], ...]]:
         """What the nodes of the outermost memory take; persistent tensors are counted elsewhere."""
         search, kept, backed = self.search, [], []
         for held in self.compiled.plan.outer:
@@ -305,7 +306,8 @@ class Heads:
             occupied[space.memory] += space.bits
             kept = (*kept, space)
             if lowers.tensor in self.shared:
-                held = (*held, (t, space.depth))
+                name = search.leaves[lowers.level].name if lowers.tensor in self.joint and not passed else ""
+                held = (*held, (t, space.depth, name))
         held += tuple(self._tolls(i, len(state.loops), len(loops)))
         assert node is not None
         t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
@@ -318,7 +320,7 @@ class Heads:
         elif not waits:
             kept = (*kept, space)
             if node.tensor in self.shared:
-                held = (*held, (t, space.depth))
+                held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
         if (occupied > search.capacity).any():
             return None
         acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
@@ -329,7 +331,7 @@ class Heads:
     def _number(self) -> dict[str, int]:
         return {tensor: t for t, tensor in enumerate(self.search.tensors)}
 
-    def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int]]:
+    def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int, str]]:
         """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
         if not self.compiled.plan.builder.tolls:
             return
@@ -337,7 +339,7 @@ class Heads:
         for part, depth in ((ABOVE, above), (BELOW, below)):
             for toll in self.compiled.plan.builder.tolls.get((index, part), ()):
                 for tensor in self.shared.intersection(toll.tensors):
-                    yield self.search.tensors.index(tensor), depth
+                    yield self.search.tensors.index(tensor), depth, ""
 
     def _passed(self, lowers: Held, loops: tuple[Loop, ...], outer: int) -> tuple[int, int]:
         """How many of the loops below a node lower its space, and the point at which it is taken then."""
@@ -365,7 +367,7 @@ class Heads:
             if fused > placed.depth:
                 cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
         counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
-        held = tuple(sorted((t, depth) for t, depth in state.held if depth < fused))
+        held = tuple(sorted(node for node in state.held if node[1] < fused))
         backed = tuple((t, placed) for t, placed, _ in state.backed)
         return Head(
             self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,

@@ -24,8 +24,8 @@ type Floats = NDArray[np.float64]
 class Live(NamedTuple):
     """A shared tensor that is still needed.
 
-    `shared`: loops that its last user so far and the next Einsum share. `held`: for users that hold it inside above
-    loops that they share with the next Einsum, (loops shared, loops above that node): nobody may use the tensor there.
+    `shared`: loops that its last user so far and the next Einsum share. `held`: nodes in which the last user holds it
+    inside above such loops, as (loops above, memory): the next user has to have the same ones, with a memory's name.
     `written`: how loops below its backing node that its producer and the next Einsum share cut it: a reader must cut it
     alike, or it would read what is not written yet.
     """
@@ -33,7 +33,7 @@ class Live(NamedTuple):
     tensor: str
     key: Key
     shared: int
-    held: tuple[tuple[int, int], ...]
+    held: tuple[tuple[int, str], ...]
     written: tuple[Cut, ...]
 
 
@@ -51,15 +51,17 @@ NOTHING = Interface((), ())
 class Option:
     """One outline of an Einsum with the names that its tensors have. `bounds`: costs, a row for each head.
 
-    `backed`: for each tensor the memory that backs it and the bits of its tile there.
+    `backed`: for each tensor the memory that backs it and the bits of its tile there. `absent`: the Einsum is a copy
+    that is left out.
     """
 
     outline: Outline
     keys: Mapping[str, Key]
-    held: Mapping[str, tuple[int, ...]]
+    held: Mapping[str, tuple[tuple[int, str], ...]]
     cuts: Mapping[str, tuple[Cut, ...]]
     backed: Mapping[str, tuple[str, float]]
     bounds: Floats
+    absent: bool = False
 
     @property
     def loops(self) -> tuple[tuple[Kind, int], ...]:
@@ -118,6 +120,9 @@ class Graph:
 
     def after(self, interface: Interface, option: Option, position: int) -> Interface | None:
         """The interface behind an Einsum, None if the option does not fit."""
+        if option.absent:
+            copied = [Live(t, key, 0, (), ()) for t, key in option.keys.items()]
+            return Interface(tuple(sorted((*interface.live, *copied))), interface.loops)
         n = len(interface.loops)
         if option.loops[:n] != interface.loops:
             return None
@@ -127,8 +132,8 @@ class Graph:
             if key is not None:
                 if key != live.key:
                     return None
-                inside = (*option.held.get(live.tensor, ()),)
-                if any(depth < live.shared for depth in inside) or any(shared > depth for shared, depth in live.held):
+                inside = self._inside(option, live.tensor, live.shared)
+                if inside != live.held or any(not memory for _, memory in inside):
                     return None
                 if live.written != option.cuts.get(live.tensor, ())[: len(live.written)]:
                     return None
@@ -145,16 +150,17 @@ class Graph:
             lives.append(Live(t, option.keys[t], after, within, written if t in self.intermediates else ()))
         return Interface(tuple(sorted(lives)), option.loops[:after])
 
-    def _inside(self, option: Option, tensor: str, after: int) -> tuple[tuple[int, int], ...]:
-        return tuple((after, depth) for depth in option.held.get(tensor, ()) if depth < after)
+    def _inside(self, option: Option, tensor: str, shared: int) -> tuple[tuple[int, str], ...]:
+        """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
+        return tuple(node for node in option.held.get(tensor, ()) if node[0] < shared)
 
     def _later(self, live: Live, option: Option, after: int) -> Live:
         """A tensor that is needed later still, behind one more Einsum."""
-        held = tuple((min(s, after), depth) for s, depth in live.held if min(s, after) > depth)
         written = live.written[: max(after - len(live.key.loops), 0)]
         if live.tensor in option.keys:
-            return Live(live.tensor, live.key, after, held + self._inside(option, live.tensor, after), written)
-        return Live(live.tensor, live.key, min(live.shared, after), held, written)
+            return Live(live.tensor, live.key, after, self._inside(option, live.tensor, after), written)
+        shared = min(live.shared, after)
+        return Live(live.tensor, live.key, shared, tuple(n for n in live.held if n[0] < shared), written)
 
     @cached_property
     def exists(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import Key
+from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, corners
 from einmap.mapper.request import Others
 
@@ -83,7 +83,9 @@ class Join:
                 before, front = found[-1].get(edge.before), self.parts[k].fronts.get(edge.option)
                 if before is None or front is None or not len(front.values):
                     continue
-                rows = self._joined(k, edge, interfaces[edge.before], before, front)
+                absent = stage.options[edge.option].absent
+                join = self._left_out if absent else self._joined
+                rows = join(k, edge, interfaces[edge.before], before, front)
                 if len(rows.costs):
                     reached.setdefault(edge.after, []).append(rows)
             interfaces = stage.interfaces
@@ -120,6 +122,17 @@ class Join:
         stay, peak = self._later(len(after.loops), before.stay[left], peak, usage, kept + dying)
         number = np.stack([np.full(len(left), edge.before), left, np.full(len(left), edge.option), right], axis=1)
         return Rows(costs, stay, peak, number)
+
+    def _left_out(self, k: int, edge: Edge, interface: Interface, before: Rows, _: Front) -> Rows:
+        """The rows before a copy that is left out, with its tensor in use from here on."""
+        option, n_loops = self.graph.stages[k].options[edge.option], len(interface.loops)
+        peak = before.peak
+        for memory, bits in option.backed.values():
+            alive = Outline((), interface.loops, (), ()).alive(self.space.by_tree)[0][1:]
+            peak = peak + (self._in(memory, bits)[:, None] * np.array(alive, dtype=np.float64))[None, :, :n_loops]
+        rows = np.arange(len(before.costs))[(peak <= self.capacity[:, None]).all(axis=(1, 2))]
+        number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
+        return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
 
     def _later(self, after: int, stay: Floats, peak: Floats, usage: Floats, kept: Floats) -> tuple[Floats, Floats]:
         """What stays and was in use, by the loops that are open after the Einsum."""

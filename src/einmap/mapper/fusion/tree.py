@@ -69,13 +69,21 @@ class TreeBuilder:
             return
         until = min(self.shared[begin + 1 : end])
         for level in range(depth, until):
-            for k in range(begin, end):
-                yield from self.own(k, level, with_loop=False)
+            yield from self.common(begin, end, level)
             yield self.loop(begin, end, level + 1)
         yield from self.backings(begin, end, until)
         cuts = [begin, *(k for k in range(begin + 1, end) if self.shared[k] == until), end]
         parts = pairwise(cuts)
         yield tree.Sequential(tuple(tuple(self.group(first, last, until)) for first, last in parts))
+
+    def common(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
+        """What several chains have above a loop that they share; a node that some have in common once."""
+        seen: set[tree.Node] = set()
+        for k in range(begin, end):
+            for node in self.own(k, level, with_loop=False):
+                if node not in seen or not isinstance(node, tree.Storage):
+                    yield node
+                seen.add(node)
 
     def own(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
         """What a chain has below `level` loops, but for what is there already."""
