@@ -99,13 +99,16 @@ def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> boo
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole."""
+    from einmap.mapper.fusion.early import all_but_reserve, known_bound, unfused_soon
     from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.unfused import Whole
 
     search = FusedSearch(spec, asked)
-    best, searched = search.run(token), time.perf_counter()
+    best, searched = search.run(all_but_reserve(token)), time.perf_counter()
+    if not best and search.effort.cut:
+        return unfused_soon(spec, asked, search, token, start)
     if not best:
-        # nothing found in time, or nothing fits: the Einsums one by one tell which
+        # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked)
         whole.run(token)
         found = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in whole.best()]
@@ -125,7 +128,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     bound: float | None = None
     if len(asked.goals) == 1:
         value = objective(front[0].cost, asked.goals[0])
-        bound = value if search.complete else min(search.lower_bound(), value)
+        bound = value if search.complete else min(known_bound(search, token), value)
     reason = "every fused mapping was evaluated or ruled out by a bound"
     if not search.complete:
         reason = f"stopped after {stats.evaluated:,} choices"

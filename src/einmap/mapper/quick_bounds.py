@@ -30,7 +30,9 @@ class Bounds:
     nodes and what fits do not matter here, so this needs no tables.
     """
 
-    def __init__(self, path: Path, plans: Sequence[Plan], lanes: LaneTable, progress: Progress) -> None:
+    def __init__(
+        self, path: Path, plans: Sequence[Plan], lanes: LaneTable, progress: Progress, *, always: bool = False
+    ) -> None:
         self.path = path
         self.lanes = lanes
         numbers: dict[object, int] = {}
@@ -38,7 +40,8 @@ class Bounds:
         goals = len(path.request.goals)
         # with negative energies nothing is known without tables
         self.values = np.full((len(numbers), len(lanes), goals), 0.0 if path.costs_nothing_less else -np.inf)
-        if path.costs_nothing_less and (len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS):
+        # few are searched at once, whatever their bounds are
+        if path.costs_nothing_less and (always or len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS):
             seen: set[int] = set()
             for plan, way in zip(plans, self.way_of, strict=True):
                 if way not in seen and not progress.stopped:

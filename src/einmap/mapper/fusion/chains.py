@@ -55,6 +55,10 @@ class Front:
     paths: NDArray[np.int64]
 
 
+class StoppedError(Exception):
+    """A step that is of no use unless it is done whole was stopped."""
+
+
 @dataclass
 class Effort:
     """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
@@ -71,6 +75,11 @@ class Effort:
         if self.progress.stopped or self.work >= self.most:
             self.cut = True
         return self.cut
+
+    def go_on(self) -> None:
+        """Raises StoppedError when time or budget is over."""
+        if self.stopped:
+            raise StoppedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +116,13 @@ class Chains:
                 self.paths.append(path)
 
     def survey(self) -> None:
-        """List the heads of all dataplacements on all paths."""
+        """List the heads of all dataplacements on all paths. Raises StoppedError."""
         for path in self.paths:
             self.complete &= path.all_plans and not path.is_coarse
             for group in path.groups():
                 self.census += group.census.total()
                 for begin in range(0, len(group.lanes), path.most_lanes()):
-                    if self.effort.stopped:
-                        return
+                    self.effort.go_on()
                     rows = np.arange(begin, min(begin + path.most_lanes(), len(group.lanes)))
                     self._survey_lanes(path, group.plans, path.search(group.lanes.only(rows), 1))
         for outline, heads in self.outlines.items():
@@ -126,12 +134,13 @@ class Chains:
             taken = search.take(waiting, self.request.room)
             waiting = waiting[taken:]
             if not search.fill(lambda: self.effort.stopped):
-                return
+                raise StoppedError
             heads = Heads(search, self.request.shared, self.most, self.most_per_axis)
             number = len(self.searches)
             self.searches.append(search)
             for compiled in search.compiled:
                 for head in heads.of(compiled):
+                    self.effort.go_on()
                     least = objectives(search, head)
                     if np.isfinite(least).all():
                         self.outlines.setdefault(head.outline, []).append(HeadAt(number, head, least))
@@ -147,6 +156,7 @@ class Chains:
             where = head.points[-1] if head.points else 0
             groups.setdefault((at.search, blocks, where, head.prefix, len(head.kept) > 0), []).append(at)
         for group in groups.values():
+            self.effort.go_on()
             rows = [np.concatenate([at.head.acc, at.head.occupied, self._kept(at)]) for at in group]
             for i, own in enumerate(rows):
                 if not any(

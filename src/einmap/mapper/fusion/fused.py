@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Key, Outline
@@ -74,16 +74,22 @@ class FusedSearch:
         return self.workload.n_instances * einsum.n_instances
 
     def run(self, progress: Progress) -> list[LoopTree]:
-        """The best mappings, or the front; best first by the first objective. Empty when there is none."""
+        """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time."""
         self.effort = Effort(progress, self.options.max_evaluations or math.inf)
-        begin = time.perf_counter()
         self.seconds: dict[str, float] = {}
+        try:
+            return self._run(progress)
+        except StoppedError:
+            return []
+
+    def _run(self, progress: Progress) -> list[LoopTree]:
+        begin = time.perf_counter()
         self.prepare(progress)
         self.seconds["listing"] = time.perf_counter() - begin
         self.members_by_name = {member.einsum.name: member for member in self.members}
         begin = time.perf_counter()
         graph = Graph([Stage(m.einsum.name, self.options_of(m)) for m in self.members], self.last_user)
-        graph.build()
+        graph.build(self.watch("ways to fuse neighbours: {}"))
         self.graph = graph
         if not graph.exists:
             return []
@@ -92,11 +98,22 @@ class FusedSearch:
         self.seconds["bounds"] = time.perf_counter() - begin
         for guess in GUESSES if len(self.options.goals) == 1 else (math.inf,):
             begin = time.perf_counter()
+            within = f" within {guess - 1:.0%} of the lower bound" if math.isfinite(guess) else ""
+            self.looking = f"chains{within}"
             found = self.attempt(self.lower_bound() * guess * (1 + ROUNDING))
             self.seconds["search"] = self.seconds.get("search", 0.0) + time.perf_counter() - begin
             if found or self.effort.stopped:
                 return found
         return []
+
+    def watch(self, what: str) -> Callable[[str, int], None]:
+        """Tell the listener what is done for which Einsum, and end the work when time is over."""
+
+        def go_on(name: str, position: int) -> None:
+            self.effort.go_on()
+            self.effort.progress.report(what.format(name), position, len(self.members))
+
+        return go_on
 
     @property
     def complete(self) -> bool:
@@ -126,7 +143,8 @@ class FusedSearch:
         known: dict[Any, tuple[str, AnyChains]] = {}
         self.members: list[Member] = []
         for position, einsum in enumerate(self.workload.einsums):
-            progress.report(f"{einsum.name}: listing chains", position, len(self.workload.einsums))
+            what = f"{einsum.name}: where its tensors may be kept, and below which loops"
+            progress.report(what, position, len(self.workload.einsums))
             arch = self.spec.bound[einsum.name].arch
             request = self.request(einsum)
             most = self.options.most_fused, self.options.most_fused_per_variable
@@ -174,6 +192,7 @@ class FusedSearch:
         member.outlines = list(chains.outlines)
         found = []
         for outline in member.outlines:
+            self.effort.go_on()
             names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
             keys = {}
             for t, key in outline.keys:
@@ -226,7 +245,7 @@ class FusedSearch:
         join = Join(
             self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, bound
         )
-        reached = join.run()
+        reached = join.run(self.watch(self.looking + ": joining {}"))
         self.parts = parts
         self.reached = reached
         self.values = [reached[-1][i].costs[row] for i, row in self.best(reached[-1])]
@@ -256,6 +275,7 @@ class FusedSearch:
             for o, rows_of in own.items():
                 key = id(member.chains), member.outlines[o], self.times(member.einsum)
                 together.setdefault(key, []).append(rows_of)
+        progress = self.effort.progress
         for member, own in zip(self.members, limits, strict=True):
             times = self.times(member.einsum)
             fronts = {}
@@ -263,6 +283,8 @@ class FusedSearch:
                 outline = member.outlines[o]
                 key = id(member.chains), outline, times
                 if key not in self.fronts:
+                    done = len(self.fronts)
+                    progress.report(f"{self.looking}: {member.einsum.name}", done, len(together))
                     others = Others(np.concatenate(together[key]), most / times ** len(self.goals))
                     known = others if math.isfinite(most) else None
                     self.fronts[key] = member.chains.front(outline, self.space, known)

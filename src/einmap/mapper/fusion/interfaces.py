@@ -8,7 +8,7 @@ whole, space that Einsums share aside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -88,12 +88,16 @@ class Graph:
     stages: list[Stage]
     last_user: Mapping[str, int]
 
-    def build(self) -> None:
-        """Follow all options from the first Einsum on; what leads nowhere is left out."""
+    def build(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> None:
+        """Follow all options from the first Einsum on; what leads nowhere is left out.
+
+        `go_on` hears where the work is, often; what it raises ends it.
+        """
         before = [NOTHING]
         for position, stage in enumerate(self.stages):
             found: dict[Interface, int] = {}
             for i, interface in enumerate(before):
+                go_on(stage.name, position)
                 for o, option in enumerate(stage.options):
                     after = self.after(interface, option, position)
                     if after is not None:
