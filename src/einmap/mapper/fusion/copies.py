@@ -58,8 +58,7 @@ class CopyChains:
     outlines: dict[Outline, list[_Written]] = field(default_factory=dict)
     complete: bool = True
 
-    def prepare(self) -> None:
-        """The source, and what tells copies apart that are otherwise alike."""
+    def __post_init__(self) -> None:
         self.source = next(a.tensor for a in self.einsum.accesses if not a.output)
         self.position = {a.tensor: i for i, a in enumerate(self.einsum.accesses)}
 

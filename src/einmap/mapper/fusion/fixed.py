@@ -37,9 +37,6 @@ class FixedChains:
     complete: bool = True
     outlines: dict[Outline, list[int]] = field(default_factory=dict)
 
-    def prepare(self) -> None:
-        """Nothing is needed."""
-
     def survey(self) -> None:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))

@@ -1,0 +1,66 @@
+"""Fused mappings of the shipped cascades run on real data: outputs as NumPy's, counts as the model's.
+
+Buffers are small, so that the best mappings keep tiles inside and not whole tensors.
+"""
+
+import pytest
+from tests.execute.agreement import differences
+
+import einmap
+from einmap.model.fusion import fusion_of
+
+ATTENTION = {"N_TOKENS": 4, "D_HEAD": 2, "HEADS": 2}
+WHOLE = ATTENTION | {"D_IN": 2, "D_MODEL": 4, "SOFTMAX": "safe"}
+FEED_FORWARD = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
+MOBILENET = {"C": 4, "M": 4, "P": 4, "Q": 4}
+GPT = {"N_TOKENS": 4, "D_MODEL": 4, "HEADS": 2, "D_HEAD": 2, "D_FF": 8}
+
+CASES = {
+    "core of attention": ("simple", "attention_core", ATTENTION, {"GlobalBuffer": 200}),
+    "attention, one head": ("simple", "attention_single_head", WHOLE, {"GlobalBuffer": 300}),
+    "feed-forward": ("simple", "feed_forward", FEED_FORWARD, {"GlobalBuffer": 300}),
+    "feed-forward, gated": ("simple", "feed_forward", FEED_FORWARD | {"GATED": 1}, {"GlobalBuffer": 300}),
+    "feed-forward on an array": ("nvdla", "feed_forward", FEED_FORWARD, {"ConvBuffer": 400}),
+    "MobileNet": ("simple", "mobilenet_pair", MOBILENET, {"GlobalBuffer": 500}),
+    "MobileNet, three levels": ("edge", "mobilenet_pair", MOBILENET, {"SRAM": 500}),
+}
+"""Architecture, workload, sizes, bits of memories: something is fused tile by tile."""
+
+WITH_ROOM = {
+    "attention, all heads": ("simple", "attention", WHOLE),
+    "attention on an array": ("nvdla", "attention_core", ATTENTION),
+    "feed-forward on a TPU": ("tpu_v4i", "feed_forward", FEED_FORWARD),
+    "feed-forward on Eyeriss": ("eyeriss", "feed_forward", FEED_FORWARD),
+    "feed-forward on Simba": ("simba", "feed_forward", FEED_FORWARD),
+    "a layer of GPT-3": ("simple", "gpt3_6.7b", GPT),
+}
+"""The same with the buffers as they are: whole tensors stay inside."""
+
+
+def spec_of(arch, workload, define, sizes=None):
+    spec = einmap.load(arch, workload, define=define)
+    for i, node in enumerate(spec.get("arch.nodes")):
+        if sizes and node.get("name") in sizes:
+            spec = spec.set(f"arch.nodes[{i}].size", sizes[node["name"]])
+    return spec
+
+
+@pytest.mark.parametrize("semantics", ["exact", "accelforge"])
+@pytest.mark.parametrize("case", CASES)
+def test_tiles_of_intermediates_stay_inside_and_everything_agrees(case, semantics):
+    spec = spec_of(*CASES[case])
+    result = einmap.map_workload(spec, semantics=semantics)
+    assert result.optimal
+    fusion = fusion_of(result.mapping, spec)
+    assert any(kept.loops for kept in fusion.fused)
+    assert fusion.nests
+    assert list(differences(spec.with_mapping(result.mapping))) == []
+
+
+@pytest.mark.parametrize("case", WITH_ROOM)
+def test_whole_tensors_that_stay_inside_agree_too(case):
+    spec = spec_of(*WITH_ROOM[case])
+    result = einmap.map_workload(spec)
+    assert result.optimal
+    assert fusion_of(result.mapping, spec).fused
+    assert list(differences(spec.with_mapping(result.mapping))) == []
