@@ -135,10 +135,24 @@ def stats_section(stats: MapStats) -> RenderableType:
         "  of which   " + ", ".join(f"{step} {percent(share)}" for step, share in timed.items()),
     ]
     parts: list[RenderableType] = [_title("Search"), *(Text(line) for line in lines)]
+    if any("outlines" in row for row in stats.by_einsum.values()):
+        parts += [Text(""), _title("Chains of each Einsum"), _chains_table(stats)]
     if rows:
         parts += [Text(""), _title("Mapspace of each Einsum"), sizes]
         parts += [Text(""), _title("What became of its mappings"), fates]
     return Group(*parts)
+
+
+def _chains_table(stats: MapStats) -> Table:
+    """What a fused search knows of each Einsum."""
+    table = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "heads", "outlines")
+    for name, row in stats.by_einsum.items():
+        if row["same_as"]:
+            table.add_row(name, Text(f"like {row['same_as']}", style="dim"))
+            continue
+        counts = (format_count(row[key]) for key in ("templates", "lanes", "heads", "outlines"))
+        table.add_row(name, powers_of_ten(row["mapspace_size"]), *counts)
+    return table
 
 
 # one section each

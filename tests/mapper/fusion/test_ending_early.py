@@ -1,0 +1,87 @@
+"""A fused search that is stopped: a valid mapping, in time, not proven, and a bound that nothing is below."""
+
+import time
+
+import pytest
+
+import einmap
+from einmap.mapper.fusion.early import known_bound
+from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.options import read_options
+from einmap.model.fusion import fusion_of
+
+SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
+
+
+def small():
+    spec = einmap.load("simple", "feed_forward", define=SMALL)
+    return spec.set("arch.nodes[1].size", 300)
+
+
+def stopper(words):
+    """A token that is stopped when a report has these words."""
+
+    def stop(report):
+        if words in report.what:
+            token.stop()
+
+    token = einmap.Progress(stop)
+    return token
+
+
+@pytest.mark.parametrize(
+    "words", ["where its tensors may be kept", "ways to fuse neighbours", "of the lower bound: U", "joining Z"]
+)
+def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
+    best = einmap.map_workload(small())
+    result = einmap.map_workload(small(), progress=stopper(words))
+    assert not result.optimal
+    assert "each Einsum is mapped by itself" in result.reason
+    assert not fusion_of(result.mapping, small()).fused
+    assert result.cost == einmap.evaluate(small(), result.mapping, strict=True)
+    assert 0 < result.lower_bound <= best.cost.edp <= result.cost.edp
+    assert result.gap == pytest.approx(result.cost.edp / result.lower_bound - 1)
+
+
+def test_without_time_there_is_a_mapping_all_the_same():
+    result = einmap.map_workload(small(), time_limit_s=0)
+    assert not result.optimal
+    assert result.lower_bound <= einmap.map_workload(small()).cost.edp
+
+
+def test_a_front_that_is_stopped_has_one_point():
+    result = einmap.map_workload(small(), metrics="energy,latency", progress=stopper("ways to fuse"))
+    assert (len(result.front), result.optimal, result.lower_bound) == (1, False, None)
+
+
+@pytest.mark.parametrize(
+    ("arch", "metric"), [("simple", "edp"), ("edge", "energy"), ("nvdla", "latency"), ("nvdla", "edp")]
+)
+def test_the_bound_without_tables_is_below_the_best_fused_mapping(arch, metric):
+    spec = einmap.load(arch, "feed_forward", define=SMALL)
+    asked = read_options(
+        spec,
+        metrics=metric,
+        semantics=None,
+        time_limit_s=None,
+        max_evaluations=None,
+        seed=0,
+        brute_force=False,
+        workers=1,
+        more={},
+    )
+    result = einmap.map_workload(spec, metrics=metric)
+    bound = known_bound(FusedSearch(spec, asked), einmap.Progress())
+    assert 0 < bound <= result.lower_bound * (1 + 1e-9)
+
+
+def test_the_time_limit_holds_where_a_search_takes_longer(monkeypatch):
+    # seconds of the processor, of which others that keep the machine busy take none
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    spec = einmap.load("tpu_v4i", "gpt3_175b")
+    start = time.monotonic()
+    result = einmap.map_workload(spec, time_limit_s=1, workers=1)
+    assert time.monotonic() - start < 3
+    assert not result.optimal
+    assert result.gap is None or result.gap > 0
+    einmap.evaluate(spec, result.mapping, strict=True)
