@@ -13,8 +13,8 @@ from einmap.mapper.template import ABOVE, BELOW, joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 
-type Orders = Mapping[int, Sequence[int]]
-"""For some levels the order of the axes whose loops stand there, else it is chosen here."""
+type Loops = Mapping[int, Sequence[tree.Node]]
+"""For the last levels of some gaps their loops; else their order is chosen here."""
 
 
 def mapping_of(search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int]) -> LoopTree:
@@ -23,7 +23,7 @@ def mapping_of(search: PathSearch, compiled: Compiled, prefix: int, points: Sequ
 
 
 def nodes_of(
-    search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int], orders: Orders | None = None
+    search: PathSearch, compiled: Compiled, prefix: int, points: Sequence[int], given: Loops | None = None
 ) -> Iterator[tree.Node]:
     """Its nodes from the outside in, each storage node with one tensor."""
     plan, lattice = compiled.plan, search.lattice
@@ -38,7 +38,7 @@ def nodes_of(
     for i, (level, target) in enumerate(zip(compiled.levels, points, strict=True)):
         if level.axes is not None:
             yield from plan.builder.tolls.get((index, ABOVE), ())
-            order = (orders or {}).get(i) or _order(search, level.axes, above, at, target)
+            order = _order(search, level.axes, above, at, target)
             temporal = [(axis, *_sizes(lattice, axis, at, target)) for axis in order]
             spatial = []
         else:
@@ -46,7 +46,10 @@ def nodes_of(
             spatial += _spatial(search, prefix, r, at)
         at = target
         if level.last:
-            yield from _loops(search, prefix, plan.steps[index - len(plan.outer)], at, temporal, spatial)
+            if given and i in given:
+                yield from given[i]
+            else:
+                yield from _loops(search, prefix, plan.steps[index - len(plan.outer)], at, temporal, spatial)
             yield from plan.builder.tolls.get((index, BELOW), ())
             if level.node is not None:
                 yield tree.Storage((level.node.tensor,), search.leaves[level.node.level].name)

@@ -39,11 +39,14 @@ from einmap.progress import Progress
 from einmap.units import format_si
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
 MOST_PLANS = 4096
 """Dataplacements that get their tables at a time."""
+PART_OF_ROOM = 0.5
+"""Part of the room for tables that those of a single dataplacement may take, so that others fit beside it."""
 PATIENCE = 1.0
 """Seconds for which a search goes on after its time while it has found nothing."""
 WORK = 1_000_000
@@ -212,9 +215,13 @@ class EinsumSearch:
         with self.tally.timed("bounds"):
             known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
         waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
-        size = min(FIRST_LANES, path.most_lanes())
+        most = path.most_lanes()
+        size = min(FIRST_LANES, most)
         while len(waiting):
-            chunk, waiting = np.sort(waiting[:size]), waiting[size:]
+            chosen = self.with_room(path, plans, lanes, waiting[:size])
+            if len(chosen) < min(size, len(waiting)):
+                most = min(2 * len(chosen), most)
+            chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
             if self.stopped:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
@@ -223,7 +230,19 @@ class EinsumSearch:
             beaten = self.ruled_out(known.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
             waiting = waiting[~beaten]
-            size = path.most_lanes()
+            size = most
+
+    def with_room(self, path: Path, plans: list[Plan], lanes: LaneTable, chosen: Ints) -> Ints:
+        """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
+        room = self.request.room * PART_OF_ROOM
+        # for few lanes room is there without looking
+        while len(chosen) > max(1, path.lanes_with_room()):
+            search = path.search(lanes.only(chosen), self.instances)
+            if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
+                break
+            fraction = min(room / search.tables.bytes, 0.75)
+            chosen = chosen[: max(1, int(len(chosen) * fraction))]
+        return chosen
 
     def search_lanes(
         self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]
@@ -246,7 +265,8 @@ class EinsumSearch:
             with self.tally.timed("tables"):
                 search = path.search(lanes, self.instances)
                 taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
-                filled = search.fill(lambda: self.stopped)
+                filled = search.tables.fill(lambda: self.stopped)
+                search.gather()
             if not filled:
                 self.left.append(bounds[waiting].min(axis=0))
                 return

@@ -20,61 +20,84 @@ DONE, PAUSED, FULL, LEAF = range(4)
 
 
 @njit(cache=True, nogil=True)
-def relax(table: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
-    """table[p] becomes the minimum over all points inside p along the axes of `mask`; (points, columns), in place."""
-    n, k = table.shape
+def relax(
+    table: Any, points: Any, slots: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any
+) -> None:
+    """table[slots[p]] becomes the minimum over all points inside p along the axes of `mask`, in place.
+
+    The rows of `table` belong to `points`, in order; with a point all that are inside of it must be among them.
+    """
+    k = table.shape[1]
     for axis in range(len(strides)):
         if not mask[axis]:
             continue
-        for point in range(n):
-            here = offsets[axis] + coord[point, axis]
+        for i in range(len(points)):
+            position = coord[points[i], axis]
+            here = offsets[axis] + position
             for c in range(starts[here], starts[here + 1]):
-                other = point + (covers[c] - coord[point, axis]) * strides[axis]
+                other = slots[points[i] + (covers[c] - position) * strides[axis]]
                 for column in range(k):
-                    table[point, column] = min(table[point, column], table[other, column])
+                    cost, least = table[other, column], table[i, column]
+                    table[i, column] = cost if cost < least else least
 
 
 @njit(cache=True, nogil=True)
 def with_gap_and_node(
-    pool: Any, below: int, out: int, n: int, fits: Any, mask: Any, coord: Any, strides: Any, offsets: Any,
-    covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
+    pool: Any, below: Any, slots_below: Any, out: Any, points: Any, slots: Any, fits: Any, mask: Any, coord: Any,
+    strides: Any, offsets: Any, covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
 ) -> None:  # fmt: skip
-    """Tables out .. out + n of `pool` from tables below .. below + n: a gap, and above it a node with its costs.
+    """Tables that begin at rows `out` of `pool` from those at `below`: a gap, and above it a node with its costs.
 
+    `points`, `slots`: see `relax`; `slots_below`: the row of each point in tables below, -1 where these are infinite.
     `fits`: points at which a node above the inner gap fits that the loops of the gap lower; `allowed`: points at which
-    the node above the gap may stand, where it costs rates[p] * fills + fixed[p].
+    the node above the gap may stand, where it costs rates[i] * fills + fixed[i].
     """
-    for p in range(n):
-        table, least = pool[out + p], pool[below + p]
-        points, k = table.shape
-        for point in range(points):
+    n, k = len(points), pool.shape[1]
+    for i in range(len(below)):
+        table = pool[out[i] : out[i] + n]
+        for at in range(n):
+            point = points[at]
+            inner = slots_below[point]
             for column in range(k):
-                table[point, column] = least[point, column] if fits[point] else np.inf
-        relax(table, mask, coord, strides, offsets, covers, starts)
-        for point in range(points):
+                table[at, column] = pool[below[i] + inner, column] if inner >= 0 and fits[point] else np.inf
+        relax(table, points, slots, mask, coord, strides, offsets, covers, starts)
+        for at in range(n):
+            point = points[at]
             for column in range(k):
                 if allowed[point]:
                     # in the order in which the search adds up, so that equal costs stay equal
-                    table[point, column] = table[point, column] + rates[p, column] * fills[point] + fixed[p, column]
+                    table[at, column] = table[at, column] + rates[i, column] * fills[point] + fixed[i, column]
                 else:
-                    table[point, column] = np.inf
+                    table[at, column] = np.inf
 
 
 @njit(cache=True, nogil=True)
-def after_lanes(below: Any, out: Any, coord: Any, strides: Any, rows: Any, quotients: Any) -> None:
-    """out becomes the minimum of itself and of `below` at each point divided by the lanes (rows of `quotients`)."""
-    n, k = below.shape
-    for point in range(n):
-        target = 0
-        for axis in range(len(strides)):
-            position = quotients[rows[axis], coord[point, axis]]
-            if position < 0:
-                target = -1
-                break
-            target += position * strides[axis]
-        if target >= 0:
-            for column in range(k):
-                out[point, column] = min(out[point, column], below[target, column])
+def over_lanes(
+    pool: Any, below: Any, points: Any, out: int, slots: Any, coord: Any, strides: Any, rows: Any, multiples: Any
+) -> None:
+    """The table at `out` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
+
+    `points`: those of the tables below; `slots`: row of each point in the table; multiples[rows[i, axis]]: what the
+    lanes of table i divide to each position.
+    """
+    k = pool.shape[1]
+    for i in range(len(below)):
+        for at in range(len(points)):
+            inner = below[i] + at
+            if pool[inner, 0] == np.inf:
+                continue
+            outer = 0
+            for axis in range(len(strides)):
+                position = multiples[rows[i, axis], coord[points[at], axis]]
+                if position < 0:
+                    outer = -1
+                    break
+                outer += position * strides[axis]
+            if outer >= 0 and slots[outer] >= 0:
+                slot = out + slots[outer]
+                for column in range(k):
+                    cost, known = pool[inner, column], pool[slot, column]
+                    pool[slot, column] = cost if cost < known else known
 
 
 @njit(cache=True, nogil=True)
@@ -104,11 +127,11 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any,
 
 
 @njit(cache=True, nogil=True)
-def many_objectives(costs: Any, leak: Any, capacity: Any, wanted: Any, out: Any) -> None:
-    """The same for many rows, with nothing in the memories."""
-    nothing = np.zeros(len(capacity))
+def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
+    """The same for many rows of costs, with the same in the memories."""
+    nothing = np.zeros(0)
     for row in range(len(costs)):
-        objectives(costs[row], leak[row], nothing, capacity, nothing, wanted, out[row])
+        objectives(costs[row], leak[row], occupied, capacity, nothing, wanted, out[row])
 
 
 @njit(cache=True, nogil=True)
@@ -186,8 +209,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
-    pool: Any, columns: Any, others: Any, most: float, capacity: Any, kept: Any, wanted: Any, slack: float, plan: int,
-    exact: bool,
+    pool: Any, columns: Any, others: Any, most: float, capacity: Any, kept: Any, wanted: Any,
+    slack: float, plan: int, exact: bool,
     # archive
     found: Any, paths: Any, n_found: int,
     # state: (level, the outermost one that is searched), acc, occupied, point and prefix at each level, candidates
@@ -199,11 +222,13 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
     bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
-    `tables[level, prefix]`: row of `pool`, least costs (of some `columns`) from that level on once its choice is made.
+    `tables`: the row of `pool` at which the table of each level and prefix begins, and the row in it of each level and
+    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made.
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
     -2: none).
     """
+    begins, slots = tables
     n_levels = len(kind)
     k = acc.shape[1]
     n_axes = len(strides)
@@ -227,7 +252,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             for m in range(occupied.shape[1]):
                 room[m] = occupied[level, m]
             if kind[level] == GAP:
-                table = pool[tables[level, prefix]]
+                begin = begins[level, prefix]
                 for axis in range(n_axes):
                     odometer[axis] = 0
                 going = True
@@ -238,8 +263,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         if mask[level, axis]:
                             first = starts[offsets[axis] + coord[here, axis]]
                             target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
-                    if table[target, 0] < np.inf:
-                        _bound(acc[level], table[target], columns, bound)
+                    slot = slots[level, target]
+                    if slot >= 0 and pool[begin + slot, 0] < np.inf:
+                        _bound(acc[level], pool[begin + slot], columns, bound)
                         objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
                         if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                             cand[level, count] = goal[0]
@@ -267,10 +293,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         target += position * strides[axis]
                     if target < 0:
                         continue
-                    table = pool[tables[level, child]]
-                    if table[target, 0] == np.inf:
+                    slot = slots[level, target]
+                    begin = begins[level, child]
+                    if slot < 0 or pool[begin + slot, 0] == np.inf:
                         continue
-                    _bound(acc[level], table[target], columns, bound)
+                    _bound(acc[level], pool[begin + slot], columns, bound)
                     objectives(bound, leak[child], room, capacity, kept, wanted, goal)
                     if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                         cand[level, count] = goal[0]
@@ -294,8 +321,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         target = cand_point[level, at]
         prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
         # what was found since the list was made may rule the choice out
-        table = pool[tables[level, prefix]]
-        _bound(acc[level], table[target], columns, bound)
+        _bound(acc[level], pool[begins[level, prefix] + slots[level, target]], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
         objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)

@@ -108,14 +108,14 @@ class Lattice:
         """The point of the bounds."""
         return self.size - 1
 
-    def positions(self, axis: int) -> Ints:
-        """Position on one axis, for each point."""
-        found: Ints = np.arange(self.size) // self.strides[axis] % self.radices[axis]
-        return found
+    @cached_property
+    def coord(self) -> Ints:
+        """Position on each axis (a column), for each point (a row)."""
+        return np.arange(self.size)[:, None] // self.strides % self.radices
 
     def shapes(self, axis: int) -> Floats:
         """Tile shape on one axis, for each point."""
-        found: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.positions(axis)]
+        found: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.coord[:, axis]]
         return found
 
     @cached_property
@@ -155,6 +155,17 @@ class Lattice:
                 length = length + abs(a) * (extents[v] - 1)
             alone = alone * length
         return alone
+
+    def filled(self, einsum: Einsum) -> tuple[Floats, Floats]:
+        """Values in each tensor's tile, and in all its fills (a row for each access of the Einsum), for each point."""
+        if einsum.name not in self._filled:
+            values = np.stack([self.values(einsum, access.tensor) for access in einsum.accesses])
+            self._filled[einsum.name] = values, values * self.tiles
+        return self._filled[einsum.name]
+
+    @cached_property
+    def _filled(self) -> dict[str, tuple[Floats, Floats]]:
+        return {}
 
     def packed(self, lists: str) -> tuple[Ints, Ints]:
         """`below` or `covers` of all axes in one array, and where each begins: start[offset of axis + position]."""

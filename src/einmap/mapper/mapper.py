@@ -128,7 +128,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     bound: float | None = None
     if len(asked.goals) == 1:
         value = objective(front[0].cost, asked.goals[0])
-        bound = value if search.complete else min(known_bound(search, token), value)
+        bound = value if search.complete else min(known_bound(search), value)
     reason = "every fused mapping was evaluated or ruled out by a bound"
     if not search.complete:
         reason = f"stopped after {stats.evaluated:,} choices"

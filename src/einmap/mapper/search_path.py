@@ -32,6 +32,8 @@ MOST_LOOKED_AT = 10_000
 """Dataplacements that are looked at to see which memories may back shared tensors."""
 PLANNING = 0.2
 """Part of the time that each step of planning may take."""
+MOST_LANES = 512
+"""Uses of the fanouts that are searched at a time."""
 PLAN_TABLES = 12
 """Tables of a dataplacement of middling depth; so many must have room."""
 
@@ -228,9 +230,13 @@ class Path:
         )
 
     def most_lanes(self) -> int:
-        """Uses of the fanouts whose tables have room at a time."""
+        """Uses of the fanouts that are searched at a time, if their tables have room."""
+        return MOST_LANES
+
+    def lanes_with_room(self) -> int:
+        """Uses of the fanouts whose tables have room whatever they are."""
         table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
-        return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
+        return self.request.room // (table * PLAN_TABLES)
 
 
 def replace_request(path: Path, request: Request) -> Path:

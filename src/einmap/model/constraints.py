@@ -107,8 +107,12 @@ class _Checks:
 
     def kept_tensors(self) -> Iterator[tuple[str, Address]]:
         tensors = self.path.einsum.tensors
+        memories = {leaf.name for leaf in self.path.leaves if isinstance(leaf, Memory)}
         for leaf, placement, above in self.placements():
             must, may = placement.choices(above)
+            if isinstance(leaf, Toll):
+                # nothing passes that no memory above holds
+                must &= frozenset().union(*(held for name, held in above.items() if name in memories))
             for tensor in sorted((must & tensors) - self.held[leaf.name]):
                 yield f"{leaf.name} must keep {tensor!r}", self.path.compute.address
             for tensor in sorted(self.held[leaf.name] - must - may):

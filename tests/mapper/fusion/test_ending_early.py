@@ -30,7 +30,7 @@ def stopper(words):
 
 
 @pytest.mark.parametrize(
-    "words", ["where its tensors may be kept", "ways to fuse neighbours", "of the lower bound: U", "joining Z"]
+    "words", ["where its tensors may be kept", "heads of", "ways to fuse", "the best of U", "joining Z"]
 )
 def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
     best = einmap.map_workload(small())

@@ -19,10 +19,12 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
 from einmap.mapper.decode import nodes_of
-from einmap.mapper.fusion.heads import Head, Heads, Outline, objectives
+from einmap.mapper.fusion.heads import Head, Heads, Outline, loop_nodes
+from einmap.mapper.lanes import LaneTable
 from einmap.mapper.optimal import Descent, PathSearch
+from einmap.mapper.quick_bounds import Bounds
 from einmap.mapper.request import Others, Request
-from einmap.mapper.search_path import Path
+from einmap.mapper.search_path import Group, Path
 from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
 from einmap.progress import Progress
@@ -82,13 +84,30 @@ class Effort:
             raise StoppedError
 
 
+@dataclass
+class TableStore:
+    """Searches whose tables are kept: as many as there is room for (bytes), the latest ones."""
+
+    room: float
+    held: list[PathSearch] = field(default_factory=list)
+
+    def fill(self, search: PathSearch) -> None:
+        """Make sure that a search has its tables."""
+        if search.has_tables:
+            return
+        search.tables.fill(lambda: False)
+        search.gather()
+        self.held.append(search)
+        while len(self.held) > 1 and sum(s.tables.bytes for s in self.held) > self.room:
+            self.held.pop(0).tables.forget()
+
+
 @dataclass(frozen=True, slots=True)
 class HeadAt:
     """A head and the search that it belongs to."""
 
     search: int
     head: Head
-    least: Floats
 
 
 @dataclass
@@ -101,6 +120,7 @@ class Chains:
     most: float
     most_per_axis: float
     effort: Effort
+    tables: TableStore
     searches: list[PathSearch] = field(default_factory=list)
     outlines: dict[Outline, list[HeadAt]] = field(default_factory=dict)
     complete: bool = True
@@ -115,37 +135,77 @@ class Chains:
                 path.make_plans(self.effort.progress)
                 self.paths.append(path)
 
-    def survey(self) -> None:
-        """List the heads of all dataplacements on all paths. Raises StoppedError."""
+    def begin(self) -> None:
+        """Bound what the dataplacements cost without tables."""
+        self.groups: list[tuple[Path, Group, Bounds]] = []
+        self.ready: dict[int, PathSearch] = {}
         for path in self.paths:
             self.complete &= path.all_plans and not path.is_coarse
             for group in path.groups():
                 self.census += group.census.total()
-                for begin in range(0, len(group.lanes), path.most_lanes()):
-                    self.effort.go_on()
-                    rows = np.arange(begin, min(begin + path.most_lanes(), len(group.lanes)))
-                    self._survey_lanes(path, group.plans, path.search(group.lanes.only(rows), 1))
+                bounds = Bounds(path, group.plans, group.lanes, self.effort.progress, True)
+                self.groups.append((path, group, bounds))
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        found = np.full(len(weights), np.inf)
+        for number, (path, group, known) in enumerate(self.groups):
+            rows = known.values.reshape(-1, len(self.request.goals))
+            if not self.effort.stopped and len(group.lanes) <= path.lanes_with_room():
+                search = path.search(group.lanes, 1)
+                if search.take(group.plans, self.request.room) == len(group.plans):
+                    self.tables.fill(search)
+                    self.ready[number] = search
+                    roots = [search.root_values(compiled) for compiled in search.compiled]
+                    rows = np.concatenate(roots) if roots else rows[:0]
+            if len(rows):
+                found = np.minimum(found, (rows @ weights.T).min(axis=0))
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """List the heads of all dataplacements on all paths that can be a part of something good.
+
+        Raises StoppedError.
+        """
+        self.searches, self.outlines = [], {}
+        for number, (path, group, known) in enumerate(self.groups):
+            if number in self.ready:
+                self._list_heads(self.ready[number], others)
+                continue
+            lanes = np.arange(len(group.lanes))
+            if others is not None:
+                lanes = lanes[~others.hopeless(known.of_lanes)]
+            size = max(path.lanes_with_room(), 1)
+            for begin in range(0, len(lanes), size):
+                chunk = lanes[begin : begin + size]
+                plans = group.plans
+                if others is not None:
+                    out = others.hopeless(known.of_plans(chunk))
+                    plans = [plan for plan, hopeless in zip(plans, out, strict=True) if not hopeless]
+                self._survey_lanes(path, plans, group.lanes.only(chunk), others)
         for outline, heads in self.outlines.items():
             self.outlines[outline] = list(self._distinct(heads))
 
-    def _survey_lanes(self, path: Path, plans: Sequence[Plan], search: PathSearch) -> None:
+    def _survey_lanes(self, path: Path, plans: Sequence[Plan], lanes: LaneTable, others: Others | None) -> None:
         waiting = list(plans)
         while waiting:
+            self.effort.go_on()
+            search = path.search(lanes, 1)
             taken = search.take(waiting, self.request.room)
             waiting = waiting[taken:]
-            if not search.fill(lambda: self.effort.stopped):
-                raise StoppedError
-            heads = Heads(search, self.request.shared, self.most, self.most_per_axis)
-            number = len(self.searches)
-            self.searches.append(search)
-            for compiled in search.compiled:
-                for head in heads.of(compiled):
-                    self.effort.go_on()
-                    least = objectives(search, head)
-                    if np.isfinite(least).all():
-                        self.outlines.setdefault(head.outline, []).append(HeadAt(number, head, least))
-            if waiting:
-                search = path.search(search.lanes, 1)
+            self.tables.fill(search)
+            self._list_heads(search, others)
+
+    def _list_heads(self, search: PathSearch, others: Others | None) -> None:
+        self.tables.fill(search)
+        heads = Heads(search, self.request.shared, self.most, self.most_per_axis, others)
+        number = len(self.searches)
+        self.searches.append(search)
+        for compiled in search.compiled:
+            for head in heads.of(compiled):
+                self.effort.go_on()
+                if np.isfinite(head.least).all() and not (others and others.hopeless(head.least[None, :])[0]):
+                    self.outlines.setdefault(head.outline, []).append(HeadAt(number, head))
 
     def _distinct(self, heads: list[HeadAt]) -> Iterator[HeadAt]:
         """Heads that go on alike, and one of which is no worse in anything, are one."""
@@ -175,7 +235,7 @@ class Chains:
 
     def bounds(self, outline: Outline) -> Floats:
         """Costs that no chain of an outline is below, a row for each head."""
-        return np.stack([at.least for at in self.outlines[outline]])
+        return np.stack([at.head.least for at in self.outlines[outline]])
 
     def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
         """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
@@ -218,10 +278,10 @@ class Chains:
         width = n + len(space.memories) * (1 + len(outline.loops))
         archive = Archive(width, ROOM)
         heads = self.outlines[outline]
-        order = np.argsort([float(at.least[0]) for at in heads], kind="stable")
+        order = np.argsort([float(at.head.least[0]) for at in heads], kind="stable")
         for i in order:
             at = heads[int(i)]
-            if others is not None and others.hopeless(at.least[None, :])[0]:
+            if others is not None and others.hopeless(at.head.least[None, :])[0]:
                 continue
             if self.effort.stopped:
                 break
@@ -239,8 +299,7 @@ class Chains:
     ) -> None:
         """Search the completions of one head."""
         search, head = self.searches[at.search], at.head
-        if not search.has_tables:
-            search.fill(lambda: False)
+        self.tables.fill(search)
         names = [search.leaves[level].name for level in search.memories]
         numbers = [names.index(m) if m in names else len(names) for m in space.memories]
         fused = len(head.outline.loops)
@@ -289,4 +348,5 @@ class Chains:
         compiled = at.head.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         search = self.searches[at.search]
-        return list(nodes_of(search, compiled, prefix, points, dict(at.head.orders))), len(compiled.plan.outer)
+        loops = {level: loop_nodes(search.lattice, order) for level, order in at.head.gaps}
+        return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)

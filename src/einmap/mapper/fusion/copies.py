@@ -20,7 +20,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.dataplacement import backings
 from einmap.mapper.factors import divisors
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline
+from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline, rank_cut
 from einmap.mapper.lattice import is_plain
 from einmap.mapper.request import Others, Request
 from einmap.mapping import nodes as tree
@@ -61,8 +61,19 @@ class CopyChains:
     def __post_init__(self) -> None:
         self.source = next(a.tensor for a in self.einsum.accesses if not a.output)
         self.position = {a.tensor: i for i, a in enumerate(self.einsum.accesses)}
+        self._list()
 
-    def survey(self) -> None:
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        found: Floats = (np.array([chain.costs for own in self.outlines.values() for chain in own]) @ weights.T).min(
+            axis=0
+        )
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """All chains are listed already."""
+
+    def _list(self) -> None:
         """List all chains."""
         unit = next(unit for unit in self.arch.computes if unit.enabled)
         self.leaves = self.arch.path(unit.name)
@@ -146,8 +157,7 @@ class CopyChains:
                 used[memory] = used.get(memory, 0.0) + bits
             t = self.position[tensor]
             if tensor in self.request.shared:
-                loops = tuple((TEMPORAL, self._rank(t, v), shape) for v, _, shape in above)
-                keys.append((t, Key(memory, loops)))
+                keys.append((t, Key(memory, tuple((TEMPORAL, rank_cut(access, (v,)), shape) for v, _, shape in above))))
                 backed[t] = (memory, bits)
             elif not lasting:
                 kept.append((memory, bits, len(above)))
@@ -159,7 +169,13 @@ class CopyChains:
         nodes.append(tree.Compute(self.einsum.name, self.leaves[-1].name))
         fused = max((len(key.loops) for _, key in keys), default=0)
         counts = tuple((TEMPORAL, outer // inner) for _, outer, inner in above[:fused])
-        outline = Outline(tuple(sorted(keys)), counts, ())
+        cuts = []
+        for t, key in keys:
+            access = self.einsum.accesses[t]
+            seen = tuple((TEMPORAL, rank_cut(access, (v,)), shape) for v, _, shape in above[:fused])
+            if fused > len(key.loops):
+                cuts.append((t, seen[len(key.loops) :]))
+        outline = Outline(tuple(sorted(keys)), counts, (), tuple(sorted(cuts)))
         n_outer = sum(memory == top for _, memory in order)
         costs = self._costs(assignment, nodes)
         self.outlines.setdefault(outline, []).append(_Written(tuple(nodes), n_outer, costs, used, tuple(kept), backed))
@@ -168,10 +184,6 @@ class CopyChains:
         found = self.leaves[self._level(name)]
         assert isinstance(found, Memory)
         return found
-
-    def _rank(self, t: int, variable: str) -> str:
-        projection = self.einsum.accesses[t].projection
-        return str(next(i for i, (_, index) in enumerate(projection) if any(v == variable for v, _ in index.terms)))
 
     def _costs(self, assignment: Assignment, nodes: list[tree.Node]) -> tuple[float, ...]:
         """What is added up over Einsums, for one instance: the same for all loops."""

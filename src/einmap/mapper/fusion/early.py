@@ -5,23 +5,17 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.errors import NoMappingError
-from einmap.mapper.canonical import canonical_key
-from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort
 from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.fusion.interfaces import corners
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
-from einmap.mapper.quick_bounds import Bounds
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapper.unfused import Whole
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
-
-type Floats = NDArray[np.float64]
 
 RESERVE = 0.4
 """Part of a limited time that is kept for the Einsums one by one, should nothing fused be found."""
@@ -52,7 +46,7 @@ def unfused_soon(spec: Spec, asked: Options, search: FusedSearch, token: Progres
     found = Found(evaluate(spec, mapping, asked.rules), mapping)
     bound: float | None = None
     if len(asked.goals) == 1:
-        bound = min(known_bound(search, token), objective(found.cost, asked.goals[0]))
+        bound = min(known_bound(search), objective(found.cost, asked.goals[0]))
     by_einsum = {name: {**row, "complete": False} for name, row in whole.stats().items()}
     own = [part for part in by_einsum.values() if part["same_as"] is None]
     stats = MapStats(
@@ -66,45 +60,10 @@ def unfused_soon(spec: Spec, asked: Options, search: FusedSearch, token: Progres
     return MapResult((found,), asked.goals, False, bound, reason, stats)
 
 
-def known_bound(search: FusedSearch, token: Progress) -> float:
-    """What the one objective of a search that was stopped is at least: by its graph, else by a bound without tables."""
-    if hasattr(search, "relaxed") and all(member.chains.complete for member in search.members):
+def known_bound(search: FusedSearch) -> float:
+    """What the one objective of a search that was stopped is at least."""
+    if all(member.chains.complete for member in search.members):
         return search.lower_bound()
-    return _floor(search, token)
-
-
-def _floor(search: FusedSearch, token: Progress) -> float:
-    """The sum of what each Einsum costs at least, wherever its tensors are kept."""
-    known: dict[object, Floats] = {}
-    total = np.zeros(len(search.goals))
-    einsums = search.workload.einsums
-    for position, einsum in enumerate(einsums):
-        token.report(f"{einsum.name}: a lower bound", position, len(einsums))
-        arch = search.spec.bound[einsum.name].arch
-        if why_not(einsum, arch) is not None:
-            continue
-        share = share_of(token, 1 / (len(einsums) - position))
-        request = search.request(einsum)
-        chains = Chains(einsum, arch, request, 0, 0, Effort(share))
-        chains.prepare()
-        kinds = tuple((a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses)
-        key = canonical_key(einsum, arch, chains.paths), kinds
-        if key not in known:
-            known[key] = _least(chains, share, len(search.goals))
-        total += known[key] * search.times(einsum)
-    if (total < 0).any():
-        return -np.inf
-    return float(search.objectives(total[None, :])[0, 0])
-
-
-def _least(chains: Chains, progress: Progress, n: int) -> Floats:
-    """What one Einsum costs at least; 0 where time does not suffice to tell."""
-    if not all(path.all_plans for path in chains.paths):
-        return np.zeros(n)
-    found = [
-        Bounds(path, group.plans, group.lanes, progress, always=True).values.min(axis=(0, 1))
-        for path in chains.paths
-        for group in path.groups()
-    ]
-    least: Floats = np.min(found, axis=0, initial=np.inf) if found else np.zeros(n)
-    return least if np.isfinite(least).all() else np.zeros(n)
+    nothing = np.zeros(len(search.weights))
+    least = {id(m.chains): search.least[id(m.chains)] if m.chains.complete else nothing for m in search.distinct}
+    return float(corners(search.weights, search.sums(least)).prod(axis=1).min())

@@ -37,7 +37,17 @@ class FixedChains:
     complete: bool = True
     outlines: dict[Outline, list[int]] = field(default_factory=dict)
 
-    def survey(self) -> None:
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every mapping costs at least."""
+        if not self.optimum.values:
+            return np.full(len(weights), np.inf)
+        found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """All mappings are listed already."""
+
+    def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))
         self.optimum: Optimum = brute_force(
@@ -62,7 +72,7 @@ class FixedChains:
             self.used.append(used)
             self.backings.append(backed)
             keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
-            self.outlines.setdefault(Outline(keys, (), ()), []).append(row)
+            self.outlines.setdefault(Outline(keys, (), (), ()), []).append(row)
 
     def bounds(self, outline: Outline) -> Floats:
         """Costs of an outline, a row for each mapping."""

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError, TableStore
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.heads import Key, Outline
+from einmap.mapper.fusion.heads import Cut, Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
 from einmap.mapper.fusion.tree import Chain, TreeBuilder
@@ -36,8 +37,10 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 type AnyChains = Chains | CopyChains | FixedChains
 
-GUESSES = (1.02, 1.2, 2.0, 8.0, math.inf)
+GUESSES = (1.02, 1.2, 1.5, 2.0, 4.0, 16.0, math.inf)
 """How far above the lower bound the best may be, one try after the other."""
+TABLES = 120_000_000
+"""Bytes of tables that are kept."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 ROUNDING = 1e-9
@@ -68,6 +71,7 @@ class FusedSearch:
         self.first_user = {t: min(own) for t, own in users.items()}
         self.last_user = {t: max(own) for t, own in users.items()}
         self.impossible: str | None = None
+        self.known_bound = 0.0
 
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
@@ -86,24 +90,17 @@ class FusedSearch:
         begin = time.perf_counter()
         self.prepare(progress)
         self.seconds["listing"] = time.perf_counter() - begin
-        self.members_by_name = {member.einsum.name: member for member in self.members}
-        begin = time.perf_counter()
-        graph = Graph([Stage(m.einsum.name, self.options_of(m)) for m in self.members], self.last_user)
-        graph.build(self.watch("ways to fuse neighbours: {}"))
-        self.graph = graph
-        if not graph.exists:
+        if self.impossible is not None:
             return []
-        self.space, self.capacity = self.look_at()
-        self.relaxed = Relaxed(graph, self.weights(graph), [self.times(m.einsum) for m in self.members])
-        self.seconds["bounds"] = time.perf_counter() - begin
-        for guess in GUESSES if len(self.options.goals) == 1 else (math.inf,):
-            begin = time.perf_counter()
-            within = f" within {guess - 1:.0%} of the lower bound" if math.isfinite(guess) else ""
+        bounded = len(self.options.goals) == 1 and self.least_value() > 0
+        for guess in GUESSES if bounded else (math.inf,):
+            most = self.least_value() * guess * (1 + ROUNDING) if math.isfinite(guess) else math.inf
+            within = f" within {guess - 1:.0%} of the lower bound" if math.isfinite(most) else ""
             self.looking = f"chains{within}"
-            found = self.attempt(self.lower_bound() * guess * (1 + ROUNDING))
-            self.seconds["search"] = self.seconds.get("search", 0.0) + time.perf_counter() - begin
+            found = self.attempt(most if math.isfinite(most) else None)
             if found or self.effort.stopped:
                 return found
+            self.known_bound = max(self.known_bound, most)
         return []
 
     def watch(self, what: str) -> Callable[[str, int], None]:
@@ -111,7 +108,7 @@ class FusedSearch:
 
         def go_on(name: str, position: int) -> None:
             self.effort.go_on()
-            self.effort.progress.report(what.format(name), position, len(self.members))
+            self.effort.progress.report(f"{self.looking}: {what.format(name)}", position, len(self.members))
 
         return go_on
 
@@ -142,35 +139,58 @@ class FusedSearch:
         """The chains of each distinct Einsum."""
         known: dict[Any, tuple[str, AnyChains]] = {}
         self.members: list[Member] = []
+        self.tables = TableStore(min(TABLES, self.options.memory))
         for position, einsum in enumerate(self.workload.einsums):
-            what = f"{einsum.name}: where its tensors may be kept, and below which loops"
-            progress.report(what, position, len(self.workload.einsums))
-            arch = self.spec.bound[einsum.name].arch
-            request = self.request(einsum)
-            most = self.options.most_fused, self.options.most_fused_per_variable
-            why = why_not(einsum, arch)
-            chains: AnyChains
-            if einsum.is_copy:
-                chains = CopyChains(einsum, arch, request, *most)
-            elif why is None:
-                chains = Chains(einsum, arch, request, *most, self.effort)
-                chains.prepare()
-                if any(path.lanes_above() for path in chains.paths):
-                    why = "lanes may stand above its outermost memory"
-            if why is not None and not einsum.is_copy:
-                chains = FixedChains(einsum, arch, request, why, self.effort, (self.options.seed, position))
+            progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
+            arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
+            chains = self.chains_of(einsum, arch, request, position)
             shared = [(a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses]
             paths = chains.paths if isinstance(chains, Chains) else []
-            key = (canonical_key(einsum, arch, paths), tuple(shared))
-            same = known.get(key)
-            if same is None:
-                chains.survey()
-                if not chains.outlines:
-                    self.impossible = einsum.name
-                known[key] = einsum.name, chains
-                self.members.append(Member(einsum, chains, None))
-            else:
-                self.members.append(Member(einsum, same[1], same[0]))
+            key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.n_instances)
+            first, own = known.setdefault(key, (einsum.name, chains))
+            self.members.append(Member(einsum, own, None if own is chains else first))
+        self.distinct = [member for member in self.members if member.same_as is None]
+        for member in self.distinct:
+            if isinstance(member.chains, Chains):
+                member.chains.begin()
+        self.weights = np.eye(len(self.goals))
+        if len(self.goals) == 2 and len(self.options.goals) == 1:
+            least = self.sums(self.minima())
+            ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
+            self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
+        self.least = self.minima()
+        for member in self.distinct:
+            if not np.isfinite(self.least[id(member.chains)]).all():
+                self.impossible = member.einsum.name
+
+    def chains_of(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> AnyChains:
+        """The chains of one Einsum, not searched yet."""
+        most = self.options.most_fused, self.options.most_fused_per_variable
+        if einsum.is_copy:
+            return CopyChains(einsum, arch, request, *most)
+        why = why_not(einsum, arch)
+        if why is None:
+            chains = Chains(einsum, arch, request, *most, self.effort, self.tables)
+            chains.prepare()
+            if not any(path.lanes_above() for path in chains.paths):
+                return chains
+            why = "lanes may stand above its outermost memory"
+        return FixedChains(einsum, arch, request, why, self.effort, (self.options.seed, position))
+
+    def minima(self) -> dict[int, Floats]:
+        """For the chains of each distinct Einsum the least weighted costs of one instance."""
+        return {id(member.chains): member.chains.least(self.weights) for member in self.distinct}
+
+    def sums(self, least: Mapping[int, Floats]) -> Floats:
+        """Least weighted costs of the whole."""
+        found = np.zeros(len(self.weights))
+        for member in self.members:
+            found += self.times(member.einsum) * least[id(member.chains)]
+        return found
+
+    def least_value(self) -> float:
+        """What the objective is at least, each Einsum at its best."""
+        return float(corners(self.weights, self.sums(self.least)).prod(axis=1).min())
 
     def request(self, einsum: Einsum) -> Request:
         """What is asked of an Einsum's chains."""
@@ -196,15 +216,22 @@ class FusedSearch:
             names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
             keys = {}
             for t, key in outline.keys:
-                ranks = [rank for rank, _ in einsum.accesses[t].projection]
-                loops = tuple((kind, str(ranks[int(rank)]), tile) for kind, rank, tile in key.loops)
-                keys[names[t]] = Key(key.memory, loops)
+                keys[names[t]] = Key(key.memory, self.named(einsum, t, key.loops))
             held: dict[str, tuple[int, ...]] = {}
             for t, depth in outline.held:
                 held[names[t]] = (*held.get(names[t], ()), depth)
             backed = {names[t]: space for t, space in chains.backed(outline).items()}
-            found.append(Option(outline, keys, held, backed, chains.bounds(outline)))
+            cuts = {names[t]: self.named(einsum, t, loops) for t, loops in outline.cuts}
+            found.append(Option(outline, keys, held, cuts, backed, chains.bounds(outline)))
         return found
+
+    def named(self, einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+        """Loops as a tensor sees them, with the names of its ranks."""
+        ranks = [rank for rank, _ in einsum.accesses[t].projection]
+        return tuple(
+            (kind, ranks[int(rank)] if rank.isdigit() else rank and f"{einsum.name}: {rank}", tile)
+            for kind, rank, tile in cuts
+        )
 
     def look_at(self) -> tuple[Space, Floats]:
         """Memories that can be too small for what Einsums keep at the same time, and their sizes in bits."""
@@ -217,77 +244,90 @@ class FusedSearch:
         by_tree = self.options.rules.lifetimes == "tree"
         return Space(names, by_tree), np.array([sizes[name] for name in names])
 
-    def weights(self, graph: Graph) -> Floats:
-        """Weights of the costs at which the whole is bounded; those of one cost alone first."""
-        n = len(self.goals)
-        unit = np.eye(n)
-        if n != 2 or len(self.options.goals) != 1:
-            return unit
-        least = Relaxed(graph, unit, [self.times(m.einsum) for m in self.members]).least
-        ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
-        return np.concatenate([unit, [[1.0, slope * ratio] for slope in SLOPES]])
-
     def lower_bound(self) -> float:
         """What the objective is at least."""
-        return float(corners(self.relaxed.weights, self.relaxed.least).prod(axis=1).min())
+        return max(self.known_bound, self.least_value())
 
     # one attempt
 
-    def attempt(self, most: float) -> list[LoopTree]:
+    def attempt(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`; empty when there are none."""
-        self.fronts: dict[tuple[int, Outline, int], Front] = {}
+        begin = time.perf_counter()
+        total = self.sums(self.least)
+        listing, fitting, joining = map(self.watch, ("heads of {}", "ways to fuse neighbours of {}", "joining {}"))
+        for position, member in enumerate(self.distinct):
+            listing(member.einsum.name, position)
+            times = self.times(member.einsum)
+            rest = total - times * self.least[id(member.chains)]
+            member.chains.survey(self.others(rest, times, most))
+        graph = Graph(
+            [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
+            self.last_user,
+            self.workload.intermediates,
+        )
+        graph.build(fitting)
+        self.graph = graph
+        self.passed("bounds", begin)
+        if not graph.exists:
+            return []
+        begin = time.perf_counter()
+        self.space, self.capacity = self.look_at()
+        self.relaxed = Relaxed(graph, self.weights, [self.times(m.einsum) for m in self.members])
+        self.fronts: dict[tuple[int, Outline], Front] = {}
         parts = [
             Joined(self.times(m.einsum), fronts, self.own(m))
             for m, fronts in zip(self.members, self.chosen(most), strict=True)
         ]
         always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
-        bound = most if math.isfinite(most) else None
         join = Join(
-            self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, bound
+            self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, most
         )
-        reached = join.run(self.watch(self.looking + ": joining {}"))
-        self.parts = parts
-        self.reached = reached
-        self.values = [reached[-1][i].costs[row] for i, row in self.best(reached[-1])]
-        return [self.tree(reached, *row) for row in self.best(reached[-1])]
+        self.parts, self.reached = parts, join.run(joining)
+        found = [self.tree(self.reached, *row) for row in self.best(self.reached[-1])]
+        self.passed("search", begin)
+        return found
+
+    def passed(self, step: str, begin: float) -> None:
+        """Count the time since `begin`."""
+        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - begin
+
+    def others(self, rest: Floats, times: float, most: float | None) -> Others | None:
+        """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
+        if most is None:
+            return None
+        return Others(corners(self.weights, rest) / times, most / times ** len(self.goals))
 
     def own(self, member: Member) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
         taken = member.chains.persistent()
         return np.array([taken.get(name, 0.0) for name in self.space.memories])
 
-    def chosen(self, most: float) -> Iterator[Mapping[int, Front]]:
+    def chosen(self, most: float | None) -> Iterator[Mapping[int, Front]]:
         """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
-        limits: list[dict[int, Floats]] = []
+        wanted: list[dict[int, Others | None]] = []
+        together: dict[tuple[int, Outline], list[Floats]] = {}
         for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
-            times = self.times(member.einsum)
-            own: dict[int, Floats] = {}
+            rests: dict[int, Floats] = {}
             for edge in stage.edges:
                 rest = self.relaxed.rest_of(k, edge)
-                own[edge.option] = np.minimum(own.get(edge.option, np.full(len(rest), np.inf)), rest)
-            rows = {o: corners(self.relaxed.weights, rest) / times for o, rest in own.items()}
-            limit = most / times ** len(self.goals)
-            limits.append(
-                {o: r for o, r in rows.items() if not Others(r, limit).hopeless(stage.options[o].bounds).all()}
-            )
-        together: dict[tuple[int, Outline, int], list[Floats]] = {}
-        for member, own in zip(self.members, limits, strict=True):
-            for o, rows_of in own.items():
-                key = id(member.chains), member.outlines[o], self.times(member.einsum)
-                together.setdefault(key, []).append(rows_of)
-        progress = self.effort.progress
-        for member, own in zip(self.members, limits, strict=True):
-            times = self.times(member.einsum)
+                rests[edge.option] = np.minimum(rests.get(edge.option, np.full(len(rest), np.inf)), rest)
+            wanted.append({})
+            for o, rest in rests.items():
+                others = self.others(rest, self.times(member.einsum), most)
+                if others is None or not others.hopeless(stage.options[o].bounds).all():
+                    wanted[-1][o] = others
+                    if others is not None:
+                        together.setdefault((id(member.chains), member.outlines[o]), []).append(others.rows)
+        searching = self.watch("the best of {}")
+        for position, (member, own) in enumerate(zip(self.members, wanted, strict=True)):
+            searching(member.einsum.name, position)
             fronts = {}
-            for o in own:
-                outline = member.outlines[o]
-                key = id(member.chains), outline, times
+            for o, others in own.items():
+                key = id(member.chains), member.outlines[o]
                 if key not in self.fronts:
-                    done = len(self.fronts)
-                    progress.report(f"{self.looking}: {member.einsum.name}", done, len(together))
-                    others = Others(np.concatenate(together[key]), most / times ** len(self.goals))
-                    known = others if math.isfinite(most) else None
-                    self.fronts[key] = member.chains.front(outline, self.space, known)
+                    rows = np.unique(np.concatenate(together[key]), axis=0) if others is not None else None
+                    all_others = Others(rows, others.most) if others is not None and rows is not None else None
+                    self.fronts[key] = member.chains.front(member.outlines[o], self.space, all_others)
                 fronts[o] = self.fronts[key]
             yield fronts
 

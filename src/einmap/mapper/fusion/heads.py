@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from functools import cached_property
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
+from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
-from einmap.mapper.optimal import Compiled, PathSearch
+from einmap.mapper.lattice import Lattice, is_plain
+from einmap.mapper.optimal import NOTHING, Compiled, PathSearch
+from einmap.mapper.request import Others
+from einmap.mapper.steps import Held
+from einmap.mapper.template import ABOVE, BELOW
+from einmap.mapping import nodes as tree
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 type Kind = tuple[str, str]
 """Component and dimension of lanes; two empty names for a temporal loop."""
 
@@ -35,23 +43,29 @@ class Loop(NamedTuple):
     inner: int
 
 
+type Cut = tuple[Kind, str, int]
+"""A loop as a tensor sees it: kind, the rank that it cuts, tile shape."""
+
+
 class Key(NamedTuple):
-    """How a shared tensor is backed: the memory, and for each loop above it the kind, the rank and the tile shape."""
+    """How a shared tensor is backed: the memory, and the loops above it."""
 
     memory: str
-    loops: tuple[tuple[Kind, str, int], ...]
+    loops: tuple[Cut, ...]
 
 
 class Outline(NamedTuple):
     """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
 
     `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
-    other than the backing ones that stand above some of these loops, as (tensor, loops above it).
+    other than the backing ones that stand above some of these loops, as (tensor, loops above it). `cuts`: how the
+    fused loops below its backing node cut each shared tensor.
     """
 
     keys: tuple[tuple[int, Key], ...]
     loops: tuple[tuple[Kind, int], ...]
     held: tuple[tuple[int, int], ...]
+    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
 
     def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
         """[d][l]: whether what stands below d loops lives on while something else runs below the first l of them.
@@ -76,31 +90,33 @@ class Placed:
 class Head:
     """A head of one dataplacement: where the search goes on, and what it costs and takes so far.
 
-    `points`: of the lattice, one for each level of the head; `orders`: of loops, for levels with several; `kept`: what
-    the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what shared tensors
-    take in the memories that back them. `bound`: costs that no completion is below, column by column.
+    `points`: of the lattice, one for each level of the head; `gaps`: loops in their order, for the last levels of gaps;
+    `kept`: what the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what
+    shared tensors take in the memories that back them. `least`: objectives that no completion is
+    below.
     """
 
     compiled: Compiled
     prefix: int
     points: tuple[int, ...]
-    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
     acc: Floats
     occupied: Floats
     outline: Outline
     kept: tuple[Placed, ...]
     backed: tuple[tuple[int, Placed], ...]
-    bound: Floats
+    least: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A head that is being made."""
+    """A head that is being made. `gap`: where the gap began that is being filled, and its loops so far."""
 
     point: int
     prefix: int
     points: tuple[int, ...]
-    orders: tuple[tuple[int, tuple[int, ...]], ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
+    gap: tuple[int, tuple[Loop, ...]] | None
     acc: Floats
     occupied: Floats
     loops: tuple[Loop, ...]
@@ -111,12 +127,16 @@ class _State:
 
 @dataclass
 class Heads:
-    """All heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops."""
+    """The heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops.
+
+    `others`: what the other Einsums add; without it no head is left out.
+    """
 
     search: PathSearch
     shared: frozenset[str]
     most: float
     most_per_axis: float
+    others: Others | None = None
 
     def of(self, compiled: Compiled) -> Iterator[Head]:
         """The heads of one dataplacement."""
@@ -128,7 +148,7 @@ class Heads:
             return
         _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
         zeros = np.zeros(search.columns)
-        start = _State(search.lattice.top, 0, (), (), zeros, occupied, (), *self._outermost())
+        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), *self._outermost())
         yield from self._extend(0, start)
 
     def _backs(self, i: int) -> bool:
@@ -149,10 +169,19 @@ class Heads:
         return tuple(kept), (), tuple(backed)
 
     def _placed(self, t: int, level: int, point: int, depth: int) -> Placed:
-        memory = self.search.leaves[level]
-        assert isinstance(memory, Memory)
-        bits = float(self.search.values[t, point]) * memory.bits[self.search.tensors[t]]
-        return Placed(self.search.memories.index(level), bits, depth)
+        number, bits = self._bits[level, t]
+        return Placed(number, float(self.search.values[t, point]) * bits, depth)
+
+    @cached_property
+    def _bits(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
+        found = {}
+        for number, level in enumerate(self.search.memories):
+            memory = self.search.leaves[level]
+            assert isinstance(memory, Memory)
+            for t, tensor in enumerate(self.search.tensors):
+                found[level, t] = number, memory.bits[tensor]
+        return found
 
     def _extend(self, i: int, state: _State) -> Iterator[Head]:
         if i > self.last:
@@ -160,62 +189,78 @@ class Heads:
             return
         level = self.compiled.levels[i]
         choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
-        for target, prefix, loops, order in choices:
-            after = self._arrive(i, state, target, prefix, loops, order)
-            if after is not None:
-                yield from self._extend(i + 1, after)
+        for target, prefix, new in choices:
+            begun = state.gap or (state.point, ())
+            gap = (begun[0], (*begun[1], *new))
+            reached = _State(
+                target, prefix, (*state.points, target), state.gaps, gap, state.acc, state.occupied, state.loops,
+                state.kept, state.held, state.backed,
+            )  # fmt: skip
+            if not level.last:
+                yield from self._extend(i + 1, reached)
+                continue
+            for order in _orders(gap[1]):
+                after = self._arrive(i, reached, gap[0], order)
+                if after is not None:
+                    yield from self._extend(i + 1, after)
 
-    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...], tuple[int, ...]]]:
-        """Loops of a gap: the point below them, the lanes so far, and the loops in every order."""
-        search, lattice = self.search, self.search.lattice
+    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
+        lattice = self.search.lattice
         axes = self.compiled.levels[i].axes or ()
-        table = search.pool[self.tables[i, state.prefix]]
         used = [loop.axis for loop in state.loops]
         free = [a for a in axes if used.count(a) < self.most_per_axis]
         room = self.most - len(state.loops)
-        at = search.coord[state.point]
+        at = self.search.coord[state.point]
+        found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
+        for axis in free:
+            here = int(at[axis])
+            sizes, stride = lattice.axes[axis].sizes, int(lattice.strides[axis])
+            inside = [position for position in lattice.axes[axis].below[here] if position != here]
+            loops = [((p - here) * stride, Loop(TEMPORAL, axis, sizes[here], sizes[p])) for p in inside]
+            found += [
+                (target + step, (*chosen, loop))
+                for target, chosen in found
+                if len(chosen) < room
+                for step, loop in loops
+            ]
+        targets = np.array([target for target, _ in found], dtype=np.int64)
+        for n in self._promising(i, state, targets, np.full(len(targets), state.prefix)):
+            yield found[n][0], state.prefix, found[n][1]
 
-        def choose(k: int, target: int, chosen: tuple[Loop, ...]) -> Iterator[tuple[int, tuple[Loop, ...]]]:
-            if k == len(free):
-                yield target, chosen
-                return
-            yield from choose(k + 1, target, chosen)
-            if len(chosen) >= room:
-                return
-            axis, here = free[k], int(at[free[k]])
-            sizes = lattice.axes[axis].sizes
-            for position in lattice.axes[axis].below[here]:
-                if position != here:
-                    lower = target + (position - here) * int(lattice.strides[axis])
-                    loop = Loop(TEMPORAL, axis, sizes[here], sizes[position])
-                    yield from choose(k + 1, lower, (*chosen, loop))
+    def _promising(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
+        """Choices of a level that can be completed, to something good as far as that is known."""
+        search = self.search
+        begins, slots = self.tables
+        slot = slots[i, targets]
+        there = np.flatnonzero(slot >= 0)
+        rows = search.tables.pool[begins[i, prefixes[there]] + slot[there]]
+        finite = rows[:, 0] < np.inf
+        there, rows = there[finite], rows[finite]
+        if self.others is None or not len(there):
+            return np.asarray(there)
+        costs = np.tile(state.acc, (len(there), 1))
+        costs[:, search.tables.columns] += rows
+        values = np.empty((len(there), len(search.goal_codes)))
+        leak = search.leak[prefixes[there]]
+        kernels.many_objectives(costs, leak, state.occupied, search.capacity, search.goal_codes, values)
+        return np.asarray(there[~self.others.hopeless(values)])
 
-        for target, chosen in choose(0, state.point, ()):
-            if table[target, 0] < np.inf:
-                for order in permutations(chosen):
-                    yield target, state.prefix, order, tuple(loop.axis for loop in order)
-
-    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...], tuple[int, ...]]]:
+    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Lanes of a fanout that stands above a shared tensor's storage."""
         search = self.search
         r = self.compiled.levels[i].r
-        for c in range(search.child_start[state.prefix], search.child_start[state.prefix + 1]):
-            child = int(search.children[c])
-            target = 0
-            for axis, stride in enumerate(search.lattice.strides):
-                position = search.quotients[search.divides[child, axis], search.coord[state.point, axis]]
-                target = -1 if position < 0 or target < 0 else target + int(position * stride)
-            if target < 0 or not search.pool[self.tables[i, child]][target, 0] < np.inf:
-                continue
+        children = search.children[search.child_start[state.prefix] : search.child_start[state.prefix + 1]]
+        positions = search.quotients[search.divides[children], search.coord[state.point]]
+        fits = (positions >= 0).all(axis=1)
+        children, targets = children[fits], positions[fits] @ search.lattice.strides
+        for n in self._promising(i, state, targets, children):
+            child = int(children[n])
             loops = self._lane_loops(child, r, state.point)
-            axes = [loop.axis for loop in loops]
-            if len(state.loops) + len(loops) > self.most or any(
-                axes.count(a) + sum(loop.axis == a for loop in state.loops) > self.most_per_axis for a in axes
-            ):
-                continue
-            for order in permutations(range(len(loops))):
-                if all(p < q for p, q in combinations(order, 2) if axes[p] == axes[q]):
-                    yield target, child, tuple(loops[p] for p in order), order
+            above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
+            axes = [loop.axis for loop in above]
+            if len(above) <= self.most and all(axes.count(loop.axis) <= self.most_per_axis for loop in loops):
+                yield int(targets[n]), child, tuple(loops)
 
     def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
         """Loops over the lanes of one fanout, in the order in which they are written by default."""
@@ -234,51 +279,67 @@ class Heads:
                     sizes[a] = inner
         return found
 
-    def _arrive(
-        self, i: int, state: _State, target: int, prefix: int, new: tuple[Loop, ...], order: tuple[int, ...]
-    ) -> _State | None:
-        """The state after a level: its loops, the space of a node above that they lower, and the node below."""
-        level, search = self.compiled.levels[i], self.search
+    def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
+        """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
+        search = self.search
         occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
         loops = (*state.loops, *new)
-        if level.lowers is not None:
-            t = search.tensors.index(level.lowers.tensor)
-            passed, at = self._passed(level.lowers.tensor, new, state.point, target)
-            space = self._placed(t, level.lowers.level, at, len(state.loops) + passed)
+        begin = next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
+        lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
+        if lowers is not None:
+            t = self._number[lowers.tensor]
+            passed, at = self._passed(lowers, new, outer)
+            space = self._placed(t, lowers.level, at, len(state.loops) + passed)
             occupied[space.memory] += space.bits
             kept = (*kept, space)
-            if level.lowers.tensor in self.shared:
+            if lowers.tensor in self.shared:
                 held = (*held, (t, space.depth))
-        acc = state.acc
-        if level.last and level.node is not None:
-            node = level.node
-            t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + prefix
-            space = self._placed(t, node.level, target, len(loops))
-            following = self.compiled.levels[i + 1]
-            waits = search.lowers(node) and following.lowers is not None
-            if memory >= 0:
-                occupied[memory] += space.bits
-            if node.backing and node.tensor in self.shared:
-                backed = (*backed, (t, space, node.level))
-            elif not waits:
-                kept = (*kept, space)
-                if node.tensor in self.shared:
-                    held = (*held, (t, space.depth))
-            acc = acc + self.rates[row] * search.fills[t, target] + self.fixed[row]
+        held += tuple(self._tolls(i, len(state.loops), len(loops)))
+        assert node is not None
+        t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
+        space = self._placed(t, node.level, state.point, len(loops))
+        waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
+        if memory >= 0:
+            occupied[memory] += space.bits
+        if node.backing and node.tensor in self.shared:
+            backed = (*backed, (t, space, node.level))
+        elif not waits:
+            kept = (*kept, space)
+            if node.tensor in self.shared:
+                held = (*held, (t, space.depth))
         if (occupied > search.capacity).any():
             return None
-        orders = (*state.orders, (i, order)) if len(order) > 1 else state.orders
-        return _State(target, prefix, (*state.points, target), orders, acc, occupied, loops, kept, held, backed)
+        acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
+        gaps = (*state.gaps, (i, new)) if new else state.gaps
+        return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
 
-    def _passed(self, tensor: str, loops: tuple[Loop, ...], outer: int, inner: int) -> tuple[int, int]:
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
+
+    def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int]]:
+        """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
+        if not self.compiled.plan.builder.tolls:
+            return
+        index = self.compiled.plan.placement.n_outer + sum(level.last for level in self.compiled.levels[:i])
+        for part, depth in ((ABOVE, above), (BELOW, below)):
+            for toll in self.compiled.plan.builder.tolls.get((index, part), ()):
+                for tensor in self.shared.intersection(toll.tensors):
+                    yield self.search.tensors.index(tensor), depth
+
+    def _passed(self, lowers: Held, loops: tuple[Loop, ...], outer: int) -> tuple[int, int]:
         """How many of the loops below a node lower its space, and the point at which it is taken then."""
         search, at, passed = self.search, outer, 0
+        own = search.leaves[lowers.level].name
         for loop in loops:
-            relevance = search.pricer.axis_relevance[tensor][loop.axis]
-            if relevance is Relevance.NONE:
+            relevance = search.pricer.axis_relevance[lowers.tensor][loop.axis]
+            if loop.kind != TEMPORAL and loop.kind[0] == own:
+                continue
+            if relevance is Relevance.NONE or loop.kind != TEMPORAL:
                 break
-            step = search.coord[inner, loop.axis] - search.coord[outer, loop.axis]
-            at += int(step * search.lattice.strides[loop.axis])
+            sizes = search.lattice.axes[loop.axis].sizes
+            step = sizes.index(loop.inner) - int(search.coord[at, loop.axis])
+            at += step * int(search.lattice.strides[loop.axis])
             passed += 1
             if relevance is Relevance.PARTIAL:
                 break
@@ -287,43 +348,96 @@ class Heads:
     def _head(self, state: _State) -> Head:
         search = self.search
         fused = max((placed.depth for _, placed, _ in state.backed), default=0)
-        keys = []
+        keys, cuts = [], []
         for t, placed, level in sorted(state.backed):
-            loops = tuple((loop.kind, self._rank(t, loop.axis), loop.inner) for loop in state.loops[: placed.depth])
-            keys.append((t, Key(search.leaves[level].name, loops)))
+            seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
+            keys.append((t, Key(search.leaves[level].name, seen[: placed.depth])))
+            if fused > placed.depth:
+                cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
         counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
         held = tuple(sorted((t, depth) for t, depth in state.held if depth < fused))
         backed = tuple((t, placed) for t, placed, _ in state.backed)
         return Head(
-            self.compiled, state.prefix, state.points, state.orders, state.acc, state.occupied,
-            Outline(tuple(keys), counts, held), state.kept, backed, self._bound(state),
+            self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
+            Outline(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
         )  # fmt: skip
+
+    def _least(self, state: _State) -> Floats:
+        """Objectives that no completion is below."""
+        search = self.search
+        if self.last < 0:
+            return search.bound(self.compiled)
+        found = np.empty(len(search.goal_codes))
+        leak = float(search.leak[state.prefix])
+        bound = self._bound(state)
+        kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, found)
+        return found
 
     def _bound(self, state: _State) -> Floats:
         """Costs so far, and what the tables say of the rest."""
         search = self.search
-        if self.last < 0:
-            return search.least(self.compiled)
-        table = search.pool[self.tables[self.last, state.prefix]]
+        begins, slots = self.tables
         node = self.node[self.last]
         row = int(node[2]) + state.prefix
         bound = state.acc.copy()
-        columns = search.table_columns
+        columns = search.tables.columns
         # the table holds the cost of the last node too
         own = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
-        bound[columns] += table[state.point] - own[columns]
+        rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
+        bound[columns] += rest - own[columns]
         return bound
 
-    def _rank(self, t: int, axis: int) -> str:
-        """The rank of a tensor that an axis indexes, as its position."""
-        variable = self.search.lattice.axes[axis].variables[0]
-        projection = self.search.einsum.accesses[t].projection
-        return str(next(i for i, (_, index) in enumerate(projection) if any(v == variable for v, _ in index.terms)))
+    def _cut(self, t: int, loop: Loop) -> Cut:
+        return loop.kind, self._ranks[t, loop.axis], loop.inner
+
+    @cached_property
+    def _ranks(self) -> dict[tuple[int, int], str]:
+        """For each tensor and axis the rank that loops over the axis cut."""
+        axes = enumerate(self.search.lattice.axes)
+        return {
+            (t, a): rank_cut(access, axis.variables)
+            for a, axis in axes
+            for t, access in enumerate(self.search.einsum.accesses)
+        }
 
 
-def objectives(search: PathSearch, head: Head) -> Floats:
-    """Objectives that no completion of a head is below."""
-    found = np.empty(len(search.goal_codes))
-    leak = float(search.leak[head.prefix])
-    kernels.objectives(head.bound, leak, head.occupied, search.capacity, np.zeros(0), search.goal_codes, found)
+def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
+    """The loops of one gap in every order. Loops over one axis divide its tile shape in turn."""
+    if len(loops) < 2:
+        yield loops
+        return
+    for order in permutations(loops):
+        sizes: dict[int, int] = {}
+        found = []
+        for loop in order:
+            outer = sizes.get(loop.axis, max(other.outer for other in loops if other.axis == loop.axis))
+            sizes[loop.axis] = outer // (loop.outer // loop.inner)
+            found.append(Loop(loop.kind, loop.axis, outer, sizes[loop.axis]))
+        yield tuple(found)
+
+
+def in_time(cut: Cut) -> Cut:
+    """The same, but for lanes nothing: they are all done before the next Einsum begins."""
+    return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
+
+
+def rank_cut(access: TensorAccess, variables: tuple[str, ...]) -> str:
+    """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
+    if len(variables) == 1 and is_plain(access, variables[0]):
+        for i, (_, index) in enumerate(access.projection):
+            if any(v == variables[0] for v, _ in index.terms):
+                return str(i)
+    return f"not by {variables} in {access.tensor} of {access.projection}"
+
+
+def loop_nodes(lattice: Lattice, loops: tuple[Loop, ...]) -> list[tree.Node]:
+    """Loops as nodes."""
+    found: list[tree.Node] = []
+    for loop in loops:
+        (variable,) = lattice.axes[loop.axis].variables
+        names, shape = tree.PerEinsum(variable), tree.PerEinsum(loop.inner)
+        if loop.kind == TEMPORAL:
+            found.append(tree.Temporal(names, shape))
+        else:
+            found.append(tree.Spatial(names, shape, *loop.kind))
     return found

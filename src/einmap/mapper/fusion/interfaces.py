@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.heads import Key, Kind, Outline
+from einmap.mapper.fusion.heads import Cut, Key, Kind, Outline
 
 type Floats = NDArray[np.float64]
 
@@ -26,12 +26,15 @@ class Live(NamedTuple):
 
     `shared`: loops that its last user so far and the next Einsum share. `held`: for users that hold it inside above
     loops that they share with the next Einsum, (loops shared, loops above that node): nobody may use the tensor there.
+    `written`: how loops below its backing node that its producer and the next Einsum share cut it: a reader must cut it
+    alike, or it would read what is not written yet.
     """
 
     tensor: str
     key: Key
     shared: int
     held: tuple[tuple[int, int], ...]
+    written: tuple[Cut, ...]
 
 
 class Interface(NamedTuple):
@@ -54,6 +57,7 @@ class Option:
     outline: Outline
     keys: Mapping[str, Key]
     held: Mapping[str, tuple[int, ...]]
+    cuts: Mapping[str, tuple[Cut, ...]]
     backed: Mapping[str, tuple[str, float]]
     bounds: Floats
 
@@ -87,6 +91,7 @@ class Graph:
 
     stages: list[Stage]
     last_user: Mapping[str, int]
+    intermediates: frozenset[str]
 
     def build(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> None:
         """Follow all options from the first Einsum on; what leads nowhere is left out.
@@ -96,9 +101,16 @@ class Graph:
         before = [NOTHING]
         for position, stage in enumerate(self.stages):
             found: dict[Interface, int] = {}
+            known = {live.tensor for interface in before for live in interface.live}
+            by_keys: dict[tuple[Key | None, ...], list[int]] = {}
+            met = sorted(known.intersection(*(option.keys for option in stage.options[:1])))
+            for o, option in enumerate(stage.options):
+                by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
             for i, interface in enumerate(before):
                 go_on(stage.name, position)
-                for o, option in enumerate(stage.options):
+                keys = {live.tensor: live.key for live in interface.live}
+                for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
+                    option = stage.options[o]
                     after = self.after(interface, option, position)
                     if after is not None:
                         stage.edges.append(Edge(i, o, found.setdefault(after, len(found))))
@@ -122,6 +134,8 @@ class Graph:
                 inside = (*option.held.get(live.tensor, ()),)
                 if any(depth < live.shared for depth in inside) or any(shared > depth for shared, depth in live.held):
                     return None
+                if live.written != option.cuts.get(live.tensor, ())[: len(live.written)]:
+                    return None
             if self.last_user[live.tensor] > position:
                 waiting.append(live)
         known = {live.tensor for live in interface.live}
@@ -130,7 +144,9 @@ class Graph:
         after = max((len(key.loops) for key in keys.values()), default=0)
         lives = [self._later(live, option, after) for live in waiting]
         for t in born:
-            lives.append(Live(t, option.keys[t], after, self._inside(option, t, after)))
+            written = option.cuts.get(t, ())[: max(after - len(option.keys[t].loops), 0)]
+            within = self._inside(option, t, after)
+            lives.append(Live(t, option.keys[t], after, within, written if t in self.intermediates else ()))
         return Interface(tuple(sorted(lives)), option.loops[:after])
 
     def _inside(self, option: Option, tensor: str, after: int) -> tuple[tuple[int, int], ...]:
@@ -139,9 +155,10 @@ class Graph:
     def _later(self, live: Live, option: Option, after: int) -> Live:
         """A tensor that is needed later still, behind one more Einsum."""
         held = tuple((min(s, after), depth) for s, depth in live.held if min(s, after) > depth)
+        written = live.written[: max(after - len(live.key.loops), 0)]
         if live.tensor in option.keys:
-            return Live(live.tensor, live.key, after, held + self._inside(option, live.tensor, after))
-        return Live(live.tensor, live.key, min(live.shared, after), held)
+            return Live(live.tensor, live.key, after, held + self._inside(option, live.tensor, after), written)
+        return Live(live.tensor, live.key, min(live.shared, after), held, written)
 
     @cached_property
     def exists(self) -> bool:

@@ -42,6 +42,7 @@ class TreeBuilder:
     chains: Sequence[Chain]
     shared: Sequence[int]
     done: set[str] = field(default_factory=set)
+    emitted: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.segments = [chain.segments() for chain in self.chains]
@@ -79,7 +80,7 @@ class TreeBuilder:
     def own(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
         """What a chain has below `level` loops, but for what is there already."""
         for i, node in enumerate(self.segments[k][level]):
-            if i == 0 and level > 0 and not with_loop:
+            if (i == 0 and level > 0 and not with_loop) or id(node) in self.emitted:
                 continue
             if self.is_backing(k, level, node):
                 assert isinstance(node, tree.Storage)
@@ -96,16 +97,29 @@ class TreeBuilder:
         return first is node
 
     def backings(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
-        """Outermost storage, below `level` loops, of tensors that several of the chains use."""
+        """Outermost storage, below `level` loops, of tensors that several of the chains use.
+
+        What precedes it in its chain and is a matter of that chain alone comes along, in the order of the hierarchy.
+        """
         for k in range(begin, end):
-            for node in self.segments[k][level]:
-                if self.is_backing(k, level, node):
-                    assert isinstance(node, tree.Storage)
-                    tensor = node.tensors[0]
-                    within = [user for user in self.users[tensor] if begin <= user < end]
-                    if len(within) > 1 and tensor not in self.done:
-                        self.done.add(tensor)
-                        yield node
+            nodes = self.segments[k][level]
+            common = [i for i, node in enumerate(nodes) if self.is_common(k, level, node, begin, end)]
+            for i, node in enumerate(nodes[: max(common, default=-1) + 1]):
+                if isinstance(node, tree.Storage) and (i in common or not self.is_shared(node, begin, end)):
+                    if i in common and node.tensors[0] in self.done:
+                        continue
+                    self.done.add(node.tensors[0] if i in common else "")
+                    self.emitted.add(id(node))
+                    yield node
+
+    def is_common(self, k: int, level: int, node: tree.Node, begin: int, end: int) -> bool:
+        """Whether a node is the outermost storage of a tensor that several chains of a group use."""
+        return self.is_backing(k, level, node) and self.is_shared(node, begin, end)
+
+    def is_shared(self, node: tree.Node, begin: int, end: int) -> bool:
+        """Whether several chains of a group use the tensor of a node."""
+        assert isinstance(node, tree.Storage)
+        return sum(begin <= user < end for user in self.users.get(node.tensors[0], ())) > 1
 
     def loop(self, begin: int, end: int, level: int) -> tree.Node:
         """The loop that several chains share, with names and tile shapes by Einsum where they differ."""
