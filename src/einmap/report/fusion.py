@@ -48,7 +48,7 @@ def _row(kept: KeptTensor) -> tuple[str, str, str, str, str]:
 
 def _loop(loop: FusedLoop) -> str:
     where = f" on {loop.lanes[0]}.{loop.lanes[1]}" if loop.lanes else ""
-    return f"{loop.name} by {loop.tile_shape} ({format_count(loop.iterations)}\N{NO-BREAK SPACE}x){where}"
+    return f"{loop.name} by {loop.tile_shape} ({format_count(loop.iterations)} x){where}"
 
 
 def _shown(name: str, value: float) -> str:
