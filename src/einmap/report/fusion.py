@@ -56,13 +56,14 @@ def _shown(name: str, value: float) -> str:
 
 
 def _change(ratio: float | None) -> str:
+    """`-33%`; a factor where it is large."""
     if ratio is None:
         return ""
     if 0.9995 < ratio < 1.0005:
         return "equal"
-    return (
-        f"{ratio - 1:+.0%}" if 0.5 < ratio < 2 else f"{max(ratio, 1 / ratio):.3g} x {'less' if ratio < 1 else 'more'}"
-    )
+    if ratio <= 0 or 0.02 < ratio <= 2:
+        return f"{ratio - 1:+.0%}"
+    return f"{ratio:.3g} x as much" if ratio > 1 else f"{1 / ratio:.3g} x less"
 
 
 def _title(text: str) -> Text:
