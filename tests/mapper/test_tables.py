@@ -80,9 +80,9 @@ def test_so_they_are_in_portions_of_three(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_many_uses_of_the_fanouts_are_searched_completely_on_many_problems(part):
-    assert sum(wide(seed, 200_000, 4) for seed in range(12_000 + 60 * part, 12_020 + 60 * part)) >= 5
+    assert sum(wide(seed, 50_000, 4) for seed in range(12_000 + 60 * part, 12_020 + 60 * part)) >= 2
 
 
 def tables_of(problem, semantics, goal):

@@ -66,6 +66,21 @@ class Axis:
             found.append(tuple(j for j in inner if not any(j in self.below[k] for k in inner if k != j)))
         return tuple(found)
 
+    def narrowed(self, shapes: Mapping[str, int], size: int) -> dict[str, int]:
+        """Tile shapes of the members whose product is `size`: of those given, the first ones are divided first."""
+        if len(self.members) == 1:
+            return {self.members[0][0]: size}
+        missing = dict(prime_factors(prod(shapes[v] for v in self.variables) // size))
+        found = {}
+        for v in self.variables:
+            shape = shapes[v]
+            for p, e in prime_factors(shape):
+                taken = min(e, missing.get(p, 0))
+                missing[p] = missing.get(p, 0) - taken
+                shape //= p**taken
+            found[v] = shape
+        return found
+
     def split(self, size: int) -> tuple[int, ...]:
         """The tile shape of each member: the factors that are missing are taken from the first ones first."""
         if len(self.members) == 1:

@@ -78,7 +78,9 @@ class Path:
                 apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
         if self.request.given is not None:
             apart |= self.request.given.variables
-        apart = apart.union(*(self.einsum.by_tensor[t].variables for t in self.request.shared))
+        if self.fused_dimensions:
+            # lanes over one of them would be other lanes for those who use the tensor too
+            apart = apart.union(*(self.einsum.by_tensor[t].variables for t in self.request.shared))
         options = self.request
         return lattice_of(
             self.einsum,

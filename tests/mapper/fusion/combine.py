@@ -11,7 +11,9 @@ that the tiles fit; a tree that it refuses for another reason is remembered as a
 Readings of the text:
 - all users of a shared tensor must have the same key, also where it is a graph input;
 - mappings in which an Einsum reads an intermediate before it is complete are left out (`whole_values`): where reader
-  and producer share more loops than stand above the tensor's backing node, those loops must cut the tensor alike.
+  and producer share more loops than stand above the tensor's backing node, the temporal ones of those must cut the
+  tensor alike (variables that index the same rank alone, the same tile shape). The simulator finds wrong results
+  without this.
 """
 
 from __future__ import annotations
@@ -201,6 +203,8 @@ class Cascade:
                 if j == i:
                     continue
                 for level in range(fitting.interfaces[i].depth(tensor), fitting.shared(i, j)):
+                    if fitting.interfaces[i].loops[level].kind != "temporal":
+                        continue  # all lanes have written before the reader's branch begins
                     cuts = [self.cut(tensor, fitting.interfaces[e], level) for e in (i, j)]
                     if None in cuts or cuts[0] != cuts[1]:
                         return False

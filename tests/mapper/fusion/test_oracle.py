@@ -6,6 +6,7 @@ import random
 from itertools import product
 
 import pytest
+from tests.execute.agreement import differences
 from tests.mapper.fusion.chains import Chains
 from tests.mapper.fusion.combine import Cascade, front, optimum
 from tests.mapper.fusion.placements import dataplacements
@@ -230,6 +231,19 @@ def agrees(problem, rng, most):
             expected = 0 if math.isinf(size) else usage[row.component] / size
             assert row.usage <= expected + 1e-9
             assert not exactly or row.usage == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["softmax", "residual of a matmul", "into a convolution"])
+def test_the_simulator_agrees_on_random_combinations(name):
+    rng = random.Random(name)
+    for _ in range(2):
+        problem = draw_problem(rng, (name,), small=True)
+        space = Cascade(problem.spec, "exact", problem.max_fused_loops, problem.per_variable)
+        found = list(space.fitting())
+        for fitting in rng.sample(found, min(4, len(found))):
+            rows = (0,) * len(space.rows)
+            if all(bits <= space.sizes[m] for m, bits in space.usage(fitting, rows).items()):
+                assert differences(space.spec.with_mapping(space.mapping(fitting, rows))) == []
 
 
 def test_without_fusion_the_optimum_is_that_of_the_mapper():

@@ -348,5 +348,5 @@ class Chains:
         compiled = at.head.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         search = self.searches[at.search]
-        loops = {level: loop_nodes(search.lattice, order) for level, order in at.head.gaps}
+        loops = {level: loop_nodes(order) for level, order in at.head.gaps}
         return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)

@@ -157,7 +157,7 @@ class CopyChains:
                 used[memory] = used.get(memory, 0.0) + bits
             t = self.position[tensor]
             if tensor in self.request.shared:
-                keys.append((t, Key(memory, tuple((TEMPORAL, rank_cut(access, (v,)), shape) for v, _, shape in above))))
+                keys.append((t, Key(memory, tuple((TEMPORAL, rank_cut(access, v), shape) for v, _, shape in above))))
                 backed[t] = (memory, bits)
             elif not lasting:
                 kept.append((memory, bits, len(above)))
@@ -172,7 +172,7 @@ class CopyChains:
         cuts = []
         for t, key in keys:
             access = self.einsum.accesses[t]
-            seen = tuple((TEMPORAL, rank_cut(access, (v,)), shape) for v, _, shape in above[:fused])
+            seen = tuple((TEMPORAL, rank_cut(access, v), shape) for v, _, shape in above[:fused])
             if fused > len(key.loops):
                 cuts.append((t, seen[len(key.loops) :]))
         outline = Outline(tuple(sorted(keys)), counts, (), tuple(sorted(cuts)))

@@ -19,7 +19,8 @@ from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
-from einmap.mapper.lattice import Lattice, is_plain
+from einmap.mapper.factors import divisors
+from einmap.mapper.lattice import is_plain
 from einmap.mapper.optimal import NOTHING, Compiled, PathSearch
 from einmap.mapper.request import Others
 from einmap.mapper.steps import Held
@@ -35,10 +36,11 @@ TEMPORAL: Kind = ("", "")
 
 
 class Loop(NamedTuple):
-    """A fused loop of one Einsum: its axis of the lattice, tile shapes above and below it."""
+    """A fused loop of one Einsum: its axis of the lattice and the variable there, tile shapes above and below it."""
 
     kind: Kind
     axis: int
+    variable: str
     outer: int
     inner: int
 
@@ -206,27 +208,36 @@ class Heads:
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
-        lattice = self.search.lattice
-        axes = self.compiled.levels[i].axes or ()
-        used = [loop.axis for loop in state.loops]
-        free = [a for a in axes if used.count(a) < self.most_per_axis]
         room = self.most - len(state.loops)
-        at = self.search.coord[state.point]
+        used = [loop.variable for loop in state.loops]
+        sizes = {loop.variable: loop.inner for loop in state.loops}
         found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
-        for axis in free:
-            here = int(at[axis])
-            sizes, stride = lattice.axes[axis].sizes, int(lattice.strides[axis])
-            inside = [position for position in lattice.axes[axis].below[here] if position != here]
-            loops = [((p - here) * stride, Loop(TEMPORAL, axis, sizes[here], sizes[p])) for p in inside]
-            found += [
-                (target + step, (*chosen, loop))
-                for target, chosen in found
-                if len(chosen) < room
-                for step, loop in loops
-            ]
+        for a in self.compiled.levels[i].axes or ():
+            for variable, bound in self.search.lattice.axes[a].members:
+                size = sizes.get(variable, bound)
+                if used.count(variable) >= self.most_per_axis:
+                    continue
+                for target, chosen in found[:] if size > 1 else ():
+                    if len(chosen) < room:
+                        found += [
+                            (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
+                            for shape in divisors(size)[:-1]
+                            if (below := self._below(a, target, size // shape)) >= 0
+                        ]
         targets = np.array([target for target, _ in found], dtype=np.int64)
         for n in self._promising(i, state, targets, np.full(len(targets), state.prefix)):
             yield found[n][0], state.prefix, found[n][1]
+
+    def _below(self, axis: int, point: int, factor: int) -> int:
+        """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
+        lattice = self.search.lattice
+        here = int(self.search.coord[point, axis])
+        position = self._positions[axis].get(lattice.axes[axis].sizes[here] // factor)
+        return -1 if position is None else point + (position - here) * int(lattice.strides[axis])
+
+    @cached_property
+    def _positions(self) -> list[dict[int, int]]:
+        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
 
     def _promising(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
         """Choices of a level that can be completed, to something good as far as that is known."""
@@ -258,8 +269,8 @@ class Heads:
             child = int(children[n])
             loops = self._lane_loops(child, r, state.point)
             above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
-            axes = [loop.axis for loop in above]
-            if len(above) <= self.most and all(axes.count(loop.axis) <= self.most_per_axis for loop in loops):
+            used = [loop.variable for loop in above]
+            if len(above) <= self.most and all(used.count(loop.variable) <= self.most_per_axis for loop in loops):
                 yield int(targets[n]), child, tuple(loops)
 
     def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
@@ -275,7 +286,8 @@ class Heads:
             for a in range(len(search.lattice.axes)):
                 if bounds[d, a] > 1:
                     inner = sizes[a] // int(bounds[d, a])
-                    found.append(Loop((fanned.component, fanned.dimension.name), a, sizes[a], inner))
+                    (variable,) = search.lattice.axes[a].variables
+                    found.append(Loop((fanned.component, fanned.dimension.name), a, variable, sizes[a], inner))
                     sizes[a] = inner
         return found
 
@@ -337,9 +349,7 @@ class Heads:
                 continue
             if relevance is Relevance.NONE or loop.kind != TEMPORAL:
                 break
-            sizes = search.lattice.axes[loop.axis].sizes
-            step = sizes.index(loop.inner) - int(search.coord[at, loop.axis])
-            at += step * int(search.lattice.strides[loop.axis])
+            at = self._below(loop.axis, at, loop.outer // loop.inner)
             passed += 1
             if relevance is Relevance.PARTIAL:
                 break
@@ -388,31 +398,30 @@ class Heads:
         return bound
 
     def _cut(self, t: int, loop: Loop) -> Cut:
-        return loop.kind, self._ranks[t, loop.axis], loop.inner
+        return loop.kind, self._ranks[t, loop.variable], loop.inner
 
     @cached_property
-    def _ranks(self) -> dict[tuple[int, int], str]:
-        """For each tensor and axis the rank that loops over the axis cut."""
-        axes = enumerate(self.search.lattice.axes)
-        return {
-            (t, a): rank_cut(access, axis.variables)
-            for a, axis in axes
-            for t, access in enumerate(self.search.einsum.accesses)
-        }
+    def _ranks(self) -> dict[tuple[int, str], str]:
+        """For each tensor and rank variable the rank that loops over the variable cut."""
+        einsum = self.search.einsum
+        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
 
 
 def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
-    """The loops of one gap in every order. Loops over one axis divide its tile shape in turn."""
+    """The loops of one gap in every order. Loops over one variable divide its tile shape in turn."""
     if len(loops) < 2:
         yield loops
         return
+    if len({loop.variable for loop in loops}) == len(loops):
+        yield from permutations(loops)
+        return
     for order in permutations(loops):
-        sizes: dict[int, int] = {}
+        sizes: dict[str, int] = {}
         found = []
         for loop in order:
-            outer = sizes.get(loop.axis, max(other.outer for other in loops if other.axis == loop.axis))
-            sizes[loop.axis] = outer // (loop.outer // loop.inner)
-            found.append(Loop(loop.kind, loop.axis, outer, sizes[loop.axis]))
+            outer = sizes.get(loop.variable, max(other.outer for other in loops if other.variable == loop.variable))
+            sizes[loop.variable] = outer // (loop.outer // loop.inner)
+            found.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
         yield tuple(found)
 
 
@@ -421,21 +430,20 @@ def in_time(cut: Cut) -> Cut:
     return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
 
 
-def rank_cut(access: TensorAccess, variables: tuple[str, ...]) -> str:
+def rank_cut(access: TensorAccess, variable: str) -> str:
     """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
-    if len(variables) == 1 and is_plain(access, variables[0]):
+    if is_plain(access, variable):
         for i, (_, index) in enumerate(access.projection):
-            if any(v == variables[0] for v, _ in index.terms):
+            if any(v == variable for v, _ in index.terms):
                 return str(i)
-    return f"not by {variables} in {access.tensor} of {access.projection}"
+    return f"not by {variable} in {access.tensor} of {access.projection}"
 
 
-def loop_nodes(lattice: Lattice, loops: tuple[Loop, ...]) -> list[tree.Node]:
+def loop_nodes(loops: tuple[Loop, ...]) -> list[tree.LoopNode]:
     """Loops as nodes."""
-    found: list[tree.Node] = []
+    found: list[tree.LoopNode] = []
     for loop in loops:
-        (variable,) = lattice.axes[loop.axis].variables
-        names, shape = tree.PerEinsum(variable), tree.PerEinsum(loop.inner)
+        names, shape = tree.PerEinsum(loop.variable), tree.PerEinsum(loop.inner)
         if loop.kind == TEMPORAL:
             found.append(tree.Temporal(names, shape))
         else:
