@@ -31,6 +31,10 @@ from einmap.spec.spec import Spec
 
 CORNER = 0.01
 """How far from the best the corners of a front may be found."""
+ANY = 1e9
+"""A tolerance with which the first mapping is good enough."""
+PATIENCE = 10.0
+"""Seconds for any mapping of an Einsum where otherwise there would be none at all."""
 
 
 @dataclass
@@ -111,6 +115,10 @@ class Whole:
             share = share_of(token, 1 / (len(own) - position))
             if part.search is not None:
                 part.optimum = part.search.alone(self.options.goals[0], CORNER, share)
+                if not (part.optimum.mappings or part.optimum.complete):
+                    # better late than never: any mapping will do
+                    patient = Progress(token.callback).within(PATIENCE)
+                    part.optimum = part.search.alone(self.options.goals[0], ANY, patient)
             else:
                 part.optimum = self.search(part, share, math.inf, position)
             if not part.optimum.mappings:
