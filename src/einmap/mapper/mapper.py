@@ -99,7 +99,7 @@ def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> boo
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole."""
-    from einmap.mapper.fusion.early import all_but_reserve, known_bound, unfused_soon
+    from einmap.mapper.fusion.early import all_but_reserve, better_unfused, known_bound, unfused_soon
     from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.unfused import Whole
 
@@ -132,7 +132,8 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     reason = "every fused mapping was evaluated or ruled out by a bound"
     if not search.complete:
         reason = f"stopped after {stats.evaluated:,} choices"
-    return MapResult(tuple(front), asked.goals, search.complete, bound, reason, stats)
+    result = MapResult(tuple(front), asked.goals, search.complete, bound, reason, stats)
+    return better_unfused(result, spec, asked, search, token, start) if search.effort.cut else result
 
 
 def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:

@@ -5,6 +5,7 @@ import time
 import pytest
 
 import einmap
+from einmap.mapper.fusion.fused import FusedSearch
 from einmap.model.fusion import fusion_of
 
 SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
@@ -47,6 +48,21 @@ def test_without_time_there_is_a_mapping_all_the_same():
 def test_a_front_that_is_stopped_has_one_point():
     result = einmap.map_workload(small(), metrics="energy,latency", progress=stopper("ways to fuse"))
     assert (len(result.front), result.optimal, result.lower_bound) == (1, False, None)
+
+
+def test_what_was_found_before_a_stop_is_given_unless_nothing_fused_is_better(monkeypatch):
+    best, plain = einmap.map_workload(small()), einmap.map_workload(small(), fuse=False)
+    for given, expected in ((best, best), (plain, plain)):
+        monkeypatch.setattr(FusedSearch, "attempt", lambda self, most, given=given: _cut(self, given.mapping))
+        result = einmap.map_workload(small())
+        assert not result.optimal
+        assert result.cost.edp == pytest.approx(expected.cost.edp, rel=0.01)
+        assert result.lower_bound <= best.cost.edp * (1 + 1e-9)
+
+
+def _cut(search, mapping):
+    search.effort.cut = True
+    return [mapping]
 
 
 @pytest.mark.parametrize(("arch", "metric"), [("simple", "edp"), ("edge", "energy"), ("nvdla", "latency")])

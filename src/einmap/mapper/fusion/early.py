@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,6 +59,22 @@ def unfused_soon(spec: Spec, asked: Options, search: FusedSearch, token: Progres
     )
     reason = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
     return MapResult((found,), asked.goals, False, bound, reason, stats)
+
+
+def better_unfused(
+    result: MapResult, spec: Spec, asked: Options, search: FusedSearch, token: Progress, start: float
+) -> MapResult:
+    """What a search found before it was stopped, or a mapping that fuses nothing where that is better."""
+    if len(asked.goals) != 1:
+        return result
+    try:
+        other = unfused_soon(spec, asked, search, token, start)
+    except NoMappingError:
+        return result
+    goal = asked.goals[0]
+    if objective(other.cost, goal) >= objective(result.cost, goal):
+        return replace(result, stats=replace(result.stats, seconds=other.stats.seconds))
+    return replace(other, reason="stopped; each Einsum mapped by itself is better than what was found fused")
 
 
 def known_bound(search: FusedSearch) -> float:
