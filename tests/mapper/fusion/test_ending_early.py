@@ -27,7 +27,7 @@ def stopper(words):
     return token
 
 
-@pytest.mark.parametrize("words", ["heads of", "ways to fuse", "the best of U", "joining Z"])
+@pytest.mark.parametrize("words", ["loops above", "ways to fuse", "best chains of U", "up to Z"])
 def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
     best = einmap.map_workload(small())
     result = einmap.map_workload(small(), progress=stopper(words))
@@ -53,14 +53,18 @@ def test_a_front_that_is_stopped_has_one_point():
 def test_what_was_found_before_a_stop_is_given_unless_nothing_fused_is_better(monkeypatch):
     best, plain = einmap.map_workload(small()), einmap.map_workload(small(), fuse=False)
     for given, expected in ((best, best), (plain, plain)):
-        monkeypatch.setattr(FusedSearch, "attempt", lambda self, most, given=given: _cut(self, given.mapping))
+        monkeypatch.setattr(FusedSearch, "within", lambda self, most, given=given: _cut(self, most, given.mapping))
         result = einmap.map_workload(small())
         assert not result.optimal
         assert result.cost.edp == pytest.approx(expected.cost.edp, rel=0.01)
         assert result.lower_bound <= best.cost.edp * (1 + 1e-9)
 
 
-def _cut(search, mapping):
+WITHIN = FusedSearch.within
+
+
+def _cut(search, most, mapping):
+    WITHIN(search, most)
     search.effort.cut = True
     return [mapping]
 
@@ -69,7 +73,7 @@ def _cut(search, mapping):
 def test_the_bound_of_a_search_that_was_stopped_is_below_the_best_fused_mapping(arch, metric):
     spec = einmap.load(arch, "feed_forward", define=SMALL)
     best = einmap.map_workload(spec, metrics=metric)
-    stopped = einmap.map_workload(spec, metrics=metric, progress=stopper("heads of"))
+    stopped = einmap.map_workload(spec, metrics=metric, progress=stopper("loops above"))
     assert 0 < stopped.lower_bound <= best.lower_bound * (1 + 1e-9)
 
 

@@ -1,13 +1,14 @@
 """The chains of one Einsum: by what other Einsums see of them, and for each such outline the best ones.
 
-First all heads are listed, with bounds from the cost-to-go tables: enough to see which outlines can be a part of
-anything good. Only these are searched: their fronts of cost and space.
+Uses of the fanouts are taken in portions, as many as there is room for their tables. First the heads of all
+dataplacements are listed, with bounds from the tables: enough to see which outlines can be a part of anything good.
+Only their heads are then completed, by branch and bound, to fronts of cost and space.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,21 +21,24 @@ from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
 from einmap.mapper.decode import nodes_of
 from einmap.mapper.fusion.heads import Head, Heads, Outline, loop_nodes
-from einmap.mapper.lanes import LaneTable
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.quick_bounds import Bounds
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import Group, Path
-from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
 from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 
 WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
+TABLES = 40_000_000
+"""Bytes of tables of one Einsum that are kept."""
+MOST_READY = 1_000
+"""Uses of the fanouts whose tables are looked at all together."""
 ROOM = 64
 """Points of a front that are made room for at first."""
 
@@ -86,7 +90,7 @@ class Effort:
 
 @dataclass
 class TableStore:
-    """Searches whose tables are kept: as many as there is room for (bytes), the latest ones."""
+    """Searches of one Einsum whose tables are kept: as many as there is room for (bytes), the latest ones."""
 
     room: float
     held: list[PathSearch] = field(default_factory=list)
@@ -101,13 +105,21 @@ class TableStore:
         while len(self.held) > 1 and sum(s.tables.bytes for s in self.held) > self.room:
             self.held.pop(0).tables.forget()
 
+    def release(self, kept: Iterable[PathSearch]) -> None:
+        """Free all tables but those of some searches."""
+        keep = {id(search) for search in kept}
+        for search in self.held:
+            if id(search) not in keep:
+                search.tables.forget()
+        self.held = [search for search in self.held if search.has_tables]
 
-@dataclass(frozen=True, slots=True)
-class HeadAt:
-    """A head and the search that it belongs to."""
 
-    search: int
-    head: Head
+@dataclass
+class Growing:
+    """The front of an outline while it is searched."""
+
+    outline: Outline
+    archive: Archive
 
 
 @dataclass
@@ -120,11 +132,17 @@ class Chains:
     most: float
     most_per_axis: float
     effort: Effort
-    tables: TableStore
-    searches: list[PathSearch] = field(default_factory=list)
-    outlines: dict[Outline, list[HeadAt]] = field(default_factory=dict)
+    crossed: bool = False
+    """Whether shared tensors may be kept inside while the Einsum runs that does not use them."""
     complete: bool = True
     census: float = 0.0
+    heads: int = 0
+    tables: TableStore = field(default_factory=lambda: TableStore(TABLES))
+
+    @property
+    def all_ready(self) -> bool:
+        """Whether `least` comes from tables."""
+        return len(self.ready) == len(self.groups)
 
     def prepare(self) -> None:
         """List the dataplacements of all paths."""
@@ -151,9 +169,10 @@ class Chains:
         found = np.full(len(weights), np.inf)
         for number, (path, group, known) in enumerate(self.groups):
             rows = known.values.reshape(-1, len(self.request.goals))
-            if not self.effort.stopped and len(group.lanes) <= path.lanes_with_room():
+            if len(group.lanes) <= MOST_READY and not self.effort.stopped:
                 search = path.search(group.lanes, 1)
-                if search.take(group.plans, self.request.room) == len(group.plans):
+                room = int(min(self.request.room, self.tables.room))
+                if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
                     self.tables.fill(search)
                     self.ready[number] = search
                     roots = [search.root_values(compiled) for compiled in search.compiled]
@@ -163,99 +182,153 @@ class Chains:
         return found
 
     def survey(self, others: Others | None) -> None:
-        """List the heads of all dataplacements on all paths that can be a part of something good.
-
-        Raises StoppedError.
-        """
-        self.searches, self.outlines = [], {}
+        """List the heads of all chains that can be a part of something good. Raises StoppedError."""
+        self.listed: dict[Outline, list[tuple[PathSearch, Head]]] = {}
+        self.others = others
         for number, (path, group, known) in enumerate(self.groups):
             if number in self.ready:
-                self._list_heads(self.ready[number], others)
+                self._list(self.ready[number])
                 continue
             lanes = np.arange(len(group.lanes))
             if others is not None:
                 lanes = lanes[~others.hopeless(known.of_lanes)]
-            size = max(path.lanes_with_room(), 1)
-            for begin in range(0, len(lanes), size):
-                chunk = lanes[begin : begin + size]
-                plans = group.plans
+            while len(lanes) and not self.effort.stopped:
+                chunk = self._with_room(path, group, lanes)
+                lanes = lanes[len(chunk) :]
+                waiting = group.plans
                 if others is not None:
                     out = others.hopeless(known.of_plans(chunk))
-                    plans = [plan for plan, hopeless in zip(plans, out, strict=True) if not hopeless]
-                self._survey_lanes(path, plans, group.lanes.only(chunk), others)
-        for outline, heads in self.outlines.items():
-            self.outlines[outline] = list(self._distinct(heads))
+                    waiting = [plan for plan, hopeless in zip(waiting, out, strict=True) if not hopeless]
+                while waiting and not self.effort.stopped:
+                    search = path.search(group.lanes.only(chunk), 1)
+                    waiting = waiting[search.take(waiting, self.request.room) :]
+                    self._list(search)
+        self.tables.release(self.ready.values())
 
-    def _survey_lanes(self, path: Path, plans: Sequence[Plan], lanes: LaneTable, others: Others | None) -> None:
-        waiting = list(plans)
-        while waiting:
-            self.effort.go_on()
-            search = path.search(lanes, 1)
-            taken = search.take(waiting, self.request.room)
-            waiting = waiting[taken:]
-            self.tables.fill(search)
-            self._list_heads(search, others)
-
-    def _list_heads(self, search: PathSearch, others: Others | None) -> None:
+    def _list(self, search: PathSearch) -> None:
+        """List the heads of one search."""
         self.tables.fill(search)
-        heads = Heads(search, self.request.shared, self.most, self.most_per_axis, others)
-        number = len(self.searches)
-        self.searches.append(search)
+        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others)
+        found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
-            for head in heads.of(compiled):
+            for head in maker.of(compiled):
                 self.effort.go_on()
-                if np.isfinite(head.least).all() and not (others and others.hopeless(head.least[None, :])[0]):
-                    self.outlines.setdefault(head.outline, []).append(HeadAt(number, head))
+                if np.isfinite(head.least).all() and not hopeless(head, self.others):
+                    found.setdefault(head.outline, []).append(head)
+                    self.heads += 1
+        for outline, heads in found.items():
+            self.listed.setdefault(outline, []).extend((search, head) for head in self._distinct(heads))
 
-    def _distinct(self, heads: list[HeadAt]) -> Iterator[HeadAt]:
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines, as far as their chains can be a part of something good."""
+        self.space = space
+        self.growing: dict[Outline, Growing] = {}
+        self.found: list[tuple[PathSearch, Head]] = []
+        by_search: dict[int, dict[int, list[tuple[PathSearch, Head]]]] = {}
+        for outline, others in wanted.items():
+            for search, head in self.listed[outline]:
+                if not hopeless(head, others):
+                    by_search.setdefault(id(search), {}).setdefault(id(head.compiled), []).append((search, head))
+        for of_search in by_search.values():
+            plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
+            self.tables.fill(plans[0][0][0])
+            for own in plans:
+                walk = self._walk(*own[0])
+                for search, head in own:
+                    if not self.effort.stopped:
+                        others = wanted[head.outline]
+                        search.others = others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
+                        self._complete(search, head, self._grown(head.outline), walk)
+        self.tables.release(self.ready.values())
+        return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
+
+    def _with_room(self, path: Path, group: Group, lanes: Ints) -> Ints:
+        """As many of the first uses of the fanouts as leave room for the tables of several dataplacements."""
+        chosen = lanes[: path.most_lanes()]
+        while len(chosen) > max(1, path.lanes_with_room()):
+            search = path.search(group.lanes.only(chosen), 1)
+            if not any(search.compile(plan) is not None for plan in group.plans):
+                break
+            room = self.request.room / 2
+            if search.tables.bytes <= room:
+                break
+            chosen = chosen[: max(1, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
+        return chosen
+
+    def _grown(self, outline: Outline) -> Growing:
+        """The front of an outline so far."""
+        if outline not in self.growing:
+            width = len(self.request.goals) + len(self.space.memories) * (self._counts(outline) + len(outline.loops))
+            self.growing[outline] = Growing(outline, Archive(width, ROOM))
+        return self.growing[outline]
+
+    def _counts(self, outline: Outline) -> bool:
+        """Whether it matters how much an Einsum itself needs: something else may be kept at the same time."""
+        return self.crossed or bool(outline.loops)
+
+    def _distinct(self, heads: list[Head]) -> Iterator[Head]:
         """Heads that go on alike, and one of which is no worse in anything, are one."""
-        groups: dict[object, list[HeadAt]] = {}
-        for at in heads:
-            head = at.head
+        groups: dict[object, list[Head]] = {}
+        for head in heads:
             blocks = head.compiled.blocks[len(head.points) - 1] if head.points else id(head.compiled)
             where = head.points[-1] if head.points else 0
-            groups.setdefault((at.search, blocks, where, head.prefix, len(head.kept) > 0), []).append(at)
+            groups.setdefault((blocks, where, head.prefix), []).append(head)
         for group in groups.values():
-            self.effort.go_on()
-            rows = [np.concatenate([at.head.acc, at.head.occupied, self._kept(at)]) for at in group]
+            if len(group) == 1:
+                yield group[0]
+                continue
+            rows = np.stack([np.concatenate([head.acc, head.occupied, self._kept(head)]) for head in group])
             for i, own in enumerate(rows):
-                if not any(
-                    (other <= own).all() and (j < i or (other < own).any()) for j, other in enumerate(rows) if j != i
-                ):
+                better = (rows <= own).all(axis=1)
+                better[i] = False
+                if not (better[:i].any() or (rows[better] < own).any()):
                     yield group[i]
 
-    def _kept(self, at: HeadAt) -> Floats:
+    def _kept(self, head: Head) -> Floats:
         """What the nodes of a head keep, for each number of loops above them: less is better, and so is deeper."""
-        head = at.head
         n = len(head.outline.loops)
         found = np.zeros((len(head.occupied), n + 1))
         for placed in head.kept:
             found[placed.memory, min(placed.depth, n) :] += placed.bits
         return found.ravel()
 
+    def _front(self, growing: Growing) -> Front:
+        """The front with columns for what the Einsum needs, also where that does not matter."""
+        archive, n = growing.archive, len(self.request.goals)
+        values = archive.values[: archive.n].copy()
+        if not self._counts(growing.outline):
+            own = np.zeros((len(values), len(self.space.memories)))
+            values = np.concatenate([values[:, :n], own, values[:, n:]], axis=1)
+        return Front(values, archive.paths[: archive.n].copy())
+
+    @property
+    def outlines(self) -> list[Outline]:
+        """What other Einsums may see of the chains."""
+        return list(self.listed)
+
     def bounds(self, outline: Outline) -> Floats:
         """Costs that no chain of an outline is below, a row for each head."""
-        return np.stack([at.head.least for at in self.outlines[outline]])
+        return np.stack([head.least for _, head in self.listed[outline]])
 
     def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
         """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
-        at = self.outlines[outline][0]
-        search = self.searches[at.search]
-        return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in at.head.backed}
+        search, head = self.listed[outline][0]
+        return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in head.backed}
 
     def sizes(self) -> dict[str, float]:
         """Bits of each memory that is not boundless."""
         memories = [leaf for path in self.paths for leaf in path.leaves if isinstance(leaf, Memory)]
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
 
-    def keeps_in(self) -> set[str]:
-        """Memories in which something may stay while other Einsums run."""
-        found = set()
-        for outline, heads in self.outlines.items():
-            for at in heads if outline.loops else ():
-                search = self.searches[at.search]
-                found |= {search.memories[p.memory] for p in at.head.kept if p.depth < len(outline.loops)}
-        return {path.leaves[level].name for path in self.paths for level in found if level < len(path.leaves)}
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {
+            memory
+            for path in self.paths
+            for plan in path.plans
+            for memory, tensor in plan.placement.nodes
+            if tensor in self.request.shared
+        }
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
@@ -271,82 +344,61 @@ class Chains:
                         found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
         return found
 
-    def front(self, outline: Outline, space: Space, others: Others | None) -> Front:
-        """The front of costs and space of an outline. `others`: see Request."""
-        n = len(self.request.goals)
-        alive = outline.alive(space.by_tree)
-        width = n + len(space.memories) * (1 + len(outline.loops))
-        archive = Archive(width, ROOM)
-        heads = self.outlines[outline]
-        order = np.argsort([float(at.head.least[0]) for at in heads], kind="stable")
-        for i in order:
-            at = heads[int(i)]
-            if others is not None and others.hopeless(at.head.least[None, :])[0]:
-                continue
-            if self.effort.stopped:
-                break
-            self._complete(int(i), at, alive, space, others, archive)
-        return Front(archive.values[: archive.n].copy(), archive.paths[: archive.n].copy())
-
-    def _complete(
-        self,
-        number: int,
-        at: HeadAt,
-        alive: Sequence[Sequence[bool]],
-        space: Space,
-        others: Others | None,
-        archive: Archive,
-    ) -> None:
+    def _complete(self, search: PathSearch, head: Head, growing: Growing, walk: Descent) -> None:
         """Search the completions of one head."""
-        search, head = self.searches[at.search], at.head
-        self.tables.fill(search)
         names = [search.leaves[level].name for level in search.memories]
-        numbers = [names.index(m) if m in names else len(names) for m in space.memories]
-        fused = len(head.outline.loops)
-        kept = np.zeros((len(space.memories), fused))
-        for m, memory in enumerate(numbers):
-            for placed in head.kept:
-                if placed.memory == memory:
-                    depth = min(placed.depth, fused)
-                    kept[m] += placed.bits * np.array(alive[depth][1:], dtype=np.float64)
-        goals = search.goal_codes
-        search.wanted = np.concatenate(
-            [goals, np.array([kernels.BITS + m for m in numbers], dtype=np.int64), kernels.KEPT + np.arange(kept.size)]
-        ).astype(np.int64)
-        search.others = others or Others(np.zeros((0, len(goals))), math.inf)
+        numbers = [names.index(m) if m in names else len(names) for m in self.space.memories]
+        kept = self._staying(head, numbers)
+        used = [kernels.BITS + m for m in numbers] if self._counts(head.outline) else []
+        wanted = [*search.goal_codes, *used, *(kernels.KEPT + i for i in range(kept.size))]
+        search.wanted = np.array(wanted, dtype=np.int64)
         depth = len(head.points)
-        walk = self._walk(search, head)
-        archive.widen(len(head.compiled.levels))
-        walk.kept = kept.ravel()
+        growing.archive.widen(len(head.compiled.levels))
+        walk.kept = kept
         walk.state[:] = depth
         walk.acc[depth], walk.occupied[depth] = head.acc, head.occupied
         walk.point_at[0] = search.lattice.top
         walk.point_at[1 : depth + 1] = head.points
         walk.prefix_at[depth] = head.prefix
         walk.cand_n[:] = -1
-        before = walk.nodes, walk.work
-        while search.step(head.compiled, number, walk, archive, TIE, WORK) != kernels.DONE:
+        nodes, work = walk.nodes, walk.work
+        self.found.append((search, head))
+        while search.step(head.compiled, len(self.found) - 1, walk, growing.archive, TIE, WORK) != kernels.DONE:
             if self.effort.stopped:
                 break
-        self.effort.nodes += walk.nodes - before[0]
-        self.effort.work += walk.work - before[1]
+        self.effort.nodes += walk.nodes - nodes
+        self.effort.work += walk.work - work
+
+    def _staying(self, head: Head, numbers: Sequence[int]) -> Floats:
+        """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""
+        fused = len(head.outline.loops)
+        alive = np.array(head.outline.alive(self.space.by_tree), dtype=np.float64)[:, 1:]
+        kept = np.zeros((len(numbers), fused))
+        for m, memory in enumerate(numbers):
+            for placed in head.kept:
+                if placed.memory == memory:
+                    kept[m] += placed.bits * alive[min(placed.depth, fused)]
+        return kept.ravel()
 
     def _walk(self, search: PathSearch, head: Head) -> Descent:
-        key = ("walk", id(head.compiled))
-        if key not in search.known:
-            n = len(head.compiled.levels)
-            search.known[key] = Descent(
-                n, search.columns, len(search.capacity), max(search.lattice.size, len(search.children) + 1)
-            )
-        found: Descent = search.known[key]
-        return found
+        n, widest = len(head.compiled.levels), max(search.lattice.size, len(search.children) + 1)
+        return Descent(n, search.columns, len(search.capacity), widest)
 
     def nodes_of(self, outline: Outline, front: Front, row: int) -> tuple[list[tree.Node], int]:
         """A chain from the outside in, each storage node with one tensor; how many are in the outermost memory."""
+        del outline
         number, prefix = (int(x) for x in front.paths[row, :2])
-        at = self.outlines[outline][number]
-        compiled = at.head.compiled
+        search, head = self.found[number]
+        compiled = head.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
-        search = self.searches[at.search]
-        loops = {level: loop_nodes(order) for level, order in at.head.gaps}
+        loops = {level: loop_nodes(order) for level, order in head.gaps}
         return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+
+
+def _promise(pair: tuple[PathSearch, Head]) -> float:
+    return float(pair[1].least[0])
+
+
+def hopeless(head: Head, others: Others | None) -> bool:
+    """Whether no completion of a head can be a part of something good."""
+    return others is not None and bool(others.hopeless(head.least[None, :])[0])

@@ -7,7 +7,7 @@ and no lanes are used. A destination in its source's memory is the same buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations, product
 
@@ -72,6 +72,10 @@ class CopyChains:
 
     def survey(self, others: Others | None) -> None:
         """All chains are listed already."""
+
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines."""
+        return {outline: self.front(outline, space) for outline in wanted}
 
     def _list(self) -> None:
         """List all chains."""
@@ -212,9 +216,9 @@ class CopyChains:
         memories = [leaf for leaf in self.leaves if isinstance(leaf, Memory)]
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
 
-    def keeps_in(self) -> set[str]:
-        """Memories in which something may stay while other Einsums run."""
-        return {m for chains in self.outlines.values() for chain in chains for m, _, _ in chain.kept}
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {memory for outline in self.outlines for _, (memory, _) in outline.keys}
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
@@ -227,7 +231,7 @@ class CopyChains:
                 found[top.name] = found.get(top.name, 0.0) + bits
         return found
 
-    def front(self, outline: Outline, space: Space, _: Others | None) -> Front:
+    def front(self, outline: Outline, space: Space) -> Front:
         """All chains of an outline: costs, bits in use, bits that stay."""
         alive = outline.alive(space.by_tree)
         rows = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,6 +48,10 @@ class FixedChains:
     def survey(self, others: Others | None) -> None:
         """All mappings are listed already."""
 
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines."""
+        return {outline: self.front(outline, space) for outline in wanted}
+
     def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))
@@ -87,9 +92,9 @@ class FixedChains:
         memories = [m for m in self.arch.components.values() if isinstance(m, Memory)]
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
 
-    def keeps_in(self) -> set[str]:
-        """Memories in which something may stay while other Einsums run."""
-        return set()
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {memory for backed in self.backings for memory, _ in backed.values()}
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
@@ -104,7 +109,7 @@ class FixedChains:
                         found[memory.name] = found.get(memory.name, 0.0) + bits
         return found
 
-    def front(self, outline: Outline, space: Space, _: Others | None) -> Front:
+    def front(self, outline: Outline, space: Space) -> Front:
         """All mappings of an outline: costs, bits in use."""
         own, rows = self.persistent(), self.outlines[outline]
         values = [

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError, TableStore
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError
 from einmap.mapper.fusion.copies import CopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Key, Outline
@@ -37,10 +38,12 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 type AnyChains = Chains | CopyChains | FixedChains
 
-GUESSES = (1.02, 1.2, 1.5, 2.0, 4.0, 16.0, math.inf)
+GUESSES = (1.02, 1.3, 1.7, 3.0, 16.0, math.inf)
 """How far above the lower bound the best may be, one try after the other."""
-TABLES = 120_000_000
-"""Bytes of tables that are kept."""
+ROUGH = 1.5
+"""The first of them where the lower bound does not come from tables."""
+STEPS = (1.001, 1.02, 1.1, 1.3, 2.0, 8.0, math.inf)
+"""The same above the bound that says which chains fit."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 ROUNDING = 1e-9
@@ -53,7 +56,7 @@ class Member:
     einsum: Einsum
     chains: AnyChains
     same_as: str | None
-    outlines: list[Outline] = field(default_factory=list)
+    outlines: Sequence[Outline] = ()
 
 
 @dataclass
@@ -93,11 +96,10 @@ class FusedSearch:
         if self.impossible is not None:
             return []
         bounded = len(self.options.goals) == 1 and self.least_value() > 0
-        for guess in GUESSES if bounded else (math.inf,):
+        rough = not all(m.chains.all_ready for m in self.distinct if isinstance(m.chains, Chains))
+        for guess in [g for g in GUESSES if g >= (ROUGH if rough else 1)] if bounded else (math.inf,):
             most = self.least_value() * guess * (1 + ROUNDING) if math.isfinite(guess) else math.inf
-            within = f" within {guess - 1:.0%} of the lower bound" if math.isfinite(most) else ""
-            self.looking = f"chains{within}"
-            found = self.attempt(most if math.isfinite(most) else None)
+            found = self.within(most if math.isfinite(most) else None)
             if found or self.effort.stopped:
                 return found
             self.known_bound = max(self.known_bound, most)
@@ -108,7 +110,7 @@ class FusedSearch:
 
         def go_on(name: str, position: int) -> None:
             self.effort.go_on()
-            self.effort.progress.report(f"{self.looking}: {what.format(name)}", position, len(self.members))
+            self.effort.progress.report(what.format(name), position, len(self.members))
 
         return go_on
 
@@ -128,7 +130,7 @@ class FusedSearch:
                 "templates": sum(map(len, plans)),
                 "lanes": sum(len(path.lanes) for path in chains.paths) if isinstance(chains, Chains) else 0,
                 "outlines": len(chains.outlines),
-                "heads": sum(map(len, chains.outlines.values())),
+                "heads": chains.heads if isinstance(chains, Chains) else len(chains.outlines),
                 "complete": chains.complete and not self.effort.cut,
                 "same_as": member.same_as,
                 "brute_force": chains.why if isinstance(chains, FixedChains) else None,
@@ -139,7 +141,6 @@ class FusedSearch:
         """The chains of each distinct Einsum."""
         known: dict[Any, tuple[str, AnyChains]] = {}
         self.members: list[Member] = []
-        self.tables = TableStore(min(TABLES, self.options.memory))
         for position, einsum in enumerate(self.workload.einsums):
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
@@ -159,6 +160,7 @@ class FusedSearch:
             ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
             self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
         self.least = self.minima()
+        self.look_at()
         for member in self.distinct:
             if not np.isfinite(self.least[id(member.chains)]).all():
                 self.impossible = member.einsum.name
@@ -170,7 +172,7 @@ class FusedSearch:
             return CopyChains(einsum, arch, request, *most)
         why = why_not(einsum, arch)
         if why is None:
-            chains = Chains(einsum, arch, request, *most, self.effort, self.tables)
+            chains = Chains(einsum, arch, request, *most, self.effort)
             chains.prepare()
             if not any(path.lanes_above() for path in chains.paths):
                 return chains
@@ -209,7 +211,7 @@ class FusedSearch:
     def options_of(self, member: Member) -> list[Option]:
         """The outlines of an Einsum with the names that its tensors and their ranks have."""
         einsum, chains = member.einsum, member.chains
-        member.outlines = list(chains.outlines)
+        member.outlines = chains.outlines if isinstance(chains, Chains) else list(chains.outlines)
         found = []
         for outline in member.outlines:
             self.effort.go_on()
@@ -233,16 +235,25 @@ class FusedSearch:
             for kind, rank, tile in cuts
         )
 
-    def look_at(self) -> tuple[Space, Floats]:
-        """Memories that can be too small for what Einsums keep at the same time, and their sizes in bits."""
+    def look_at(self) -> None:
+        """Find the memories that can be too small for what several Einsums keep at the same time."""
         sizes: dict[str, float] = {}
-        crowded = {m for s in self.graph.stages for option in s.options for m, _ in option.backed.values()}
-        for member in self.members:
+        backs: set[str] = set()
+        for member in self.distinct:
             sizes |= member.chains.sizes()
-            crowded |= member.chains.keeps_in()
-        names = tuple(sorted(crowded & set(sizes)))
-        by_tree = self.options.rules.lifetimes == "tree"
-        return Space(names, by_tree), np.array([sizes[name] for name in names])
+            backs |= member.chains.backs_in()
+        order = {leaf: i for i, leaf in enumerate(self.spec.bound[self.members[0].einsum.name].arch.components)}
+        deepest = max((order[memory] for memory in backs), default=-1)
+        names = tuple(name for name in sizes if order[name] <= deepest)
+        self.space = Space(names, self.options.rules.lifetimes == "tree")
+        self.capacity = np.array([sizes[name] for name in names])
+        finite = {t for t, first in self.first_user.items() if self.last_user[t] - first > 1}
+        for k, member in enumerate(self.members):
+            passes = {
+                t for t in finite if self.first_user[t] < k < self.last_user[t] and t not in member.einsum.tensors
+            }
+            if passes and isinstance(member.chains, Chains):
+                member.chains.crossed = True
 
     def lower_bound(self) -> float:
         """What the objective is at least."""
@@ -250,42 +261,86 @@ class FusedSearch:
 
     # one attempt
 
-    def attempt(self, most: float | None) -> list[LoopTree]:
+    def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`; empty when there are none."""
         begin = time.perf_counter()
         total = self.sums(self.least)
-        listing, fitting, joining = map(self.watch, ("heads of {}", "ways to fuse neighbours of {}", "joining {}"))
-        for position, member in enumerate(self.distinct):
+        above = f", at most {most / self.least_value() - 1:.0%} above the lower bound" if most is not None else ""
+        listing, fitting = self.watch("loops above the tensors of {}" + above), self.watch("ways to fuse {}" + above)
+
+        def survey(member: Member, position: int) -> None:
             listing(member.einsum.name, position)
             times = self.times(member.einsum)
             rest = total - times * self.least[id(member.chains)]
             member.chains.survey(self.others(rest, times, most))
-        graph = Graph(
+
+        with ThreadPoolExecutor(self.options.workers) as executor:
+            list(executor.map(survey, self.distinct, range(len(self.distinct))))
+        self.graph = Graph(
             [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
             self.last_user,
             self.workload.intermediates,
         )
-        graph.build(fitting)
-        self.graph = graph
-        self.passed("bounds", begin)
-        if not graph.exists:
+        self.graph.build(fitting)
+        self.relaxed = Relaxed(self.graph, self.weights, [self.times(m.einsum) for m in self.members])
+        self.passed("heads", begin)
+        if not self.graph.exists:
             return []
+        if most is None:
+            return self.attempt(None)
+        least = float(corners(self.weights, self.relaxed.least).prod(axis=1).min())
+        # nothing is below the least that the graph says, and nothing up to `most` is missing in it
+        for factor in STEPS:
+            limit = min(least * factor * (1 + ROUNDING), most)
+            found = self.attempt(limit)
+            if found or limit >= most or self.effort.stopped:
+                return found
+            self.known_bound = max(self.known_bound, limit)
+        return []
+
+    def attempt(self, most: float | None) -> list[LoopTree]:
+        """The same with the heads that are listed."""
         begin = time.perf_counter()
-        self.space, self.capacity = self.look_at()
-        self.relaxed = Relaxed(graph, self.weights, [self.times(m.einsum) for m in self.members])
-        self.fronts: dict[tuple[int, Outline], Front] = {}
-        parts = [
-            Joined(self.times(m.einsum), fronts, self.own(m))
-            for m, fronts in zip(self.members, self.chosen(most), strict=True)
-        ]
+        parts = []
+        for member, fronts in zip(self.members, self.fronts(most), strict=True):
+            parts.append(Joined(self.times(member.einsum), fronts, self.own(member)))
+        self.passed("chains", begin)
+        begin = time.perf_counter()
         always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
         join = Join(
             self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, most
         )
-        self.parts, self.reached = parts, join.run(joining)
+        self.parts, self.reached = parts, join.run(self.watch("putting together Einsums up to {}"))
         found = [self.tree(self.reached, *row) for row in self.best(self.reached[-1])]
-        self.passed("search", begin)
+        self.passed("join", begin)
         return found
+
+    def fronts(self, most: float | None) -> Iterator[Mapping[int, Front]]:
+        """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
+        wanted: dict[int, dict[Outline, list[Others | None]]] = {}
+        options: list[list[int]] = []
+        for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
+            own = wanted.setdefault(id(member.chains), {})
+            options.append([])
+            for o, rest in self.relaxed.rests(k).items():
+                others = self.others(rest, self.times(member.einsum), most)
+                if others is None or not others.hopeless(stage.options[o].bounds).all():
+                    own.setdefault(member.outlines[o], []).append(others)
+                    options[-1].append(o)
+
+        searching = self.watch("the best chains of {}")
+
+        def complete(member: Member, position: int) -> dict[Outline, Front]:
+            searching(member.einsum.name, position)
+            own = {outline: united(others) for outline, others in wanted[id(member.chains)].items()}
+            return member.chains.complete_heads(own, self.space)
+
+        with ThreadPoolExecutor(self.options.workers) as executor:
+            fronts = executor.map(complete, self.distinct, range(len(self.distinct)))
+            found = dict(zip((id(m.chains) for m in self.distinct), fronts, strict=True))
+        for member, chosen in zip(self.members, options, strict=True):
+            own_fronts = found[id(member.chains)]
+            yield {o: own_fronts[member.outlines[o]] for o in chosen if member.outlines[o] in own_fronts}
 
     def passed(self, step: str, begin: float) -> None:
         """Count the time since `begin`."""
@@ -301,35 +356,6 @@ class FusedSearch:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
         taken = member.chains.persistent()
         return np.array([taken.get(name, 0.0) for name in self.space.memories])
-
-    def chosen(self, most: float | None) -> Iterator[Mapping[int, Front]]:
-        """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
-        wanted: list[dict[int, Others | None]] = []
-        together: dict[tuple[int, Outline], list[Floats]] = {}
-        for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
-            rests: dict[int, Floats] = {}
-            for edge in stage.edges:
-                rest = self.relaxed.rest_of(k, edge)
-                rests[edge.option] = np.minimum(rests.get(edge.option, np.full(len(rest), np.inf)), rest)
-            wanted.append({})
-            for o, rest in rests.items():
-                others = self.others(rest, self.times(member.einsum), most)
-                if others is None or not others.hopeless(stage.options[o].bounds).all():
-                    wanted[-1][o] = others
-                    if others is not None:
-                        together.setdefault((id(member.chains), member.outlines[o]), []).append(others.rows)
-        searching = self.watch("the best of {}")
-        for position, (member, own) in enumerate(zip(self.members, wanted, strict=True)):
-            searching(member.einsum.name, position)
-            fronts = {}
-            for o, others in own.items():
-                key = id(member.chains), member.outlines[o]
-                if key not in self.fronts:
-                    rows = np.unique(np.concatenate(together[key]), axis=0) if others is not None else None
-                    all_others = Others(rows, others.most) if others is not None and rows is not None else None
-                    self.fronts[key] = member.chains.front(member.outlines[o], self.space, all_others)
-                fronts[o] = self.fronts[key]
-            yield fronts
 
     def best(self, found: Mapping[int, Rows]) -> list[tuple[int, int]]:
         """Interface and row of the best, or of all that no other one beats."""
@@ -373,3 +399,11 @@ class FusedSearch:
             nodes = renamed_nodes(nodes, member.chains.einsum, member.einsum)
         backed = {member.einsum.accesses[t].tensor: len(key.loops) for t, key in outline.keys}
         return Chain(member.einsum.name, nodes, n_outer, len(outline.loops), backed)
+
+
+def united(all_others: Sequence[Others | None]) -> Others | None:
+    """What has no hope with any of several others."""
+    known = [others for others in all_others if others is not None]
+    if len(known) < len(all_others):
+        return None
+    return Others(np.unique(np.concatenate([others.rows for others in known]), axis=0), known[0].most)

@@ -213,9 +213,12 @@ class Relaxed:
         found: Floats = self.backward[0][0]
         return found
 
-    def rest_of(self, k: int, edge: Edge) -> Floats:
-        """Least weighted costs of all Einsums but one, with its option between two interfaces."""
-        found: Floats = self.forward[k][edge.before] + self.backward[k + 1][edge.after]
+    def rests(self, k: int) -> dict[int, Floats]:
+        """For each option of an Einsum the least weighted costs of all the others."""
+        found: dict[int, Floats] = {}
+        for edge in self.graph.stages[k].edges:
+            rest = self.forward[k][edge.before] + self.backward[k + 1][edge.after]
+            found[edge.option] = np.minimum(found[edge.option], rest) if edge.option in found else rest
         return found
 
     def rest_from(self, k: int, interface: int) -> Floats:

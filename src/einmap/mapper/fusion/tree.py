@@ -105,10 +105,12 @@ class TreeBuilder:
             nodes = self.segments[k][level]
             common = [i for i, node in enumerate(nodes) if self.is_common(k, level, node, begin, end)]
             for i, node in enumerate(nodes[: max(common, default=-1) + 1]):
-                if isinstance(node, tree.Storage) and (i in common or not self.is_shared(node, begin, end)):
-                    if i in common and node.tensors[0] in self.done:
-                        continue
-                    self.done.add(node.tensors[0] if i in common else "")
+                if i in common or not self.is_shared(node, begin, end):
+                    if i in common:
+                        assert isinstance(node, tree.Storage)
+                        if node.tensors[0] in self.done:
+                            continue
+                        self.done.add(node.tensors[0])
                     self.emitted.add(id(node))
                     yield node
 
@@ -117,8 +119,9 @@ class TreeBuilder:
         return self.is_backing(k, level, node) and self.is_shared(node, begin, end)
 
     def is_shared(self, node: tree.Node, begin: int, end: int) -> bool:
-        """Whether several chains of a group use the tensor of a node."""
-        assert isinstance(node, tree.Storage)
+        """Whether several chains of a group use the tensor of a node. Loops stay where they are."""
+        if not isinstance(node, tree.Storage | tree.Toll):
+            return True
         return sum(begin <= user < end for user in self.users.get(node.tensors[0], ())) > 1
 
     def loop(self, begin: int, end: int, level: int) -> tree.Node:
