@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 
 import pytest
 from rich.console import Console
@@ -26,8 +27,8 @@ def mapped(run, *words):
 def test_a_fused_result_says_where_tensors_are_kept_and_what_that_saves(run):
     out = run("map", *CHAIN).out
     fusion, saving = (next(s for s in out.split("\n\n") if s.startswith(w)) for w in ("Fusion", "Against"))
-    kept = ["T1", "GlobalBuffer", "16x8", "1,024", "bits", "T1,", "T2", "none:", "whole"]
-    assert fusion.splitlines()[2].split() == kept
+    # several mappings are equally good: with all of T1 at a time, or with some rows
+    assert fusion.splitlines()[2].split()[:2] == ["T1", "GlobalBuffer"]
     # 2,048 bits less: T1 is neither written nor read outside
     assert saving.splitlines()[5].split() == ["MainMemory", "traffic", "3,072", "bits", "5,120", "bits", "-40%"]
 
@@ -35,8 +36,14 @@ def test_a_fused_result_says_where_tensors_are_kept_and_what_that_saves(run):
 def test_the_json_document_has_the_fused_tensors_and_the_saving(run):
     found = mapped(run, *CHAIN)
     kept = found["fusion"]["intermediates"][0]
-    assert (kept["tensor"], kept["memory"], kept["bits"], kept["fused"]) == ("T1", "GlobalBuffer", 16 * 8 * 8, True)
-    assert found["fusion"]["nests"] == []
+    assert (kept["tensor"], kept["memory"], kept["einsums"], kept["fused"]) == (
+        "T1",
+        "GlobalBuffer",
+        ["T1", "T2"],
+        True,
+    )
+    assert kept["bits"] == math.prod(kept["shape"]) * 8
+    assert found["fusion"]["nests"] == ([["T1", "T2"]] if kept["loops"] else [])
     unfused = mapped(run, *CHAIN, "--no-fuse")
     assert found["saving"]["optimal"]
     assert found["saving"]["energy"] == {
