@@ -66,6 +66,7 @@ def test_options_reach_the_mapper(run, mapper):
             "max_evaluations": 99,
             "workers": 2,
             "seed": 7,
+            "fuse": True,
         }
     ]
 

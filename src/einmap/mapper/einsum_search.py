@@ -170,15 +170,14 @@ class EinsumSearch:
         for path in self.paths:
             path.request = self.request
 
-    def alone(self, goal: str, tolerance: float, progress: Progress) -> Optimum | None:
-        """The best mapping for one objective; None when none was found, or not with certainty."""
+    def alone(self, goal: str, tolerance: float, progress: Progress) -> Optimum:
+        """The best mapping for one objective, by itself."""
         other = EinsumSearch(
             self.einsum, self.arch, replace(self.request, goals=(goal,), tolerance=tolerance), progress
         )
         other.paths = [replace_request(path, other.request) for path in self.paths]
         other.tally = Tally()
-        found = other.run()
-        return found if found.mappings and found.complete else None
+        return other.run()
 
     def cost_of(self, mapping: Mapping) -> tuple[float, float]:
         """Energy and latency of one instance."""

@@ -105,6 +105,7 @@ def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> boo
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
+    from einmap.mapper.fusion.early import all_but_reserve, better_unfused, unfused_soon
     from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.fusion.shared_inputs import sharing
     from einmap.mapper.unfused import Whole
@@ -112,22 +113,27 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     shared = sharing(spec) if asked.share_inputs else None
     searches: list[FusedSearch] = []
     found: list[Found] = []
+    limited = all_but_reserve(token)
     if shared is not None:
         searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
-        for mapping in searches[-1].run(token if shared.covers else share_of(token, 1 / 2)):
+        for mapping in searches[-1].run(limited if shared.covers else share_of(limited, 1 / 2)):
             own, settled, inputs = shared.settled(mapping)
             found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
     if shared is None or not shared.covers:
         searches.append(FusedSearch(spec, asked))
-        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in searches[-1].run(token)]
+        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in searches[-1].run(limited)]
+    if not found and any(search.effort.cut for search in searches):
+        return unfused_soon(spec, asked, searches, token, start)
     if not found:
-        # nothing found in time, or nothing fits: the Einsums one by one tell which
+        # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked)
         whole.run(token)
         found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
         return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
     front = best_of(found, asked.goals) if len(searches) > 1 else found
-    return _fused_result(searches, front, asked.goals, start)
+    result = _fused_result(searches, front, asked.goals, start)
+    cut = any(search.effort.cut for search in searches)
+    return better_unfused(result, spec, asked, searches, token, start) if cut else result
 
 
 def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
@@ -141,6 +147,8 @@ def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
 def _fused_result(
     searches: Sequence[FusedSearch], front: list[Found], goals: tuple[str, ...], start: float
 ) -> MapResult:
+    from einmap.mapper.fusion.early import known_bound
+
     by_einsum: dict[str, dict[str, Any]] = {}
     steps: dict[str, float] = {}
     for search in searches:
@@ -163,7 +171,7 @@ def _fused_result(
     bound: float | None = None
     if len(goals) == 1:
         value = objective(front[0].cost, goals[0])
-        bound = value if complete else min(value, *(search.lower_bound() for search in searches))
+        bound = value if complete else min(value, *(known_bound(search) for search in searches))
     reason = "every fused mapping was evaluated or ruled out by a bound"
     if not complete:
         reason = f"stopped after {stats.evaluated:,} choices"

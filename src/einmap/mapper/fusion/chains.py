@@ -64,6 +64,10 @@ class Front:
     paths: NDArray[np.int64]
 
 
+class StoppedError(Exception):
+    """A step that is of no use unless it is done whole was stopped."""
+
+
 @dataclass
 class Effort:
     """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
@@ -80,6 +84,11 @@ class Effort:
         if self.progress.stopped or self.work >= self.most:
             self.cut = True
         return self.cut
+
+    def go_on(self) -> None:
+        """Raises StoppedError when time or budget is over."""
+        if self.stopped:
+            raise StoppedError
 
 
 @dataclass
@@ -163,7 +172,7 @@ class Chains:
         found = np.full(len(weights), np.inf)
         for number, (path, group, known) in enumerate(self.groups):
             rows = known.values.reshape(-1, len(self.request.goals))
-            if len(group.lanes) <= MOST_READY:
+            if len(group.lanes) <= MOST_READY and not self.effort.stopped:
                 search = path.search(group.lanes, 1)
                 room = int(min(self.request.room, self.tables.room))
                 if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
@@ -176,7 +185,7 @@ class Chains:
         return found
 
     def survey(self, others: Others | None) -> None:
-        """List the heads of all chains that can be a part of something good."""
+        """List the heads of all chains that can be a part of something good. Raises StoppedError."""
         self.listed: dict[Outline, list[tuple[PathSearch, Head]]] = {}
         self.others = others
         for number, (path, group, known) in enumerate(self.groups):
@@ -207,9 +216,8 @@ class Chains:
         maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others, self.request.joint)
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
-            if self.effort.stopped:
-                return
             for head in maker.of(compiled):
+                self.effort.go_on()
                 if np.isfinite(head.least).all() and not hopeless(head, self.others):
                     found.setdefault(head.outline, []).append(head)
                     self.heads += 1

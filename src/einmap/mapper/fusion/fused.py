@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Front, Space
+from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Key, Outline
@@ -90,10 +90,16 @@ class FusedSearch:
         return self.workload.n_instances * einsum.n_instances
 
     def run(self, progress: Progress) -> list[LoopTree]:
-        """The best mappings, or the front; best first by the first objective. Empty when there is none."""
+        """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time."""
         self.effort = Effort(progress, self.options.max_evaluations or math.inf)
-        begin = time.perf_counter()
         self.seconds: dict[str, float] = {}
+        try:
+            return self._run(progress)
+        except StoppedError:
+            return []
+
+    def _run(self, progress: Progress) -> list[LoopTree]:
+        begin = time.perf_counter()
         self.prepare(progress)
         self.seconds["listing"] = time.perf_counter() - begin
         if self.impossible is not None:
@@ -107,6 +113,15 @@ class FusedSearch:
                 return found
             self.known_bound = max(self.known_bound, most)
         return []
+
+    def watch(self, what: str) -> Callable[[str, int], None]:
+        """Tell the listener what is done for which Einsum, and end the work when time is over."""
+
+        def go_on(name: str, position: int) -> None:
+            self.effort.go_on()
+            self.effort.progress.report(what.format(name), position, len(self.members))
+
+        return go_on
 
     @property
     def complete(self) -> bool:
@@ -136,7 +151,7 @@ class FusedSearch:
         known: dict[Any, tuple[str, AnyChains]] = {}
         self.members: list[Member] = []
         for position, einsum in enumerate(self.workload.einsums):
-            progress.report(f"{einsum.name}: listing chains", position, len(self.workload.einsums))
+            progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
             chains = self.chains_of(einsum, arch, request, position)
             kinds = request.shared, request.intermediates, request.joint
@@ -212,6 +227,7 @@ class FusedSearch:
         member.outlines = chains.outlines if isinstance(chains, Chains) else list(chains.outlines)
         found = []
         for outline in member.outlines:
+            self.effort.go_on()
             names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
             keys = {}
             for t, key in outline.keys:
@@ -263,21 +279,23 @@ class FusedSearch:
         """The best mappings whose objective is at most `most`; empty when there are none."""
         begin = time.perf_counter()
         total = self.sums(self.least)
+        above = f", at most {most / self.least_value() - 1:.0%} above the lower bound" if most is not None else ""
+        listing, fitting = self.watch("loops above the tensors of {}" + above), self.watch("ways to fuse {}" + above)
 
-        def survey(member: Member) -> None:
+        def survey(member: Member, position: int) -> None:
+            listing(member.einsum.name, position)
             times = self.times(member.einsum)
             rest = total - times * self.least[id(member.chains)]
             member.chains.survey(self.others(rest, times, most))
 
         with ThreadPoolExecutor(self.options.workers) as executor:
-            for member, _ in zip(self.distinct, executor.map(survey, self.distinct), strict=True):
-                self.effort.progress.report(f"{member.einsum.name}: outlines of chains", 0)
+            list(executor.map(survey, self.distinct, range(len(self.distinct))))
         self.graph = Graph(
             [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
             self.last_user,
             self.workload.intermediates,
         )
-        self.graph.build()
+        self.graph.build(fitting)
         self.relaxed = Relaxed(self.graph, self.weights, [self.times(m.einsum) for m in self.members])
         self.passed("heads", begin)
         if not self.graph.exists:
@@ -306,7 +324,7 @@ class FusedSearch:
         join = Join(
             self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, most
         )
-        self.parts, self.reached = parts, join.run()
+        self.parts, self.reached = parts, join.run(self.watch("putting together Einsums up to {}"))
         found = [self.tree(self.reached, *row) for row in self.best(self.reached[-1])]
         self.passed("join", begin)
         return found
@@ -324,12 +342,16 @@ class FusedSearch:
                     own.setdefault(member.outlines[o], []).append(others)
                     options[-1].append(o)
 
-        def complete(member: Member) -> dict[Outline, Front]:
+        searching = self.watch("the best chains of {}")
+
+        def complete(member: Member, position: int) -> dict[Outline, Front]:
+            searching(member.einsum.name, position)
             own = {outline: united(others) for outline, others in wanted[id(member.chains)].items()}
             return member.chains.complete_heads(own, self.space)
 
         with ThreadPoolExecutor(self.options.workers) as executor:
-            found = dict(zip((id(m.chains) for m in self.distinct), executor.map(complete, self.distinct), strict=True))
+            fronts = executor.map(complete, self.distinct, range(len(self.distinct)))
+            found = dict(zip((id(m.chains) for m in self.distinct), fronts, strict=True))
         for member, chosen in zip(self.members, options, strict=True):
             own_fronts = found[id(member.chains)]
             yield {o: own_fronts[member.outlines[o]] for o in chosen if member.outlines[o] in own_fronts}

@@ -8,7 +8,7 @@ whole, space that Einsums share aside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -95,8 +95,11 @@ class Graph:
     last_user: Mapping[str, int]
     intermediates: frozenset[str]
 
-    def build(self) -> None:
-        """Follow all options from the first Einsum on; what leads nowhere is left out."""
+    def build(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> None:
+        """Follow all options from the first Einsum on; what leads nowhere is left out.
+
+        `go_on` hears where the work is, often; what it raises ends it.
+        """
         before = [NOTHING]
         for position, stage in enumerate(self.stages):
             found: dict[Interface, int] = {}
@@ -106,6 +109,7 @@ class Graph:
             for o, option in enumerate(stage.options):
                 by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
             for i, interface in enumerate(before):
+                go_on(stage.name, position)
                 keys = {live.tensor: live.key for live in interface.live}
                 for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
                     option = stage.options[o]

@@ -8,7 +8,7 @@ above these loops was in use then, too. Rows that another row with the same inte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,8 +69,11 @@ class Join:
     relaxed: Relaxed | None = None
     most: float | None = None
 
-    def run(self) -> list[dict[int, Rows]]:
-        """For each Einsum the rows behind it, by interface; the last one holds what was found."""
+    def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
+        """For each Einsum the rows behind it, by interface; the last one holds what was found.
+
+        `go_on` hears where the work is, often; what it raises ends it.
+        """
         n = len(self.capacity)
         start = Rows(
             np.zeros((1, self.n_costs)), np.zeros((1, n, 0)), np.zeros((1, n, 0)), np.zeros((1, 4), dtype=np.int64)
@@ -80,6 +83,7 @@ class Join:
         for k, stage in enumerate(self.graph.stages):
             reached: dict[int, list[Rows]] = {}
             for edge in stage.edges:
+                go_on(stage.name, k)
                 before, front = found[-1].get(edge.before), self.parts[k].fronts.get(edge.option)
                 if before is None or front is None or not len(front.values):
                     continue
