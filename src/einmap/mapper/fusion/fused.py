@@ -38,7 +38,7 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 type AnyChains = Chains | CopyChains | FixedChains
 
-GUESSES = (1.02, 1.3, 1.7, 3.0, 16.0, math.inf)
+GUESSES = (1.02, 1.3, 1.7, 3.0, 16.0)
 """How far above the lower bound the best may be, one try after the other."""
 ROUGH = 1.5
 """The first of them where the lower bound does not come from tables."""
@@ -76,6 +76,7 @@ class FusedSearch:
         self.last_user = {t: max(own) for t, own in users.items()}
         self.impossible: str | None = None
         self.known_bound = 0.0
+        self.value = math.inf
 
     @property
     def joint(self) -> frozenset[str]:
@@ -104,15 +105,41 @@ class FusedSearch:
         self.seconds["listing"] = time.perf_counter() - begin
         if self.impossible is not None:
             return []
-        bounded = len(self.options.goals) == 1 and self.least_value() > 0
-        rough = not all(m.chains.all_ready for m in self.distinct if isinstance(m.chains, Chains))
-        for guess in [g for g in GUESSES if g >= (ROUGH if rough else 1)] if bounded else (math.inf,):
-            most = self.least_value() * guess * (1 + ROUNDING) if math.isfinite(guess) else math.inf
-            found = self.within(most if math.isfinite(most) else None)
-            if found or self.effort.stopped:
+        if len(self.options.goals) > 1 or self.least_value() <= 0:
+            return self.within(None)
+        first: list[LoopTree] = []
+        if self.options.most_fused > 1:
+            first = self.with_few_loops()
+            if first and self.value <= self.least_value() * (1 + ROUNDING):
+                return first
+        most = self.value if first else math.inf
+        for limit in [*(limit for limit in self.limits() if limit < most), most]:
+            found = self.within(limit if math.isfinite(limit) else None)
+            if found:
                 return found
-            self.known_bound = max(self.known_bound, most)
-        return []
+            self.known_bound = max(self.known_bound, min(limit, most))
+        return first
+
+    def limits(self) -> list[float]:
+        """What the best may be at most, one try after the other."""
+        rough = not all(m.chains.all_ready for m in self.distinct if isinstance(m.chains, Chains))
+        return [self.least_value() * guess * (1 + ROUNDING) for guess in GUESSES if guess >= (ROUGH if rough else 1)]
+
+    def with_few_loops(self) -> list[LoopTree]:
+        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at then."""
+        own = [member.chains for member in self.distinct if isinstance(member.chains, Chains)]
+        for chains in own:
+            chains.most = 1
+        found: list[LoopTree] = []
+        for limit in [*self.limits(), math.inf]:
+            found = self.within(limit if math.isfinite(limit) else None)
+            if found:
+                break
+        for chains in own:
+            chains.most = self.options.most_fused
+        # what is known of the few says nothing of all
+        self.known_bound = 0.0
+        return found
 
     def watch(self, what: str) -> Callable[[str, int], None]:
         """Tell the listener what is done for which Einsum, and end the work when time is over."""
@@ -307,7 +334,7 @@ class FusedSearch:
         for factor in STEPS:
             limit = min(least * factor * (1 + ROUNDING), most)
             found = self.attempt(limit)
-            if found or limit >= most or self.effort.stopped:
+            if found or limit >= most:
                 return found
             self.known_bound = max(self.known_bound, limit)
         return []
@@ -325,7 +352,11 @@ class FusedSearch:
             self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, most
         )
         self.parts, self.reached = parts, join.run(self.watch("putting together Einsums up to {}"))
-        found = [self.tree(self.reached, *row) for row in self.best(self.reached[-1])]
+        rows = self.best(self.reached[-1])
+        found = [self.tree(self.reached, *row) for row in rows]
+        if rows:
+            interface, row = rows[0]
+            self.value = float(self.objectives(self.reached[-1][interface].costs[row : row + 1])[0, 0])
         self.passed("join", begin)
         return found
 
