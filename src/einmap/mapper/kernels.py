@@ -153,15 +153,21 @@ def _beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
 def hopeless(values: Any, others: Any, most: float) -> bool:
     """Whether the product of costs is above `most` with each of `others`, rows of what the other Einsums add.
 
-    Rows have a column for each cost that the first values are; without rows nothing is known.
+    Rows have a column for each cost that the first values are; without rows nothing is known. With a negative `most`:
+    whether some row is at most as large in everything.
     """
     for row in range(len(others)):
         product = 1.0
+        beaten = True
         for i in range(others.shape[1]):
             product *= values[i] + others[row, i]
-        if product <= most:
+            beaten = beaten and others[row, i] <= values[i]
+        if most < 0:
+            if beaten:
+                return True
+        elif product <= most:
             return False
-    return len(others) > 0
+    return most >= 0 and len(others) > 0
 
 
 @njit(cache=True, nogil=True)

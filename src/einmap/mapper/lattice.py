@@ -268,6 +268,11 @@ def is_plain(access: TensorAccess, variable: str) -> bool:
     return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
 
 
+def rank_of(access: TensorAccess, variable: str) -> str:
+    """The rank that a rank variable indexes."""
+    return next(rank for rank, index in access.projection if any(v == variable for v, _ in index.terms))
+
+
 def positions_after(axis: Axis, divisor: int, shape: int = 0) -> Sequence[int]:
     """For each position on an axis the one of the tile shape divided by `divisor`, -1 where that is no integer.
 

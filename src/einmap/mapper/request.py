@@ -22,8 +22,9 @@ class Others:
     """What the other Einsums of a cascade add to the first objectives at least, in units of one instance of this one.
 
     `rows`: corners of what they may add, a column for each of the first objectives: whatever they add is no better
-    than some point between two neighbouring corners. `most`: the product of the sums may not be above this. Without
-    rows nothing is known.
+    than some point between two neighbouring corners. `most`: the product of the sums may not be above this. If it is
+    negative, rows are points that are known to be reached, less what the others add at least: what is no better than
+    one of them in anything is not needed. Without rows nothing is known.
     """
 
     rows: Floats
@@ -34,6 +35,9 @@ class Others:
         n = self.rows.shape[1]
         if not len(self.rows):
             return np.zeros(len(values), dtype=bool)
+        if self.most < 0:
+            dominated: NDArray[np.bool_] = (values[:, None, :n] >= self.rows[None, :, :]).all(axis=2).any(axis=1)
+            return dominated
         products = (values[:, None, :n] + self.rows[None, :, :]).prod(axis=2)
         found: NDArray[np.bool_] = (products > self.most).all(axis=1)
         return found
@@ -47,8 +51,9 @@ class Request:
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
     `memory`: bytes that may be used. `given`: the mapping must be like this.
     `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
-    use too, where mappings may be fused; `intermediates`: those of them that may be kept inside;
-    `joint`: those that other Einsums may hold in the same node, each for itself.
+    use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike; `intermediates`:
+    those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner node, each for
+    itself.
     """
 
     goals: tuple[str, ...]
@@ -64,6 +69,7 @@ class Request:
     given: Pattern | None = None
     others: Others | None = None
     shared: frozenset[str] = frozenset()
+    uncut: frozenset[tuple[str, str]] = frozenset()
     intermediates: frozenset[str] = frozenset()
     joint: frozenset[str] = frozenset()
 

@@ -149,6 +149,7 @@ class Path:
             self.fanouts,
             reducing,
             prune and given is None,
+            self.request.uncut,
             self.request.shared,
         )
         self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None

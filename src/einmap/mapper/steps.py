@@ -82,6 +82,8 @@ class Planner:
     reducing: frozenset[str]
     """Outputs that some lanes reduce: fewer visits of their tiles may cost more further in."""
     prune: bool
+    uncut: frozenset[tuple[str, str]] = frozenset()
+    """See `TemplateBuilder`."""
     shared: frozenset[str] = frozenset()
     """Tensors that other Einsums use too, so that it matters which loops stand above their outermost storage."""
 
@@ -89,7 +91,7 @@ class Planner:
         """The steps of one dataplacement."""
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
-        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, self.shared)
+        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, self.shared, self.uncut)
         levels = builder.levels
         held: list[Held] = []
         for memory, tensor in placement.nodes:

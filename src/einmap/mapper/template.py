@@ -11,7 +11,7 @@ from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement
-from einmap.mapper.lattice import is_plain
+from einmap.mapper.lattice import is_plain, rank_of
 from einmap.mapper.spatial_choices import SpatialChoice
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
@@ -34,6 +34,8 @@ class TemplateBuilder:
     first_partial_matters: bool
     shared: Names = frozenset()
     """Tensors that other Einsums use too."""
+    uncut: frozenset[tuple[str, str]] = frozenset()
+    """Ranks of them that some other Einsum cannot cut into the same tiles."""
 
     def __post_init__(self) -> None:
         self.levels = {leaf.name: i for i, leaf in enumerate(self.leaves)}
@@ -80,7 +82,9 @@ class TemplateBuilder:
         access = self.einsum.by_tensor[tensor]
         if access.relevance(variable) is not Relevance.FULL:
             return False
-        return tensor not in self.shared or is_plain(access, variable)
+        if tensor not in self.shared:
+            return True
+        return is_plain(access, variable) and (tensor, rank_of(access, variable)) not in self.uncut
 
     def refetches(self, variable: str, index: int) -> bool:
         """Whether a loop here breaks no_refetch_from_above or no_resend_to_below of some holder."""

@@ -21,7 +21,7 @@ from einmap.mapper.dataplacement import backings
 from einmap.mapper.factors import divisors
 from einmap.mapper.fusion.chains import Front, Space
 from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline, rank_cut
-from einmap.mapper.lattice import is_plain
+from einmap.mapper.lattice import is_plain, rank_of
 from einmap.mapper.request import Others, Request
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -133,7 +133,9 @@ class CopyChains:
 
     def _may_stand_above(self, tensor: str, variable: str) -> bool:
         access = self.einsum.by_tensor[tensor]
-        return variable in access.variables and is_plain(access, variable)
+        if variable not in access.variables or not is_plain(access, variable):
+            return False
+        return (tensor, rank_of(access, variable)) not in self.request.uncut
 
     def _add(
         self, assignment: Assignment, order: tuple[tuple[str, str], ...], gaps: tuple[tuple[tuple[str, int], ...], ...]

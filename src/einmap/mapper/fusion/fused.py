@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from einmap.mapper.fusion.heads import Cut, Key, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
 from einmap.mapper.fusion.tree import Chain, TreeBuilder
+from einmap.mapper.lattice import is_plain
 from einmap.mapper.options import Options
 from einmap.mapper.request import Others, Request
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -77,6 +79,7 @@ class FusedSearch:
         self.impossible: str | None = None
         self.known_bound = 0.0
         self.value = math.inf
+        self.reached_values: Floats = np.zeros((0, len(self.goals)))
 
     @property
     def joint(self) -> frozenset[str]:
@@ -85,6 +88,18 @@ class FusedSearch:
             return frozenset()
         copied = frozenset(t for name in self.optional for t in self.workload.by_name[name].outputs)
         return self.workload.shared - self.workload.intermediates | copied
+
+    @cached_property
+    def uncut(self) -> frozenset[tuple[str, str]]:
+        """Ranks of shared tensors that not all their users index by a rank variable alone."""
+        return frozenset(
+            (access.tensor, rank)
+            for einsum in self.workload.einsums
+            for access in einsum.accesses
+            for rank, index in access.projection
+            if access.tensor in self.workload.shared
+            and not (len(index.terms) == 1 and is_plain(access, index.terms[0][0]))
+        )
 
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
@@ -106,6 +121,9 @@ class FusedSearch:
         if self.impossible is not None:
             return []
         if len(self.options.goals) > 1 or self.least_value() <= 0:
+            if self.options.most_fused > 1 and self.options.goals == self.goals:
+                # what is reached with few loops rules most of the others out
+                self.with_few_loops()
             return self.within(None)
         first: list[LoopTree] = []
         if self.options.most_fused > 1:
@@ -126,12 +144,12 @@ class FusedSearch:
         return [self.least_value() * guess * (1 + ROUNDING) for guess in GUESSES if guess >= (ROUGH if rough else 1)]
 
     def with_few_loops(self) -> list[LoopTree]:
-        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at then."""
+        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""
         own = [member.chains for member in self.distinct if isinstance(member.chains, Chains)]
         for chains in own:
             chains.most = 1
         found: list[LoopTree] = []
-        for limit in [*self.limits(), math.inf]:
+        for limit in [*(self.limits() if len(self.options.goals) == 1 else ()), math.inf]:
             found = self.within(limit if math.isfinite(limit) else None)
             if found:
                 break
@@ -182,7 +200,10 @@ class FusedSearch:
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
             chains = self.chains_of(einsum, arch, request, position)
             kinds = request.shared, request.intermediates, request.joint
-            shared = [tuple(a.tensor in kind for kind in kinds) for a in einsum.accesses]
+            shared = [
+                (*(a.tensor in kind for kind in kinds), *((a.tensor, r) in self.uncut for r, _ in a.projection))
+                for a in einsum.accesses
+            ]
             paths = chains.paths if isinstance(chains, Chains) else []
             optional = einsum.name in self.optional
             key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.n_instances, optional)
@@ -245,6 +266,7 @@ class FusedSearch:
             memory=options.memory / options.workers,
             shared=self.workload.shared & einsum.tensors,
             intermediates=self.workload.intermediates & einsum.tensors,
+            uncut=self.uncut,
             joint=self.joint & einsum.tensors,
         )
 
@@ -349,11 +371,22 @@ class FusedSearch:
         begin = time.perf_counter()
         always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
         join = Join(
-            self.graph, parts, self.space, self.capacity, always, self.first_user, len(self.goals), self.relaxed, most
+            self.graph,
+            parts,
+            self.space,
+            self.capacity,
+            always,
+            self.first_user,
+            len(self.goals),
+            self.relaxed,
+            most,
+            self.reached_values * (1 + ROUNDING),
         )
         self.parts, self.reached = parts, join.run(self.watch("putting together Einsums up to {}"))
         rows = self.best(self.reached[-1])
         found = [self.tree(self.reached, *row) for row in rows]
+        if rows and len(self.options.goals) > 1 and self.options.goals == self.goals:
+            self.reached_values = np.stack([self.reached[-1][interface].costs[row] for interface, row in rows])
         if rows:
             interface, row = rows[0]
             self.value = float(self.objectives(self.reached[-1][interface].costs[row : row + 1])[0, 0])
@@ -393,9 +426,11 @@ class FusedSearch:
 
     def others(self, rest: Floats, times: float, most: float | None) -> Others | None:
         """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
-        if most is None:
-            return None
-        return Others(corners(self.weights, rest) / times, most / times ** len(self.goals))
+        if most is not None:
+            return Others(corners(self.weights, rest) / times, most / times ** len(self.goals))
+        if len(self.reached_values):
+            return Others((self.reached_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
+        return None
 
     def own(self, member: Member) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""

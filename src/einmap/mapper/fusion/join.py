@@ -56,7 +56,8 @@ class Joined:
 class Join:
     """The join of a cascade. `capacity`: bits of each memory of the space; `always`: what is in use at all times.
 
-    `most`: the product of all costs may not be above this, None where nothing is known.
+    `most`: the product of all costs may not be above this, None where nothing is known. `reached`: costs of the whole
+    that are reached already.
     """
 
     graph: Graph
@@ -66,8 +67,9 @@ class Join:
     always: Floats
     first_user: Mapping[str, int]
     n_costs: int
-    relaxed: Relaxed | None = None
-    most: float | None = None
+    relaxed: Relaxed
+    most: float | None
+    reached: Floats
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
         """For each Einsum the rows behind it, by interface; the last one holds what was found.
@@ -193,10 +195,10 @@ class Join:
 
     def _promising(self, k: int, interface: int, costs: Floats) -> NDArray[np.bool_]:
         """Rows that may still become something good."""
-        if self.relaxed is None or self.most is None:
-            return np.ones(len(costs), dtype=bool)
         rest = self.relaxed.rest_from(k, interface)
-        return ~Others(corners(self.relaxed.weights, rest), self.most).hopeless(costs)
+        if self.most is not None:
+            return ~Others(corners(self.relaxed.weights, rest), self.most).hopeless(costs)
+        return ~Others(self.reached - rest[: self.n_costs], -1.0).hopeless(costs)
 
     def _best(self, found: list[Rows]) -> Rows:
         """The rows that no other one beats."""
