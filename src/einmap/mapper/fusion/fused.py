@@ -109,10 +109,11 @@ class FusedSearch:
         """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time."""
         self.effort = Effort(progress, self.options.max_evaluations or math.inf)
         self.seconds: dict[str, float] = {}
+        self.best_so_far: list[LoopTree] = []
         try:
             return self._run(progress)
         except StoppedError:
-            return []
+            return self.best_so_far
 
     def _run(self, progress: Progress) -> list[LoopTree]:
         begin = time.perf_counter()
@@ -123,11 +124,11 @@ class FusedSearch:
         if len(self.options.goals) > 1 or self.least_value() <= 0:
             if self.options.most_fused > 1 and self.options.goals == self.goals:
                 # what is reached with few loops rules most of the others out
-                self.with_few_loops()
+                self.best_so_far = self.with_few_loops()
             return self.within(None)
         first: list[LoopTree] = []
         if self.options.most_fused > 1:
-            first = self.with_few_loops()
+            first = self.best_so_far = self.with_few_loops()
             if first and self.value <= self.least_value() * (1 + ROUNDING):
                 return first
         most = self.value if first else math.inf
