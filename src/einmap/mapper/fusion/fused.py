@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.canonical import canonical_key, renamed_nodes
+from einmap.mapper.canonical import canonical_key, renamed_nodes, rules_key
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError
@@ -199,17 +199,20 @@ class FusedSearch:
         for position, einsum in enumerate(self.workload.einsums):
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
-            chains = self.chains_of(einsum, arch, request, position)
             kinds = request.shared, request.intermediates, request.joint
             shared = [
                 (*(a.tensor in kind for kind in kinds), *((a.tensor, r) in self.uncut for r, _ in a.projection))
                 for a in einsum.accesses
             ]
-            paths = chains.paths if isinstance(chains, Chains) else []
-            optional = einsum.name in self.optional
-            key = (canonical_key(einsum, arch, paths), tuple(shared), einsum.n_instances, optional)
-            first, own = known.setdefault(key, (einsum.name, chains))
-            self.members.append(Member(einsum, own, None if own is chains else first))
+            asked = tuple(shared), einsum.n_instances, einsum.name in self.optional
+            written = rules_key(einsum, arch), asked
+            if written not in known:
+                chains = self.chains_of(einsum, arch, request, position)
+                paths = chains.paths if isinstance(chains, Chains) else []
+                key = canonical_key(einsum, arch, paths), asked
+                known[written] = known.setdefault(key, (einsum.name, chains))
+            first, own = known[written]
+            self.members.append(Member(einsum, own, None if first == einsum.name else first))
         self.distinct = [member for member in self.members if member.same_as is None]
         for member in self.distinct:
             if isinstance(member.chains, Chains):
