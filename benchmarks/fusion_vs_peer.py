@@ -28,7 +28,7 @@ def on(levels: int, name: str, workload: str, define: dict[str, Any], metric: st
 
 
 def chain(length: int, levels: int, metric: str) -> Case:
-    return on(levels, f"chain of {length}", "chain", {"N": length}, metric)
+    return on(levels, f"chain of {length} on {levels}", "chain", {"N": length}, metric)
 
 
 def mobilenet(channels: int, size: int, levels: int, metric: str) -> Case:
