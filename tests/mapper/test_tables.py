@@ -149,7 +149,7 @@ def test_little_room_for_tables_changes_nothing(monkeypatch):
         return found
 
     monkeypatch.setattr(EinsumSearch, "with_room", noted)
-    little = einmap.map_workload(given, memory_limit=6_000_000, workers=1)
+    little = einmap.map_workload(given, memory_limit=4_000_000, workers=1)
     assert little.optimal
     assert little.cost.edp == best.cost.edp
     assert any(found < asked for asked, found in sizes)

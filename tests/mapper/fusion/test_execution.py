@@ -54,10 +54,10 @@ def test_tiles_of_intermediates_stay_inside_and_everything_agrees(case, semantic
     spec = spec_of(*CASES[case][:-1])
     result = einmap.map_workload(spec, semantics=semantics)
     assert result.optimal
-    fusion = fusion_of(result.mapping, spec)
+    fusion = fusion_of(result.mapping, result.spec)
     assert any(kept.loops for kept in fusion.fused)
     assert fusion.nests
-    assert list(differences(spec.with_mapping(result.mapping))) == []
+    assert list(differences(result.spec.with_mapping(result.mapping))) == []
 
 
 @pytest.mark.parametrize("case", WITH_ROOM)
@@ -65,5 +65,5 @@ def test_whole_tensors_that_stay_inside_agree_too(case):
     spec = spec_of(*WITH_ROOM[case])
     result = einmap.map_workload(spec)
     assert result.optimal
-    assert fusion_of(result.mapping, spec).fused
-    assert list(differences(spec.with_mapping(result.mapping))) == []
+    assert fusion_of(result.mapping, result.spec).fused
+    assert list(differences(result.spec.with_mapping(result.mapping))) == []

@@ -124,7 +124,10 @@ class FusedSearch:
         if len(self.options.goals) > 1 or self.least_value() <= 0:
             if self.options.most_fused > 1 and self.options.goals == self.goals:
                 # what is reached with few loops rules most of the others out
-                self.best_so_far = self.with_few_loops()
+                few = self.best_so_far = self.with_few_loops()
+                values, found = self.reached_values, self.within(None)
+                values = np.concatenate([values, self.reached_values]) if found else values
+                return [(few + found)[i] for i in nondominated(values)]
             return self.within(None)
         first: list[LoopTree] = []
         if self.options.most_fused > 1:
