@@ -40,7 +40,7 @@ TABLES = 32_000_000
 MOST_READY = 1_000
 """Uses of the fanouts whose tables are looked at all together."""
 FAR = 2**62
-PORTION = 32_000_000
+PORTION = 16_000_000
 """Bytes of tables of a portion of the uses of the fanouts."""
 ROOM = 64
 """Points of a front that are made room for at first."""

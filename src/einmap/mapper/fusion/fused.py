@@ -40,11 +40,11 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 type AnyChains = Chains | CopyChains | FixedChains
 
-GUESSES = (1.02, 1.3, 1.7, 3.0, 16.0)
+GUESSES = (1.02, 1.3, 2.0, 4.0, 16.0)
 """How far above the lower bound the best may be, one try after the other."""
 ROUGH = 1.5
 """The first of them where the lower bound does not come from tables."""
-STEPS = (1.001, 1.02, 1.1, 1.3, 2.0, 8.0, math.inf)
+STEPS = (1.001, 1.02, 1.04, 1.07, 1.1, 1.14, 1.2, 1.3, 1.5, 2.0, 8.0, math.inf)
 """The same above the bound that says which chains fit."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
