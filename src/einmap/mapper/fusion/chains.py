@@ -35,12 +35,11 @@ WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
-TABLES = 32_000_000
-"""Bytes of tables of one Einsum that are kept."""
+MOST_PORTIONS = 8
 MOST_READY = 1_000
 """Uses of the fanouts whose tables are looked at all together."""
 FAR = 2**62
-PORTION = 16_000_000
+PORTION = 24_000_000
 """Bytes of tables of a portion of the uses of the fanouts."""
 ROOM = 64
 """Points of a front that are made room for at first."""
@@ -102,11 +101,11 @@ class TableStore:
         """Make sure that a search has its tables."""
         if search.has_tables:
             return
+        while self.held and sum(s.tables.bytes for s in (*self.held, search)) > self.room:
+            self.held.pop(0).forget_tables()
         search.tables.fill(lambda: False)
         search.gather()
         self.held.append(search)
-        while len(self.held) > 1 and sum(s.tables.bytes for s in self.held) > self.room:
-            self.held.pop(0).forget_tables()
 
     def release(self, kept: Iterable[PathSearch]) -> None:
         """Free all tables but those of some searches."""
@@ -140,7 +139,7 @@ class Chains:
     complete: bool = True
     census: float = 0.0
     heads: int = 0
-    tables: TableStore = field(default_factory=lambda: TableStore(TABLES))
+    tables: TableStore = field(default_factory=lambda: TableStore(0))
 
     @property
     def all_ready(self) -> bool:
@@ -251,14 +250,15 @@ class Chains:
 
     def _with_room(self, path: Path, group: Group, chosen: Ints) -> Ints:
         """As many of some uses of the fanouts, the first ones, as have room for the tables of all dataplacements."""
-        while len(chosen) > max(1, path.lanes_with_room()):
+        least = -(-len(group.lanes) // MOST_PORTIONS)
+        while len(chosen) > least:
             search = path.search(group.lanes.only(chosen), 1)
             if not any(search.compile(plan) is not None for plan in group.plans):
                 break
             room = min(self.request.room, PORTION)
             if search.tables.bytes <= room:
                 break
-            chosen = chosen[: max(1, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
+            chosen = chosen[: max(least, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
         return chosen
 
     def _grown(self, outline: Outline) -> Growing:

@@ -46,6 +46,8 @@ ROUGH = 1.5
 """The first of them where the lower bound does not come from tables."""
 STEPS = (1.001, 1.02, 1.04, 1.07, 1.1, 1.14, 1.2, 1.3, 1.5, 2.0, 8.0, math.inf)
 """The same above the bound that says which chains fit."""
+TABLES = 100_000_000
+"""Bytes of tables that are kept for all Einsums together."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 ROUNDING = 1e-9
@@ -219,6 +221,7 @@ class FusedSearch:
         self.distinct = [member for member in self.members if member.same_as is None]
         for member in self.distinct:
             if isinstance(member.chains, Chains):
+                member.chains.tables.room = min(TABLES, self.options.memory) / len(self.distinct)
                 member.chains.begin()
         self.weights = np.eye(len(self.goals))
         if len(self.goals) == 2 and len(self.options.goals) == 1:
