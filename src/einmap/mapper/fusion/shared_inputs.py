@@ -66,11 +66,18 @@ def sharing(spec: Spec) -> Sharing | None:
 
 
 def _is_sound(spec: Spec) -> bool:
-    """Whether the specification can be bound: renames, say, may expect something that copies are not."""
+    """Whether the specification can be bound: renames, say, may expect something that copies are not.
+
+    Sets of what memories keep are evaluated late, so that they are tried here.
+    """
     try:
-        return bool(spec.bound)
+        for einsum in spec.workload.einsums:
+            arch = spec.bound[einsum.name].arch
+            for unit in arch.computes if einsum.is_copy else ():
+                next(choices(einsum, arch.path(unit.name), frozenset(), InOrder()), None)
     except EinmapError:
         return False
+    return True
 
 
 def _renamed(nodes: tuple[tree.Node, ...], names: Mapping[str, str]) -> tuple[tree.Node, ...]:
