@@ -77,6 +77,15 @@ MapperOption = Annotated[
         show_default=False,
     ),
 ]
+Cache = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        help="Keep proven results in this directory; the same search again takes its result from there.",
+        show_default=False,
+    ),
+]
 Stats = Annotated[
     bool, typer.Option("--stats", help="Show how large the mapspace is, and what became of all its parts.")
 ]
@@ -96,6 +105,7 @@ def map_command(
     seed: Seed = 0,
     given: GivenFile = None,
     option: MapperOption = None,
+    cache: Cache = None,
     stats: Stats = False,
     output: Output = None,
     define: Define = None,
@@ -127,6 +137,10 @@ def map_command(
         raise SpecError("the output would replace the given mapping", at=At(str(output)), hint="choose another name")
     if given is not None:
         options["given"] = load_given(given, spec, definitions(define))
+    if cache is not None:
+        options["cache"] = cache
+        if spec.functions:
+            print_hint("the result is not cached: the specification may call functions of --allow-code")
     options |= {"semantics": semantics, "time_limit_s": time_limit, "max_evaluations": max_evaluations}
     result = _search(spec, workers=workers, seed=seed, **options)
     failure = _written(output, mapping_file(result, files, define, allow_code, given)) if output is not None else None
@@ -184,6 +198,7 @@ def document(result: MapResult) -> dict[str, Any]:
         "schema": SCHEMA,
         "metrics": list(result.metrics),
         "optimal": result.optimal,
+        "cached": result.cached,
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "reason": result.reason,
