@@ -83,6 +83,15 @@ MapperOption = Annotated[
         show_default=False,
     ),
 ]
+Cache = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        help="Keep proven results in this directory; the same search again takes its result from there.",
+        show_default=False,
+    ),
+]
 Stats = Annotated[
     bool, typer.Option("--stats", help="Show how large the mapspace is, and what became of all its parts.")
 ]
@@ -120,6 +129,7 @@ def map_command(
     option: MapperOption = None,
     fuse: Fuse = True,
     compare: Compare = True,
+    cache: Cache = None,
     stats: Stats = False,
     output: Output = None,
     define: Define = None,
@@ -151,6 +161,10 @@ def map_command(
         raise SpecError("the output would replace the given mapping", at=At(str(output)), hint="choose another name")
     if given is not None:
         options["given"] = load_given(given, spec, definitions(define))
+    if cache is not None:
+        options["cache"] = cache
+        if spec.functions:
+            print_hint("the result is not cached: the specification may call functions of --allow-code")
     options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
     result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
     failure = _written(output, mapping_file(result, files, define, allow_code, given)) if output is not None else None
@@ -210,6 +224,7 @@ def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
         "schema": SCHEMA,
         "metrics": list(result.metrics),
         "optimal": result.optimal,
+        "cached": result.cached,
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "reason": result.reason,

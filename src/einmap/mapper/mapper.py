@@ -9,11 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from einmap.errors import NotSupportedError
+from einmap.frontends.store import Store
+from einmap.mapper.cache import Entry
 from einmap.mapper.cascade import nondominated
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
@@ -44,6 +47,7 @@ def map_workload(
     brute_force: bool = False,
     given: Given | None = None,
     fuse: bool = True,
+    cache: str | Path | None = None,
     **options: Any,
 ) -> MapResult:
     """Find the best mapping of a workload.
@@ -58,12 +62,15 @@ def map_workload(
     all of them where that is better (option `share_inputs`): the result's `spec` has a copy Einsum then.
     `brute_force`: try every mapping without pruning, to check the search (Einsum by Einsum).
     `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
-    a YAML file (docs/mapper.md); Einsums that it does not name are free. `options`: names as under `mapper` in a
+    a YAML file (docs/mapper.md); Einsums that it does not name are free.
+    `cache`: a directory that keeps complete results: the same call gives its result again without a search, the
+    result's `cached` is then true. It is made if there is none. `options`: names as under `mapper` in a
     specification. The result's `optimal` says whether the best mapping is proven.
 
-    Raises SpecError for bad options, MappingError for a given mapping that cannot be, NoMappingError when no mapping
-    fits.
+    Raises SpecError for bad options and a `cache` that cannot be written, MappingError for a given mapping that cannot
+    be, NoMappingError when no mapping fits.
     """
+    store = Store.opened(cache) if cache is not None else None
     asked = read_options(
         spec,
         metrics=metrics,
@@ -78,6 +85,19 @@ def map_workload(
     patterns = patterns_of(given, spec)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
+    entry = Entry.of(store, spec, asked, patterns, fuse)
+    kept = entry.read() if entry is not None else None
+    if kept is not None:
+        return kept
+    result = _searched(spec, asked, patterns, fuse, progress)
+    if entry is not None:
+        entry.write(result)
+    return result
+
+
+def _searched(
+    spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
+) -> MapResult:
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.unfused import Whole
     from einmap.mapper.warm import warm

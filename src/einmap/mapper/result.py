@@ -20,7 +20,7 @@ class Found:
 
     cost: Cost
     mapping: Mapping
-    spec: Spec
+    spec: Spec = field(compare=False)
     shared_inputs: tuple[str, ...] = ()
 
     @property
@@ -55,6 +55,7 @@ class MapResult:
 
     `optimal`: the whole space was covered, so nothing better exists. `lower_bound`: no mapping is better
     than this in the metric (None for several metrics); `reason`: why the search ended, in words.
+    `cached`: it was found before, and kept in the directory `cache` of the call; `stats` are those of that search.
     """
 
     front: tuple[Found, ...]
@@ -63,6 +64,7 @@ class MapResult:
     lower_bound: float | None
     reason: str
     stats: MapStats
+    cached: bool = field(default=False, compare=False)
 
     @property
     def cost(self) -> Cost:

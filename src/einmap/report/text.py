@@ -89,6 +89,8 @@ def quality(result: MapResult) -> str:
     stats = result.stats
     metrics = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
+    if result.cached:
+        took += ", now from the cache"
     space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
     reason = f": {result.reason}" if result.reason else ""
     if result.optimal:
