@@ -156,9 +156,18 @@ def live_by_tree(
     live: dict[str, list[Buffer]] = {}
     branches = _Branches({})
     spread = _backed_in_each_branch(order, buffers)
+    keys = list(shared)
+    at: dict[Address, list[int]] = {}
+    for i, key in enumerate(keys):
+        at.setdefault(key[0], []).append(i)
+    # others are in the branches of other Einsums
+    always = {i for i, (key, group) in enumerate(shared.items()) if any(b.persistent for b in group)}
+    always |= {i for i, key in enumerate(keys) if (key[1], key[0]) in slides}
     for running in order:
         chosen: dict[tuple[Address, str], Buffer] = {}
-        for key, group in shared.items():
+        near = always.union(*(at.get(placed.address, ()) for placed in mapping.path_of[running]))
+        for key in (keys[i] for i in sorted(near)):
+            group = shared[key]
             buffer = next((b for b in group if b.einsum == running), group[0])
             users = {b.einsum for b in group}
             if key[1] in spread and buffer.backing:
@@ -280,9 +289,20 @@ def live_by_shared_tensors(
 
     into = [loops_into(k) for k in range(len(order))]
 
-    def shared(i: int, j: int) -> int:
-        low, high = min(i, j), max(i, j)
-        return min(into[low + 1 : high + 1], default=0)
+    lasting = [any(buffer.depth < 0 for buffer in buffers[name]) for name in order]
+
+    def others(i: int) -> dict[int, int]:
+        """Einsums of which something may live on, with the loops that they share with the one at position i."""
+        found = {j: 0 for j, own in enumerate(lasting) if own}
+        for step in (-1, 1):
+            loops, j = into[i] if step < 0 else (into[i + 1] if i + 1 < len(into) else 0), i + step
+            while loops > 0 and 0 <= j < len(into):
+                found[j] = loops
+                following = j if step < 0 else j + 1
+                loops = min(loops, into[following]) if following < len(into) else 0
+                j += step
+        found.pop(i, None)
+        return dict(sorted(found.items()))
 
     live: dict[str, list[Buffer]] = {}
     for i, name in enumerate(order):
@@ -292,9 +312,9 @@ def live_by_shared_tensors(
         for tensor, at in spans.items():
             if min(at) <= i <= max(at):
                 _keep(chosen, backing[tensor][0], backing)
-        for other in order:
-            for buffer in buffers[other]:
-                if other != name and buffer.depth < shared(i, position[other]):
+        for j, loops in others(i).items():
+            for buffer in buffers[order[j]]:
+                if buffer.depth < loops:
                     _keep(chosen, buffer, backing)
         live[name] = list(chosen.values())
     return live
