@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 PYTEST := $(BIN)/pytest -n 2
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
-PARTS := simulator mapper
+PARTS := simulator mapper fusion
 ifneq ($(filter-out $(PARTS),$(PART)),)
 $(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
 endif
@@ -21,12 +21,13 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
 		printf '  make %-9s %s\n' "$$name" "$$what"; done
 	@echo '  parts of test-all: PART=simulator (10,000 random mappings executed and compared with the model),'
-	@echo '                     PART=mapper (the search against brute force on random problems)'
+	@echo '                     PART=mapper (the search against brute force on random problems),'
+	@echo '                     PART=fusion (fused mappings against brute force on random cascades)'
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
 
 demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more
 	$(BIN)/einmap warmup
-	$(BIN)/einmap map tpu_v4i gpt3_6.7b --time-limit 50
+	$(BIN)/einmap map tpu_v4i gpt3_6.7b --option max_fused_loops=1 --time-limit 50
 
 test: check ## all checks and the fast tests
 	$(PYTEST)

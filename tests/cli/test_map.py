@@ -27,7 +27,7 @@ def found() -> MapResult:
     """A result that no search has found."""
     spec = load("simple", "matmul", "simple_matmul")
     assert spec.mapping is not None
-    best = Found(evaluate(spec), spec.mapping)
+    best = Found(evaluate(spec), spec.mapping, spec)
     stats = MapStats(mapspace_size=1e12, templates=7, evaluated=12_345, seconds=3.21, by_einsum={"Z": {"templates": 7}})
     bound = best.cost.edp / 1.25
     return MapResult((best,), ("energy_delay_product",), False, bound, "the time was up", stats)
@@ -66,6 +66,7 @@ def test_options_reach_the_mapper(run, mapper):
             "max_evaluations": 99,
             "workers": 2,
             "seed": 7,
+            "fuse": True,
         }
     ]
 
@@ -307,3 +308,18 @@ def test_errors_in_what_is_given_have_file_and_line(run, tmp_path):
     assert f"{given}:4:5: given.nodes[1]: Einsum 'Z': tile shape 3 of 'k' does not divide 4" in done.err
     assert run("map", *SMALL, "--given", tmp_path / "none.yaml").status == 2
     assert run("map", *SMALL, "-D", "INNER=2", "--given", given, "-o", given).status == 2
+
+
+def test_the_mapping_file_names_the_inputs_that_are_copied_once(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    einsums = ["A[m, n] = X[m, k] * V[k, n]", "B[m, n] = X[m, k] * W[k, n]"]
+    workload = {"rank_sizes": {"M": 4, "K": 4, "N": 4}, "bits_per_value": {"All": 8}, "einsums": einsums}
+    (tmp_path / "two.yaml").write_text(json.dumps({"workload": workload}))
+    found = run("map", "simple", "two.yaml", "--metrics", "energy", "-o", "best.yaml")
+    assert "the input X is copied once, as X_shared, for A and B" in found.out
+    text = run("map", "simple", "two.yaml", "--metrics", "energy", "--json").out
+    document = json.loads(text)
+    assert document["shared_inputs"] == [{"input": "X", "copy": "X_shared", "users": ["A", "B"]}]
+    assert document["mapping"]["shared_inputs"] == {"X": "X_shared"}
+    cost = json.loads(run("evaluate", "simple", "two.yaml", "best.yaml", "--json").out)
+    assert cost["energy"] == document["cost"]["energy"]

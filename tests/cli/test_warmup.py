@@ -9,7 +9,7 @@ from einmap.execute.compiled import run_leaf
 from einmap.mapper import kernels, warm
 from einmap.progress import Progress
 
-KERNELS = ("relax", "with_gap_and_node", "after_lanes", "objectives", "many_objectives", "take", "search")
+KERNELS = ("relax", "with_gap_and_node", "over_lanes", "objectives", "many_objectives", "take", "search")
 
 
 def test_it_says_what_is_ready(run):

@@ -254,7 +254,7 @@ def test_shipped_mappings_run_as_the_model_says(files, define):
 def test_mappings_that_the_mapper_finds_run_as_the_model_says(arch, workload, define):
     spec = einmap.load(arch, workload, define=define)
     found = einmap.map_workload(spec, metrics="energy", max_evaluations=3_000)
-    assert differences(spec.with_mapping(found.mapping)) == []
+    assert differences(found.spec.with_mapping(found.mapping)) == []
 
 
 CASES = [json.loads(line) for line in GOLDEN.read_text().splitlines()]

@@ -186,3 +186,37 @@ def test_infinite_results_are_refused_with_the_component():
     )
     with pytest.raises(einmap.SpecError, match="energy of 'DRAM' is inf"):
         einmap.evaluate(given)
+
+
+def test_a_toll_need_not_let_pass_what_no_memory_above_it_holds():
+    toll = (
+        "  - !Toll {name: Link, direction: up_and_down, leak_power: 0, area: 0, tensors: {keep: All},\n"
+        "           actions: [{name: read, energy: 1, throughput: 8}]}\n"
+    )
+    glb = "  - !Memory {name: GLB"
+    given = einmap.loads(
+        NODES.replace("DRAM_TENSORS", "").replace("GLB_TENSORS", "").replace("GLB_SIZE", "inf").replace(glb, toll + glb)
+        + """
+workload: {rank_sizes: {M: 2}, bits_per_value: {All: 8}, einsums: ["X[m] = A[m]", "Z[m] = X[m]"]}
+mapping:
+  nodes:
+  - !Storage {component: DRAM, tensors: [A, Z]}
+  - !Storage {component: GLB, tensors: [X]}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Toll {component: Link, tensors: [A]}
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Compute {einsum: X, component: MAC}
+    - !Nested
+      nodes:
+      - !Toll {component: Link, tensors: [Z]}
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Compute {einsum: Z, component: MAC}
+"""
+    )
+    einmap.evaluate(given, strict=True)
+    without = given.set("mapping.nodes[2].nodes[0].nodes[0].tensors", [])
+    with pytest.raises(einmap.MappingError, match="Link must keep 'A'"):
+        einmap.evaluate(without, strict=True)

@@ -20,14 +20,16 @@ from einmap.cli.inputs import (
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
-from einmap.errors import At, EinmapError, SpecError, did_you_mean
+from einmap.errors import At, EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.files import check_target, write_atomically
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.options import metrics_named
 from einmap.mapper.result import Found, MapResult
-from einmap.mapping.mapping import Mapping
+from einmap.mapper.saving import Saving, unfused_comparison
+from einmap.model.fusion import fusion_of
 from einmap.model.semantics import semantics_named
+from einmap.progress import Progress
 from einmap.report.text import map_report, quality
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
@@ -38,6 +40,10 @@ SCHEMA = 1
 """Version of the JSON document."""
 INTERRUPTED = 130
 """Exit status when the search was interrupted before it found anything."""
+LEAST_TIME = 0.5
+"""Seconds that must be left of the time limit for a comparison with mappings that fuse nothing."""
+LEAST_COMPARED = 10.0
+"""Seconds that this may take without a time limit, or as long as the search took."""
 Metrics = Annotated[
     str | None,
     typer.Option(
@@ -77,8 +83,33 @@ MapperOption = Annotated[
         show_default=False,
     ),
 ]
+Cache = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        help="Keep proven results in this directory; the same search again takes its result from there.",
+        show_default=False,
+    ),
+]
 Stats = Annotated[
     bool, typer.Option("--stats", help="Show how large the mapspace is, and what became of all its parts.")
+]
+Fuse = Annotated[
+    bool,
+    typer.Option(
+        "--fuse/--no-fuse",
+        help="Whether intermediate tensors may stay inside between Einsums, tile by tile; else each Einsum is mapped "
+        "by itself, and they go through the outermost memory that may keep them.",
+    ),
+]
+Compare = Annotated[
+    bool,
+    typer.Option(
+        "--compare/--no-compare",
+        help="Whether the best mapping that fuses nothing is searched too, after one that fuses, to say what that "
+        "saves; within what is left of the time limit.",
+    ),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the best mapping there, as YAML.")
@@ -96,6 +127,9 @@ def map_command(
     seed: Seed = 0,
     given: GivenFile = None,
     option: MapperOption = None,
+    fuse: Fuse = True,
+    compare: Compare = True,
+    cache: Cache = None,
     stats: Stats = False,
     output: Output = None,
     define: Define = None,
@@ -127,13 +161,17 @@ def map_command(
         raise SpecError("the output would replace the given mapping", at=At(str(output)), hint="choose another name")
     if given is not None:
         options["given"] = load_given(given, spec, definitions(define))
-    options |= {"semantics": semantics, "time_limit_s": time_limit, "max_evaluations": max_evaluations}
-    result = _search(spec, workers=workers, seed=seed, **options)
+    if cache is not None:
+        options["cache"] = cache
+        if spec.functions:
+            print_hint("the result is not cached: the specification may call functions of --allow-code")
+    options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
+    result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
     failure = _written(output, mapping_file(result, files, define, allow_code, given)) if output is not None else None
     if as_json:
-        print_json(document(result))
+        print_json(document(result, saving))
     else:
-        print_report(map_report(result, spec, console().width, stats=stats))
+        print_report(map_report(result, result.spec, console().width, stats=stats, saving=saving))
     print_notes(result.cost.notes)
     if failure is not None:
         raise failure
@@ -174,19 +212,23 @@ def mapping_file(
     command = shlex.join(["einmap", "map", *given])
     comments = [f"Found by: {command}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
-    return "\n".join([*lines, dump_mapping(result.mapping)])
+    return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies)])
 
 
-def document(result: MapResult) -> dict[str, Any]:
-    """Everything about the result, for JSON."""
+def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
+    """Everything about the result, for JSON; `fusion` is None where the workload has no intermediate tensor."""
     stats = result.stats
+    spec = result.spec
+    fusion = fusion_of(result.mapping, spec).to_dict() if spec.workload.intermediates else None
     return {
         "schema": SCHEMA,
         "metrics": list(result.metrics),
         "optimal": result.optimal,
+        "cached": result.cached,
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "reason": result.reason,
+        "shared_inputs": _shared(result.front[0]),
         "stats": {
             "mapspace_size": stats.mapspace_size,
             "templates": stats.templates,
@@ -195,24 +237,45 @@ def document(result: MapResult) -> dict[str, Any]:
             "steps": stats.steps,
             "by_einsum": stats.by_einsum,
         },
+        "fusion": fusion,
+        "saving": saving.to_dict() if saving is not None else None,
         "cost": result.cost.to_dict(),
-        "mapping": _plain_mapping(result.mapping),
+        "mapping": _plain_mapping(result.front[0]),
         "front": [_front_entry(found) for found in result.front],
     }
 
 
-def _search(spec: Spec, **options: Any) -> MapResult:
+def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: Any) -> tuple[MapResult, Saving | None]:
+    """The result, and what fusion saves where it is known."""
     # Here, not above: the mapper takes long to import, and `einmap evaluate` does not need it.
     from einmap.mapper.mapper import map_workload
 
     with searching() as search:
         try:
-            return map_workload(spec, progress=search.progress, **options)
+            result = map_workload(spec, progress=search.progress, time_limit_s=time_limit_s, **options)
         except EinmapError as error:
             if not search.interrupted:
                 raise
             print_error(error)
             raise typer.Exit(INTERRUPTED) from None
+        left = None if time_limit_s is None else time_limit_s - result.stats.seconds
+        if not compare or search.interrupted or (left is not None and left < LEAST_TIME):
+            return result, None
+        return result, _saving(spec, result, search.progress, left, options)
+
+
+def _saving(
+    spec: Spec, result: MapResult, progress: Progress, time_limit_s: float | None, options: dict[str, Any]
+) -> Saving | None:
+    """What fusion saves; None where nothing is fused, or nothing unfused is found."""
+    if not result.spec.workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
+        return None
+    own = {name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics")}
+    limit = max(result.stats.seconds, LEAST_COMPARED) if time_limit_s is None else time_limit_s
+    try:
+        return unfused_comparison(spec, result, progress=progress, time_limit_s=limit, **own)
+    except NoMappingError:
+        return None
 
 
 def _written(path: Path, text: str) -> EinmapError | None:
@@ -224,11 +287,17 @@ def _written(path: Path, text: str) -> EinmapError | None:
     return None
 
 
-def _plain_mapping(mapping: Mapping) -> Any:
-    return to_python(write_mapping(mapping))
+def _plain_mapping(found: Found) -> Any:
+    plain = to_python(write_mapping(found.mapping))
+    return {"shared_inputs": found.copies, **plain} if found.copies else plain
 
 
 def _front_entry(found: Found) -> dict[str, Any]:
     cost = found.cost
     numbers = {"energy": cost.energy, "latency": cost.latency, "edp": cost.edp}
-    return {**numbers, "mapping": _plain_mapping(found.mapping)}
+    return {**numbers, "mapping": _plain_mapping(found)}
+
+
+def _shared(found: Found) -> list[dict[str, Any]]:
+    users = found.spec.workload.consumers
+    return [{"input": tensor, "copy": copy, "users": [*users[copy]]} for tensor, copy in found.copies.items()]

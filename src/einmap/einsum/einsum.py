@@ -29,7 +29,11 @@ class TensorAccess:
 
     def relevance(self, variable: RankVar) -> Relevance:
         """Whether `variable` indexes the tensor alone, inside a sum, or not at all."""
-        return relevance(self.projection, variable)
+        return self._relevances.get(variable, Relevance.NONE)
+
+    @cached_property
+    def _relevances(self) -> Mapping[RankVar, Relevance]:
+        return {v: relevance(self.projection, v) for v in self.variables}
 
     def footprint(self, extents: Mapping[RankVar, int]) -> int:
         """Values touched by a tile of these extents (a box)."""

@@ -65,6 +65,17 @@ def write_bytes_atomically(path: str | Path, content: bytes) -> None:
         raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
 
 
+def put_file(path: Path, content: bytes) -> None:
+    """A new file takes the name `path` in one step. Unlike above a link is not followed, and no mode is kept.
+
+    So whatever stood there cannot steer what is written, nor where. Raises SpecError.
+    """
+    try:
+        _replace(path, content, keep_mode=False)
+    except OSError as error:
+        raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
+
+
 def check_target(path: Path) -> None:
     """Raise SpecError when no file can be written at `path`."""
     try:
@@ -84,14 +95,14 @@ def _check_target(target: Path, at: At) -> None:
         raise SpecError(f"the directory {target.parent} is not writable", at=at)
 
 
-def _replace(target: Path, content: bytes) -> None:
+def _replace(target: Path, content: bytes, *, keep_mode: bool = True) -> None:
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
+        if keep_mode and target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
     except BaseException:

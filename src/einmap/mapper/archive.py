@@ -15,9 +15,9 @@ ARCHIVE = 4096
 class Archive:
     """The best points found: `values[i]` the objectives, `paths[i]` plan, lanes and points of the lattice."""
 
-    def __init__(self, n_goals: int) -> None:
-        self.values: Floats = np.full((ARCHIVE, n_goals), np.inf)
-        self.paths: Ints = np.zeros((ARCHIVE, 2), dtype=np.int64)
+    def __init__(self, n_goals: int, room: int = ARCHIVE) -> None:
+        self.values: Floats = np.full((room, n_goals), np.inf)
+        self.paths: Ints = np.zeros((room, 2), dtype=np.int64)
         self.n = 0
 
     def grow(self) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping as Map
+from collections.abc import Sequence
 from typing import Any
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, Toll
-from einmap.arch.constraint import Comparison, Names
+from einmap.arch.constraint import AdjustedSet, Comparison, DeferredSet, Names
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
+from einmap.errors import ExpressionError
+from einmap.expressions.sets import NameSet
 from einmap.mapper.search_path import Path
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
@@ -29,11 +35,41 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
     )
 
 
+def leaves_key(einsum: Einsum, arch: Architecture) -> Any:
+    """Equal for two Einsums with equal numbers, up to names, but perhaps other choices of what memories keep."""
+    names = _Names(einsum)
+    texts = [None if c.total_latency is None else c.total_latency.text for c in arch.components.values()]
+    own = einsum.name if any(text is not None and _speaks_of(text, einsum) for text in texts) else None
+    lanes = tuple(
+        (d.name, names.tensors(d.reuse), names.limits(d.loop_bounds), d.min_usage)
+        for leaf in arch.leaves.values()
+        for d in leaf.spatial
+    )
+    return own, names.einsum(), tuple(names.leaf(leaf) for leaf in arch.leaves.values()), lanes
+
+
+def rules_key(einsum: Einsum, arch: Architecture) -> Any:
+    """The same from what is written, without dataplacements: finds less, and takes no time.
+
+    Sets of tensors are alike if they are written alike, and each name in them means the same by position.
+    """
+    if any(c.total_latency is not None and _speaks_of(c.total_latency.text, einsum) for c in arch.components.values()):
+        return ("own", einsum.name)
+    names = _Names(einsum)
+    leaves = tuple((names.leaf(leaf), names.rules(leaf)) for leaf in arch.leaves.values())
+    return names.einsum(), leaves, repr(_shape(arch.nodes))
+
+
 def renamed(mapping: Mapping, old: Einsum, new: Einsum) -> Mapping:
     """The mapping of an Einsum that is alike: names are exchanged by position."""
+    return Mapping(tuple(renamed_nodes(mapping.nodes, old, new)))
+
+
+def renamed_nodes(nodes: Sequence[tree.Node], old: Einsum, new: Einsum) -> list[tree.Node]:
+    """The same for nodes."""
     tensors = {a.tensor: b.tensor for a, b in zip(old.accesses, new.accesses, strict=True)}
     variables = dict(zip(old.rank_variables, new.rank_variables, strict=True))
-    return Mapping(tuple(_renamed(node, tensors, variables, new.name) for node in mapping.nodes))
+    return [_renamed(node, tensors, variables, new.name) for node in nodes]
 
 
 def _renamed(node: tree.Node, tensors: Map[str, str], variables: Map[str, str], einsum: str) -> tree.Node:
@@ -113,6 +149,35 @@ class _Names:
             case Compute():
                 own = leaf.skip_initial_output_write
         return (*common, latency, own)
+
+    def rules(self, leaf: Leaf) -> Any:
+        """Constraints on what is kept, and on lanes."""
+        lanes = tuple((d.name, self.tensors(d.reuse), self.limits(d.loop_bounds), d.min_usage) for d in leaf.spatial)
+        placement = leaf.placement if isinstance(leaf, Memory | Toll) else None
+        if placement is None:
+            return lanes
+        kept = (placement.keep, placement.may_keep, placement.back)
+        moved = (placement.no_refetch_from_above, placement.no_resend_to_below)
+        sets = tuple(self.set(one) for one in (*kept, *moved))
+        orders = tuple(tuple(self.set(one) for one in option) for option in placement.order_options)
+        return lanes, sets, orders, placement.force_hierarchy_order
+
+    def set(self, deferred: DeferredSet) -> Any:
+        """A set as it is written, and what each name in it means."""
+        text = str(deferred.source)
+        meanings = tuple((name, self.meaning(deferred, name)) for name in sorted(set(_NAME.findall(text))))
+        adjusted = isinstance(deferred, AdjustedSet) and (self.tensors(deferred.less), self.tensors(deferred.more))
+        return text, meanings, adjusted
+
+    def meaning(self, deferred: DeferredSet, name: str) -> Any:
+        """What a name means: tensors by position, other values as they are."""
+        try:
+            value = deferred.scope.get(name)
+        except ExpressionError:
+            return "nothing"
+        if isinstance(value, NameSet):
+            return self.tensors(value.members)
+        return value if isinstance(value, bool | int | float | str) else type(value).__name__
 
     def path(self, path: Path) -> Any:
         plans = tuple(

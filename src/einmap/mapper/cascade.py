@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 
 type Floats = NDArray[np.float64]
 
+PARTS = {
+    "energy": ("energy",),
+    "latency": ("latency",),
+    "energy_delay_product": ("energy", "latency"),
+    "dynamic_energy": ("dynamic_energy",),
+    "leak_energy": ("leak_energy",),
+}
+"""What has to be added up over Einsums for each objective."""
+
 
 @dataclass(frozen=True)
 class Sums:

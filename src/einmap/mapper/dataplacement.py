@@ -34,25 +34,34 @@ def dataplacements(
     backed_outside: Names,
     force_hierarchy_order: bool = True,
     walk: Walk | None = None,
+    top: str | None = None,
 ) -> Iterator[Dataplacement]:
     """All dataplacements on one architecture path, in a fixed order unless `walk` has another.
 
-    `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them.
+    `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them. `top`: the
+    memory above whose nodes no loop stands; the outermost one that keeps something if None.
     """
     walk = walk or InOrder()
-    for held in _choices(einsum, leaves, backed_outside, walk):
-        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk):
-            outer = next((m for m, _ in order), None)
+    for held in choices(einsum, leaves, backed_outside, walk):
+        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top):
+            outer = top or next((m for m, _ in order), None)
             n_outer = sum(m == outer for m, _ in order)
             tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
             yield Dataplacement(order, n_outer, tolls)
+
+
+def backings(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, str]]:
+    """The outermost memory of each tensor, for all choices of what the memories keep."""
+    memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
+    for held in choices(einsum, leaves, backed_outside, InOrder()):
+        yield {tensor: next(m for m in memories if tensor in held[m]) for tensor in einsum.tensors}
 
 
 def kept_nowhere(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[str]:
     """Tensors that no memory of the path keeps, whatever the others keep (of the first choices, if there are many)."""
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
     left = set(einsum.tensors)
-    for held in islice(_choices(einsum, leaves, frozenset(), InOrder(), complete=False), MOST_CHOICES):
+    for held in islice(choices(einsum, leaves, frozenset(), InOrder(), complete=False), MOST_CHOICES):
         left -= frozenset().union(*(held[name] for name in memories))
     return _in_order(einsum, frozenset(left))
 
@@ -62,7 +71,7 @@ def _in_order(einsum: Einsum, names: Names) -> list[str]:
     return [access.tensor for access in einsum.accesses if access.tensor in names]
 
 
-def _choices(
+def choices(
     einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk, complete: bool = True
 ) -> Iterator[dict[str, Names]]:
     """What each holder keeps, decided from the outside in, so that constraints may speak of what is above.
@@ -104,17 +113,18 @@ def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
 
 
 def _orders(
-    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk
+    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk, top: str | None
 ) -> Iterator[tuple[tuple[str, str], ...]]:
     """All orders of the storage nodes: outermost memory first, hierarchy order, order options."""
     memories = [leaf for leaf in leaves if isinstance(leaf, Memory) and held[leaf.name]]
     if not memories:
         return
-    outer, inner = memories[0], memories[1:]
+    n_outer = 1 if top in (None, memories[0].name) else 0
+    outer, inner = memories[:n_outer], memories[n_outer:]
     above = _held_above(leaves, held)
     # no loop stands among the nodes of the outermost memory, so one order is as good as another
-    heads = _arrangements(einsum, [outer], held, InOrder())
-    head = next((order for order in heads if _options_allow([outer], order, above)), None)
+    heads = _arrangements(einsum, outer, held, InOrder())
+    head = next((order for order in heads if _options_allow(outer, order, above)), None)
     if head is None:
         return
     blocks = _blocks(leaves, inner, force)

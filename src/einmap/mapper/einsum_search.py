@@ -27,7 +27,7 @@ from einmap.mapper.lanes import LaneTable
 from einmap.mapper.listing import share_of
 from einmap.mapper.optimal import Compiled, Descent, PathSearch
 from einmap.mapper.quick_bounds import FIRST_LANES, FIRST_PLANS, Bounds
-from einmap.mapper.request import Request
+from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import PLANNING, Group, Path, replace_request
 from einmap.mapper.steps import Plan
 from einmap.mapper.tally import Loops, Tally
@@ -39,11 +39,14 @@ from einmap.progress import Progress
 from einmap.units import format_si
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
 MOST_PLANS = 4096
 """Dataplacements that get their tables at a time."""
+PART_OF_ROOM = 0.5
+"""Part of the room for tables that those of a single dataplacement may take, so that others fit beside it."""
 PATIENCE = 1.0
 """Seconds for which a search goes on after its time while it has found nothing."""
 WORK = 1_000_000
@@ -161,21 +164,20 @@ class EinsumSearch:
             self.search_path(path, groups[id(path)])
         return self.result()
 
-    def narrow(self, others: tuple[float, float, float]) -> None:
+    def narrow(self, others: Others) -> None:
         """Look only for what can be a part of a good product of sums (see `Request.others`)."""
         self.request = replace(self.request, others=others)
         for path in self.paths:
             path.request = self.request
 
-    def alone(self, goal: str, tolerance: float, progress: Progress) -> Optimum | None:
-        """The best mapping for one objective; None when none was found, or not with certainty."""
+    def alone(self, goal: str, tolerance: float, progress: Progress) -> Optimum:
+        """The best mapping for one objective, by itself."""
         other = EinsumSearch(
             self.einsum, self.arch, replace(self.request, goals=(goal,), tolerance=tolerance), progress
         )
         other.paths = [replace_request(path, other.request) for path in self.paths]
         other.tally = Tally()
-        found = other.run()
-        return found if found.mappings and found.complete else None
+        return other.run()
 
     def cost_of(self, mapping: Mapping) -> tuple[float, float]:
         """Energy and latency of one instance."""
@@ -197,11 +199,7 @@ class EinsumSearch:
 
     def ruled_out(self, rows: Floats) -> NDArray[np.bool_]:
         """Which bounds are no better than what was found, or cannot lead to a better product with the other Einsums."""
-        found = self.archive.beats_each(rows, self.slack)
-        energy, latency, most = self.request.others
-        if math.isfinite(most):
-            found |= (rows[:, 0] + energy) * (rows[:, 1] + latency) > most
-        return found
+        return self.archive.beats_each(rows, self.slack) | self.request.known_others.hopeless(rows)
 
     def search_path(self, path: Path, groups: Sequence[Group]) -> None:
         """All dataplacements on one path."""
@@ -217,9 +215,13 @@ class EinsumSearch:
         with self.tally.timed("bounds"):
             known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
         waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
-        size = min(FIRST_LANES, path.most_lanes())
+        most = path.most_lanes()
+        size = min(FIRST_LANES, most)
         while len(waiting):
-            chunk, waiting = np.sort(waiting[:size]), waiting[size:]
+            chosen = self.with_room(path, plans, lanes, waiting[:size])
+            if len(chosen) < min(size, len(waiting)):
+                most = min(2 * len(chosen), most)
+            chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
             if self.stopped:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
@@ -228,7 +230,19 @@ class EinsumSearch:
             beaten = self.ruled_out(known.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
             waiting = waiting[~beaten]
-            size = path.most_lanes()
+            size = most
+
+    def with_room(self, path: Path, plans: list[Plan], lanes: LaneTable, chosen: Ints) -> Ints:
+        """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
+        room = self.request.room * PART_OF_ROOM
+        # for few lanes room is there without looking
+        while len(chosen) > max(1, path.lanes_with_room()):
+            search = path.search(lanes.only(chosen), self.instances)
+            if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
+                break
+            fraction = min(room / search.tables.bytes, 0.75)
+            chosen = chosen[: max(1, int(len(chosen) * fraction))]
+        return chosen
 
     def search_lanes(
         self, path: Path, plans: list[Plan], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]
@@ -251,7 +265,8 @@ class EinsumSearch:
             with self.tally.timed("tables"):
                 search = path.search(lanes, self.instances)
                 taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
-                filled = search.fill(lambda: self.stopped)
+                filled = search.tables.fill(lambda: self.stopped)
+                search.gather()
             if not filled:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
@@ -321,7 +336,7 @@ class EinsumSearch:
         values = np.empty(len(search.goal_codes))
         columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
         kernels.objectives(
-            columns, float(cost.leak_power), walk.occupied[n], search.capacity, search.goal_codes, values
+            columns, float(cost.leak_power), walk.occupied[n], search.capacity, walk.kept, search.goal_codes, values
         )
         archive = self.archive
         if archive.beats(values, TIE):

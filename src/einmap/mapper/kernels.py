@@ -12,73 +12,97 @@ import numpy as np
 from numba import njit
 
 ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)
-"""Objectives; USAGE + m is the used part of memory m."""
+BITS, KEPT = 1_000, 2_000
+"""Objectives; USAGE + m is the used part of memory m, BITS + m what is used of it, KEPT + i a number that is given."""
 GAP, PLACE = 0, 1
 DONE, PAUSED, FULL, LEAF = range(4)
 """How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
 
 
 @njit(cache=True, nogil=True)
-def relax(table: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
-    """table[p] becomes the minimum over all points inside p along the axes of `mask`; (points, columns), in place."""
-    n, k = table.shape
+def relax(
+    table: Any, points: Any, slots: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any
+) -> None:
+    """table[slots[p]] becomes the minimum over all points inside p along the axes of `mask`, in place.
+
+    The rows of `table` belong to `points`, in order; with a point all that are inside of it must be among them.
+    """
+    k = table.shape[1]
     for axis in range(len(strides)):
         if not mask[axis]:
             continue
-        for point in range(n):
-            here = offsets[axis] + coord[point, axis]
+        for i in range(len(points)):
+            position = coord[points[i], axis]
+            here = offsets[axis] + position
             for c in range(starts[here], starts[here + 1]):
-                other = point + (covers[c] - coord[point, axis]) * strides[axis]
+                other = slots[points[i] + (covers[c] - position) * strides[axis]]
                 for column in range(k):
-                    table[point, column] = min(table[point, column], table[other, column])
+                    cost, least = table[other, column], table[i, column]
+                    table[i, column] = cost if cost < least else least
 
 
 @njit(cache=True, nogil=True)
 def with_gap_and_node(
-    pool: Any, below: int, out: int, n: int, fits: Any, mask: Any, coord: Any, strides: Any, offsets: Any,
-    covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
+    pool: Any, below: Any, slots_below: Any, out: Any, points: Any, slots: Any, fits: Any, mask: Any, coord: Any,
+    strides: Any, offsets: Any, covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
 ) -> None:  # fmt: skip
-    """Tables out .. out + n of `pool` from tables below .. below + n: a gap, and above it a node with its costs.
+    """Tables that begin at rows `out` of `pool` from those at `below`: a gap, and above it a node with its costs.
 
+    `points`, `slots`: see `relax`; `slots_below`: the row of each point in tables below, -1 where these are infinite.
     `fits`: points at which a node above the inner gap fits that the loops of the gap lower; `allowed`: points at which
-    the node above the gap may stand, where it costs rates[p] * fills + fixed[p].
+    the node above the gap may stand, where it costs rates[i] * fills + fixed[i].
     """
-    for p in range(n):
-        table, least = pool[out + p], pool[below + p]
-        points, k = table.shape
-        for point in range(points):
+    n, k = len(points), pool.shape[1]
+    for i in range(len(below)):
+        table = pool[out[i] : out[i] + n]
+        for at in range(n):
+            point = points[at]
+            inner = slots_below[point]
             for column in range(k):
-                table[point, column] = least[point, column] if fits[point] else np.inf
-        relax(table, mask, coord, strides, offsets, covers, starts)
-        for point in range(points):
+                table[at, column] = pool[below[i] + inner, column] if inner >= 0 and fits[point] else np.inf
+        relax(table, points, slots, mask, coord, strides, offsets, covers, starts)
+        for at in range(n):
+            point = points[at]
             for column in range(k):
                 if allowed[point]:
                     # in the order in which the search adds up, so that equal costs stay equal
-                    table[point, column] = table[point, column] + rates[p, column] * fills[point] + fixed[p, column]
+                    table[at, column] = table[at, column] + rates[i, column] * fills[point] + fixed[i, column]
                 else:
-                    table[point, column] = np.inf
+                    table[at, column] = np.inf
 
 
 @njit(cache=True, nogil=True)
-def after_lanes(below: Any, out: Any, coord: Any, strides: Any, rows: Any, quotients: Any) -> None:
-    """out becomes the minimum of itself and of `below` at each point divided by the lanes (rows of `quotients`)."""
-    n, k = below.shape
-    for point in range(n):
-        target = 0
-        for axis in range(len(strides)):
-            position = quotients[rows[axis], coord[point, axis]]
-            if position < 0:
-                target = -1
-                break
-            target += position * strides[axis]
-        if target >= 0:
-            for column in range(k):
-                out[point, column] = min(out[point, column], below[target, column])
+def over_lanes(
+    pool: Any, below: Any, points: Any, out: int, slots: Any, coord: Any, strides: Any, rows: Any, multiples: Any
+) -> None:
+    """The table at `out` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
+
+    `points`: those of the tables below; `slots`: row of each point in the table; multiples[rows[i, axis]]: what the
+    lanes of table i divide to each position.
+    """
+    k = pool.shape[1]
+    for i in range(len(below)):
+        for at in range(len(points)):
+            inner = below[i] + at
+            if pool[inner, 0] == np.inf:
+                continue
+            outer = 0
+            for axis in range(len(strides)):
+                position = multiples[rows[i, axis], coord[points[at], axis]]
+                if position < 0:
+                    outer = -1
+                    break
+                outer += position * strides[axis]
+            if outer >= 0 and slots[outer] >= 0:
+                slot = out + slots[outer]
+                for column in range(k):
+                    cost, known = pool[inner, column], pool[slot, column]
+                    pool[slot, column] = cost if cost < known else known
 
 
 @njit(cache=True, nogil=True)
-def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
-    """Values of the wanted objectives from columns of cost."""
+def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any, wanted: Any, out: Any) -> None:
+    """Values of the wanted objectives from columns of cost; `kept`: numbers that are what they are."""
     latency = 0.0
     for column in range(1, len(costs)):
         latency = max(latency, costs[column])
@@ -94,25 +118,30 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, wanted: An
             out[i] = costs[0]
         elif goal == LEAK:
             out[i] = leak * latency
-        else:
+        elif goal < BITS:
             out[i] = occupied[goal - USAGE] / capacity[goal - USAGE]
+        elif goal < KEPT:
+            out[i] = occupied[goal - BITS]
+        else:
+            out[i] = kept[goal - KEPT]
 
 
 @njit(cache=True, nogil=True)
-def many_objectives(costs: Any, leak: Any, capacity: Any, wanted: Any, out: Any) -> None:
-    """The same for many rows, with nothing in the memories."""
-    nothing = np.zeros(len(capacity))
+def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
+    """The same for many rows of costs, with the same in the memories."""
+    nothing = np.zeros(0)
     for row in range(len(costs)):
-        objectives(costs[row], leak[row], nothing, capacity, wanted, out[row])
+        objectives(costs[row], leak[row], occupied, capacity, nothing, wanted, out[row])
 
 
 @njit(cache=True, nogil=True)
-def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
-    """Whether some point found is at most as large in everything, but for `slack`."""
+def _beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
+    """Whether some point found is at most as large in everything, but for `slack` in the first `eased` values."""
     for row in range(n):
         worse = False
         for i in range(len(values)):
-            if found[row, i] > values[i] + abs(values[i]) * slack:
+            limit = values[i] + abs(values[i]) * slack if i < eased else values[i]
+            if found[row, i] > limit:
                 worse = True
                 break
         if not worse:
@@ -121,9 +150,24 @@ def _beaten(values: Any, found: Any, n: int, slack: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def hopeless(values: Any, others: Any) -> bool:
-    """Whether energy and latency with the least of all other Einsums (others[:2]) have a product above others[2]."""
-    return bool(others[2] < np.inf and (values[0] + others[0]) * (values[1] + others[1]) > others[2])
+def hopeless(values: Any, others: Any, most: float) -> bool:
+    """Whether the product of costs is above `most` with each of `others`, rows of what the other Einsums add.
+
+    Rows have a column for each cost that the first values are; without rows nothing is known. With a negative `most`:
+    whether some row is at most as large in everything.
+    """
+    for row in range(len(others)):
+        product = 1.0
+        beaten = True
+        for i in range(others.shape[1]):
+            product *= values[i] + others[row, i]
+            beaten = beaten and others[row, i] <= values[i]
+        if most < 0:
+            if beaten:
+                return True
+        elif product <= most:
+            return False
+    return most >= 0 and len(others) > 0
 
 
 @njit(cache=True, nogil=True)
@@ -171,10 +215,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
-    pool: Any, columns: Any, others: Any, capacity: Any, wanted: Any, slack: float, plan: int, exact: bool,
+    pool: Any, columns: Any, others: Any, most: float, capacity: Any, kept: Any, wanted: Any,
+    slack: float, plan: int, exact: bool,
     # archive
     found: Any, paths: Any, n_found: int,
-    # state: (depth), acc, occupied, point and prefix at each level, candidates
+    # state: (level, the outermost one that is searched), acc, occupied, point and prefix at each level, candidates
     state: Any, acc: Any, occupied: Any, point_at: Any, prefix_at: Any, cand: Any, cand_point: Any, cand_prefix: Any,
     cand_n: Any, cand_next: Any, budget: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
@@ -183,11 +228,13 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
     bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
-    `tables[level, prefix]`: row of `pool`, least costs (of some `columns`) from that level on once its choice is made.
+    `tables`: the row of `pool` at which the table of each level and prefix begins, and the row in it of each level and
+    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made.
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
     -2: none).
     """
+    begins, slots = tables
     n_levels = len(kind)
     k = acc.shape[1]
     n_axes = len(strides)
@@ -197,8 +244,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     room = np.empty(occupied.shape[1])
     nodes = 0
     work = 0
-    level = state[0]
-    while level >= 0:
+    level, outermost = state[0], state[1]
+    eased = others.shape[1]
+    while level >= outermost:
         if work >= budget:
             state[0] = level
             return PAUSED, n_found, nodes, work
@@ -210,7 +258,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             for m in range(occupied.shape[1]):
                 room[m] = occupied[level, m]
             if kind[level] == GAP:
-                table = pool[tables[level, prefix]]
+                begin = begins[level, prefix]
                 for axis in range(n_axes):
                     odometer[axis] = 0
                 going = True
@@ -221,10 +269,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         if mask[level, axis]:
                             first = starts[offsets[axis] + coord[here, axis]]
                             target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
-                    if table[target, 0] < np.inf:
-                        _bound(acc[level], table[target], columns, bound)
-                        objectives(bound, leak[prefix], room, capacity, wanted, goal)
-                        if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
+                    slot = slots[level, target]
+                    if slot >= 0 and pool[begin + slot, 0] < np.inf:
+                        _bound(acc[level], pool[begin + slot], columns, bound)
+                        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                        if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                             cand[level, count] = goal[0]
                             cand_point[level, count] = target
                             count += 1
@@ -250,12 +299,13 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         target += position * strides[axis]
                     if target < 0:
                         continue
-                    table = pool[tables[level, child]]
-                    if table[target, 0] == np.inf:
+                    slot = slots[level, target]
+                    begin = begins[level, child]
+                    if slot < 0 or pool[begin + slot, 0] == np.inf:
                         continue
-                    _bound(acc[level], table[target], columns, bound)
-                    objectives(bound, leak[child], room, capacity, wanted, goal)
-                    if not _beaten(goal, found, n_found, slack) and not hopeless(goal, others):
+                    _bound(acc[level], pool[begin + slot], columns, bound)
+                    objectives(bound, leak[child], room, capacity, kept, wanted, goal)
+                    if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
                         cand_prefix[level, count] = child
@@ -277,12 +327,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         target = cand_point[level, at]
         prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
         # what was found since the list was made may rule the choice out
-        table = pool[tables[level, prefix]]
-        _bound(acc[level], table[target], columns, bound)
+        _bound(acc[level], pool[begins[level, prefix] + slots[level, target]], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
-        objectives(bound, leak[prefix], room, capacity, wanted, goal)
-        if _beaten(goal, found, n_found, slack):
+        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+        if _beaten(goal, found, n_found, slack, eased):
             if len(wanted) == 1:
                 cand_next[level] = cand_n[level]
             continue
@@ -333,8 +382,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             level += 1
             cand_n[level] = -1
             continue
-        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, wanted, goal)
-        if not _beaten(goal, found, n_found, slack):
+        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, wanted, goal)
+        if not _beaten(goal, found, n_found, slack, eased):
             if not exact:
                 state[0] = level
                 return LEAF, n_found, nodes, work

@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.einsum.einsum import Einsum
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.factors import divisors, prime_factors
 
@@ -66,6 +66,21 @@ class Axis:
             found.append(tuple(j for j in inner if not any(j in self.below[k] for k in inner if k != j)))
         return tuple(found)
 
+    def narrowed(self, shapes: Mapping[str, int], size: int) -> dict[str, int]:
+        """Tile shapes of the members whose product is `size`: of those given, the first ones are divided first."""
+        if len(self.members) == 1:
+            return {self.members[0][0]: size}
+        missing = dict(prime_factors(prod(shapes[v] for v in self.variables) // size))
+        found = {}
+        for v in self.variables:
+            shape = shapes[v]
+            for p, e in prime_factors(shape):
+                taken = min(e, missing.get(p, 0))
+                missing[p] = missing.get(p, 0) - taken
+                shape //= p**taken
+            found[v] = shape
+        return found
+
     def split(self, size: int) -> tuple[int, ...]:
         """The tile shape of each member: the factors that are missing are taken from the first ones first."""
         if len(self.members) == 1:
@@ -108,14 +123,14 @@ class Lattice:
         """The point of the bounds."""
         return self.size - 1
 
-    def positions(self, axis: int) -> Ints:
-        """Position on one axis, for each point."""
-        found: Ints = np.arange(self.size) // self.strides[axis] % self.radices[axis]
-        return found
+    @cached_property
+    def coord(self) -> Ints:
+        """Position on each axis (a column), for each point (a row)."""
+        return np.arange(self.size)[:, None] // self.strides % self.radices
 
     def shapes(self, axis: int) -> Floats:
         """Tile shape on one axis, for each point."""
-        found: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.positions(axis)]
+        found: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.coord[:, axis]]
         return found
 
     @cached_property
@@ -155,6 +170,17 @@ class Lattice:
                 length = length + abs(a) * (extents[v] - 1)
             alone = alone * length
         return alone
+
+    def filled(self, einsum: Einsum) -> tuple[Floats, Floats]:
+        """Values in each tensor's tile, and in all its fills (a row for each access of the Einsum), for each point."""
+        if einsum.name not in self._filled:
+            values = np.stack([self.values(einsum, access.tensor) for access in einsum.accesses])
+            self._filled[einsum.name] = values, values * self.tiles
+        return self._filled[einsum.name]
+
+    @cached_property
+    def _filled(self) -> dict[str, tuple[Floats, Floats]]:
+        return {}
 
     def packed(self, lists: str) -> tuple[Ints, Ints]:
         """`below` or `covers` of all axes in one array, and where each begins: start[offset of axis + position]."""
@@ -202,7 +228,7 @@ def lattice_of(
 
 def _occurs_alone(einsum: Einsum, variable: str) -> bool:
     """Whether the variable is never a term of a sum, nor multiplied."""
-    return all(_is_plain(einsum, access.tensor, variable) for access in einsum.accesses)
+    return all(is_plain(access, variable) for access in einsum.accesses)
 
 
 def _uneven_sizes(bound: int) -> list[int]:
@@ -230,18 +256,21 @@ def _coarse(sizes: list[int], coarseness: float) -> tuple[int, ...]:
 def _kind(einsum: Einsum, variable: str, apart: frozenset[str]) -> object:
     """Equal for variables that may be merged: each indexes the same tensors, alone and with factor 1."""
     kinds = tuple(access.relevance(variable) for access in einsum.accesses)
-    plain = all(_is_plain(einsum, access.tensor, variable) for access in einsum.accesses)
+    plain = all(is_plain(access, variable) for access in einsum.accesses)
     if variable in apart or not plain or Relevance.PARTIAL in kinds:
         return variable
     return kinds
 
 
-def _is_plain(einsum: Einsum, tensor: str, variable: str) -> bool:
+def is_plain(access: TensorAccess, variable: str) -> bool:
     """Whether the variable occurs in one index at most, there alone and with factor 1."""
-    found = [
-        index.terms for _, index in einsum.by_tensor[tensor].projection if any(v == variable for v, _ in index.terms)
-    ]
+    found = [index.terms for _, index in access.projection if any(v == variable for v, _ in index.terms)]
     return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
+
+
+def rank_of(access: TensorAccess, variable: str) -> str:
+    """The rank that a rank variable indexes."""
+    return next(rank for rank, index in access.projection if any(v == variable for v, _ in index.terms))
 
 
 def positions_after(axis: Axis, divisor: int, shape: int = 0) -> Sequence[int]:

@@ -7,21 +7,30 @@ each Einsum's front, put the parts into one tree and evaluate it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from einmap.errors import NotSupportedError
+from einmap.frontends.store import Store
+from einmap.mapper.cache import Entry
+from einmap.mapper.cascade import nondominated
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
-from einmap.mapper.options import read_options
+from einmap.mapper.listing import share_of
+from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
+from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
+    from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.unfused import Whole
 
 
@@ -37,23 +46,31 @@ def map_workload(
     seed: int = 0,
     brute_force: bool = False,
     given: Given | None = None,
+    fuse: bool = True,
+    cache: str | Path | None = None,
     **options: Any,
 ) -> MapResult:
-    """Find the best mapping of every Einsum, each backed by the outermost memory (unfused).
+    """Find the best mapping of a workload.
 
     `metrics`: `energy`, `latency`, `energy_delay_product` (`edp`), `dynamic_energy`, `leak_energy`, `resource_usage`
     (of every memory, one Einsum only), or several joined by `|` or `,` for a Pareto front; default is `mapper.metrics`
     of the specification, else `energy_delay_product`. `semantics`: `exact` or `accelforge`. `time_limit_s`,
     `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`:
     threads, one for each processor by default; the result is the same for any number.
-    `brute_force`: try every mapping without pruning, to check the search.
+    `fuse`: whether intermediate tensors may stay inside between Einsums; else each Einsum is mapped by itself, every
+    tensor backed by the outermost memory that may keep it. A graph input that several Einsums read is filled once for
+    all of them where that is better (option `share_inputs`): the result's `spec` has a copy Einsum then.
+    `brute_force`: try every mapping without pruning, to check the search (Einsum by Einsum).
     `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
-    a YAML file (docs/mapper.md); Einsums that it does not name are free. `options`: names as under `mapper` in a
+    a YAML file (docs/mapper.md); Einsums that it does not name are free.
+    `cache`: a directory that keeps complete results: the same call gives its result again without a search, the
+    result's `cached` is then true. It is made if there is none. `options`: names as under `mapper` in a
     specification. The result's `optimal` says whether the best mapping is proven.
 
-    Raises SpecError for bad options, MappingError for a given mapping that cannot be, NoMappingError when no mapping
-    fits.
+    Raises SpecError for bad options and a `cache` that cannot be written, MappingError for a given mapping that cannot
+    be, NoMappingError when no mapping fits.
     """
+    store = Store.opened(cache) if cache is not None else None
     asked = read_options(
         spec,
         metrics=metrics,
@@ -68,6 +85,19 @@ def map_workload(
     patterns = patterns_of(given, spec)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
+    entry = Entry.of(store, spec, asked, patterns, fuse)
+    kept = entry.read() if entry is not None else None
+    if kept is not None:
+        return kept
+    result = _searched(spec, asked, patterns, fuse, progress)
+    if entry is not None:
+        entry.write(result)
+    return result
+
+
+def _searched(
+    spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
+) -> MapResult:
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.unfused import Whole
     from einmap.mapper.warm import warm
@@ -76,12 +106,96 @@ def map_workload(
     warm(progress)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
+    if fuse and may_fuse(spec, asked, patterns):
+        return _fused(spec, asked, token, start)
     whole = Whole(spec, asked, patterns)
     whole.run(token)
     best, searched = whole.best(), time.perf_counter()
-    front = [Found(evaluate(spec, mapping, asked.rules), mapping) for mapping in best]
+    front = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
     end = time.perf_counter()
     return _result(whole, front, end - start, {**whole.seconds(), "evaluation": end - searched})
+
+
+def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
+    """Whether there is anything to fuse, and the options are such that the fused search knows them."""
+    simple = not (asked.brute_force or patterns or asked.uneven_loops or asked.uneven_lanes)
+    several = bool(spec.workload.intermediates) or (asked.share_inputs and bool(shareable(spec.workload)))
+    return simple and several and "resource_usage" not in asked.goals
+
+
+def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
+    """Search the cascade as a whole, with copies of inputs that several Einsums read."""
+    from einmap.mapper.fusion.early import all_but_reserve, better_unfused, unfused_soon
+    from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.shared_inputs import sharing
+    from einmap.mapper.unfused import Whole
+
+    shared = sharing(spec) if asked.share_inputs else None
+    searches: list[FusedSearch] = []
+    found: list[Found] = []
+    limited = all_but_reserve(token)
+    if shared is not None:
+        searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
+        for mapping in searches[-1].run(limited if shared.covers else share_of(limited, 1 / 2)):
+            own, settled, inputs = shared.settled(mapping)
+            found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
+    if shared is None or not shared.covers:
+        searches.append(FusedSearch(spec, asked))
+        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in searches[-1].run(limited)]
+    if not found and any(search.effort.cut for search in searches):
+        return unfused_soon(spec, asked, searches, token, start)
+    if not found:
+        # nothing fits: the Einsums one by one tell why
+        whole = Whole(spec, asked)
+        whole.run(token)
+        found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
+        return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
+    front = best_of(found, asked.goals) if len(searches) > 1 else found
+    result = _fused_result(searches, front, asked.goals, start)
+    cut = any(search.effort.cut for search in searches)
+    return better_unfused(result, spec, asked, searches, token, start) if cut else result
+
+
+def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
+    """The best of several searches: one mapping, or all that no other one beats, best first by the first goal."""
+    values = np.array([[objective(one.cost, goal) for goal in goals] for one in found])
+    if len(goals) == 1:
+        return [found[int(np.argmin(values[:, 0]))]]
+    return [found[int(row)] for row in nondominated(values)]
+
+
+def _fused_result(
+    searches: Sequence[FusedSearch], front: list[Found], goals: tuple[str, ...], start: float
+) -> MapResult:
+    from einmap.mapper.fusion.early import known_bound
+
+    by_einsum: dict[str, dict[str, Any]] = {}
+    steps: dict[str, float] = {}
+    for search in searches:
+        by_einsum |= search.stats()
+        for step, seconds in search.seconds.items():
+            steps[step] = steps.get(step, 0.0) + seconds
+    own = [part for part in by_einsum.values() if part["same_as"] is None]
+    kept = {name for one in front for name in one.spec.workload.by_name}
+    kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
+    total = time.perf_counter() - start
+    stats = MapStats(
+        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
+        templates=sum(part["templates"] for part in own),
+        evaluated=sum(search.effort.work for search in searches),
+        seconds=total,
+        by_einsum={name: part for name, part in by_einsum.items() if name in kept},
+        steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
+    )
+    complete = all(search.complete for search in searches)
+    bound: float | None = None
+    if len(goals) == 1:
+        value = objective(front[0].cost, goals[0])
+        bound = value if complete else min(value, *(known_bound(search) for search in searches))
+    reason = "every fused mapping was evaluated or ruled out by a bound"
+    if not complete:
+        reason = f"stopped after {stats.evaluated:,} choices"
+    return MapResult(tuple(front), goals, complete, bound, reason, stats)
 
 
 def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:

@@ -64,6 +64,9 @@ class Options:
     uneven_lanes: bool
     coarseness: float
     most_plans: float
+    most_fused: float
+    most_fused_per_variable: float
+    share_inputs: bool
     memory: float
     workers: int
 
@@ -106,6 +109,9 @@ def read_options(
         uneven_lanes=given.explore_imperfect_spatial_loops,
         coarseness=given.tiling_coarseness,
         most_plans=given.max_pmapping_templates_per_einsum,
+        most_fused=given.max_fused_loops,
+        most_fused_per_variable=given.max_fused_loops_per_rank_variable,
+        share_inputs=given.share_inputs,
         memory=min(given.memory_limit, given.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
     )

@@ -56,14 +56,16 @@ class Prefixes:
         found = np.zeros((self.n, len(self.lattice.axes)), dtype=np.int64)
         for r, table in enumerate(self.tables):
             own = table.levels == (self.fanouts[r - 1] if r else -1)
-            for i in range(len(table)):
-                for a, axis in enumerate(self.lattice.axes):
-                    key = (a, *_division(table.bounds[i, own, a], table.shapes[i, own, a]))
-                    if key not in rows:
-                        rows[key] = len(quotients)
-                        after = positions_after(axis, *key[1:])
+            divisors, shapes = _divisions(table.bounds[:, own], table.shapes[:, own])
+            for a, axis in enumerate(self.lattice.axes):
+                pairs = np.stack([divisors[:, a], shapes[:, a]], axis=1)
+                for divisor, shape in dict.fromkeys(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True)):
+                    row = rows.setdefault((a, divisor, shape), len(quotients))
+                    if row == len(quotients):
+                        after = positions_after(axis, divisor, shape)
                         quotients.append([*after, *([-1] * (width - len(after)))])
-                    found[self.first[r] + i, a] = rows[key]
+                    same = (pairs == (divisor, shape)).all(axis=1)
+                    found[self.first[r] : self.first[r] + len(table)][same, a] = row
         return found, np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
 
     def children(self) -> tuple[Ints, Ints]:
@@ -74,8 +76,11 @@ class Prefixes:
         return start.astype(np.int64), order.astype(np.int64)
 
 
-def _division(bounds: Ints, shapes: Ints) -> tuple[int, int]:
-    """By what the lanes of one fanout divide a tile shape, or what they leave of the bound where they are uneven."""
-    if not shapes.any():
-        return int(bounds.prod()), 0
-    return 1, int(shapes.max() // np.where(shapes > 0, 1, bounds).prod())
+def _divisions(bounds: Ints, shapes: Ints) -> tuple[Ints, Ints]:
+    """By what the lanes of one fanout divide a tile shape, or what they leave of the bound where they are uneven.
+
+    For each use and axis; the other one of the two is 1, or 0.
+    """
+    largest = shapes.max(axis=1, initial=0)
+    inside = np.where(shapes > 0, 1, bounds).prod(axis=1)
+    return np.where(largest > 0, 1, bounds.prod(axis=1)), largest // inside

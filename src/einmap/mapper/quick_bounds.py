@@ -30,7 +30,9 @@ class Bounds:
     nodes and what fits do not matter here, so this needs no tables.
     """
 
-    def __init__(self, path: Path, plans: Sequence[Plan], lanes: LaneTable, progress: Progress) -> None:
+    def __init__(
+        self, path: Path, plans: Sequence[Plan], lanes: LaneTable, progress: Progress, needed: bool = False
+    ) -> None:
         self.path = path
         self.lanes = lanes
         numbers: dict[object, int] = {}
@@ -38,7 +40,8 @@ class Bounds:
         goals = len(path.request.goals)
         # with negative energies nothing is known without tables
         self.values = np.full((len(numbers), len(lanes), goals), 0.0 if path.costs_nothing_less else -np.inf)
-        if path.costs_nothing_less and (len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS):
+        needed = needed or len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS
+        if path.costs_nothing_less and needed:
             seen: set[int] = set()
             for plan, way in zip(plans, self.way_of, strict=True):
                 if way not in seen and not progress.stopped:
@@ -60,20 +63,23 @@ class Bounds:
         goals = goal_codes(self.path.request.goals, self.path.leaves)
         found = np.empty((len(costs), len(goals)))
         leak = self.path.pricer.leak_power(self.lanes)
-        kernels.many_objectives(costs, leak, np.ones(len(self.path.leaves) + 1), goals, found)
+        memories = len(self.path.leaves) + 1
+        kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, found)
         return found
 
     def _costs(self, plan: Plan) -> Floats:
         """Columns of cost, a row for each use of the lanes."""
         path, lanes = self.path, self.lanes
         costs = path.pricer.constants(lanes, dict(plan.chains))
+        fills = path.lattice.filled(path.einsum)[1].min(axis=1)
+        least = {access.tensor: float(own) for access, own in zip(path.einsum.accesses, fills, strict=True)}
         for step in plan.steps:
             if step.node is None or step.node.backing:
                 continue
             tensor = step.node.tensor
             rates, fixed = path.pricer.node(lanes, tensor, plan.chains[tensor], step.node.level)
             # where strides leave holes, small tiles may move less than the whole tensor
-            size = float((path.lattice.values(path.einsum, tensor) * path.lattice.tiles).min())
+            size = least[tensor]
             none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
             copies = lanes.over(lanes.levels <= step.node.level, none)
             # where lanes reduce, more visits may save something: then nothing is said

@@ -18,14 +18,42 @@ POOL_BYTES = 80_000_000
 
 
 @dataclass(frozen=True)
+class Others:
+    """What the other Einsums of a cascade add to the first objectives at least, in units of one instance of this one.
+
+    `rows`: corners of what they may add, a column for each of the first objectives: whatever they add is no better
+    than some point between two neighbouring corners. `most`: the product of the sums may not be above this. If it is
+    negative, rows are points that are known to be reached, less what the others add at least: what is no better than
+    one of them in anything is not needed. Without rows nothing is known.
+    """
+
+    rows: Floats
+    most: float
+
+    def hopeless(self, values: Floats) -> NDArray[np.bool_]:
+        """Which rows of objectives cannot be a part of anything good."""
+        n = self.rows.shape[1]
+        if not len(self.rows):
+            return np.zeros(len(values), dtype=bool)
+        if self.most < 0:
+            dominated: NDArray[np.bool_] = (values[:, None, :n] >= self.rows[None, :, :]).all(axis=2).any(axis=1)
+            return dominated
+        products = (values[:, None, :n] + self.rows[None, :, :]).prod(axis=2)
+        found: NDArray[np.bool_] = (products > self.most).all(axis=1)
+        return found
+
+
+@dataclass(frozen=True)
 class Request:
     """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
 
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
     `memory`: bytes that may be used. `given`: the mapping must be like this.
-    `others`: least energy and latency of the other Einsums, and what the product of the sums may be (in units of one
-    instance; the objectives are then energy and latency).
+    `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
+    use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike; `intermediates`:
+    those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner node, each for
+    itself.
     """
 
     goals: tuple[str, ...]
@@ -39,7 +67,16 @@ class Request:
     most_plans: float = math.inf
     memory: float = math.inf
     given: Pattern | None = None
-    others: tuple[float, float, float] = (0.0, 0.0, math.inf)
+    others: Others | None = None
+    shared: frozenset[str] = frozenset()
+    uncut: frozenset[tuple[str, str]] = frozenset()
+    intermediates: frozenset[str] = frozenset()
+    joint: frozenset[str] = frozenset()
+
+    @property
+    def known_others(self) -> Others:
+        """`others`, without rows where nothing is known."""
+        return self.others or Others(np.zeros((0, len(self.goals))), math.inf)
 
     @property
     def room(self) -> int:

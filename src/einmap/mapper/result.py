@@ -7,14 +7,28 @@ from typing import Any
 
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
+from einmap.spec.spec import Spec
 
 
 @dataclass(frozen=True)
 class Found:
-    """One mapping with its cost as `evaluate` gives it."""
+    """One mapping with its cost as `evaluate` gives it.
+
+    `spec`: the specification that it belongs to: the one that was given, or with a copy Einsum for each of
+    `shared_inputs`, graph inputs that are filled once for all their users.
+    """
 
     cost: Cost
     mapping: Mapping
+    spec: Spec = field(compare=False)
+    shared_inputs: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The name of the copy of each shared input."""
+        workload = self.spec.workload
+        made = {t: e.name for e in workload.einsums if e.is_copy for t in e.inputs}
+        return {tensor: made[tensor] for tensor in self.shared_inputs}
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ class MapResult:
 
     `optimal`: the whole space was covered, so nothing better exists. `lower_bound`: no mapping is better
     than this in the metric (None for several metrics); `reason`: why the search ended, in words.
+    `cached`: it was found before, and kept in the directory `cache` of the call; `stats` are those of that search.
     """
 
     front: tuple[Found, ...]
@@ -49,6 +64,7 @@ class MapResult:
     lower_bound: float | None
     reason: str
     stats: MapStats
+    cached: bool = field(default=False, compare=False)
 
     @property
     def cost(self) -> Cost:
@@ -59,6 +75,16 @@ class MapResult:
     def mapping(self) -> Mapping:
         """The best mapping."""
         return self.front[0].mapping
+
+    @property
+    def spec(self) -> Spec:
+        """The specification that the best mapping belongs to: `evaluate(result.spec, result.mapping)`."""
+        return self.front[0].spec
+
+    @property
+    def shared_inputs(self) -> tuple[str, ...]:
+        """Graph inputs that a copy Einsum, put in by the mapper, fills once for all their users."""
+        return self.front[0].shared_inputs
 
     @property
     def gap(self) -> float | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
 from einmap.mapper.lattice import Lattice, lattice_of
-from einmap.mapper.listing import Walk, listed, share_of
+from einmap.mapper.listing import InOrder, Walk, listed, share_of
 from einmap.mapper.optimal import PathSearch, table_columns
 from einmap.mapper.request import Request
 from einmap.mapper.steps import Plan, Planner
@@ -26,9 +27,14 @@ from einmap.mapper.tally import Census
 from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
 
+MOST_LOOKED_AT = 10_000
+"""Dataplacements that are looked at to see which memories may back shared tensors."""
 PLANNING = 0.2
 """Part of the time that each step of planning may take."""
+MOST_LANES = 512
+"""Uses of the fanouts that are searched at a time."""
 PLAN_TABLES = 12
 """Tables of a dataplacement of middling depth; so many must have room."""
 
@@ -50,6 +56,7 @@ class Path:
     arch: Architecture
     leaves: tuple[Leaf, ...]
     request: Request
+    given: GivenPlanner | None = field(default=None, init=False)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -72,6 +79,9 @@ class Path:
                 apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
         if self.request.given is not None:
             apart |= self.request.given.variables
+        if self.fused_dimensions:
+            # lanes over one of them would be other lanes for those who use the tensor too
+            apart = apart.union(*(self.einsum.by_tensor[t].variables for t in self.request.shared))
         options = self.request
         return lattice_of(
             self.einsum,
@@ -85,8 +95,28 @@ class Path:
     def lanes(self) -> LaneTable:
         """Uses of the fanouts."""
         given = self.request.given
-        named = given.dimensions if given is not None else frozenset()
+        named = given.dimensions if given is not None else self.fused_dimensions
         return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
+
+    @cached_property
+    def fused_dimensions(self) -> frozenset[tuple[str, str]]:
+        """Dimensions whose lanes may stand above the outermost storage of a shared tensor: which is which matters."""
+        shared = self.request.shared
+        if not shared or not any(leaf.spatial for leaf in self.leaves):
+            return frozenset()
+        backing = {
+            next(memory for memory, held in placement.nodes if held == tensor)
+            for placement in islice(self._placements(InOrder()), MOST_LOOKED_AT)
+            for tensor in shared & self.einsum.tensors
+        }
+        deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
+        above = self.leaves[: deepest + 1]
+        return frozenset((leaf.name, d.name) for leaf in above for d in leaf.spatial)
+
+    @property
+    def top(self) -> str | None:
+        """The outermost memory."""
+        return next((leaf.name for leaf in self.leaves if isinstance(leaf, Memory) and leaf.enabled), None)
 
     @cached_property
     def pricer(self) -> Pricer:
@@ -112,7 +142,15 @@ class Path:
         prune = self.request.prune and self.costs_nothing_less
         given = self.request.given
         planner = Planner(
-            self.einsum, self.leaves, self.lattice, self.request.rules, self.fanouts, reducing, prune and given is None
+            self.einsum,
+            self.leaves,
+            self.lattice,
+            self.request.rules,
+            self.fanouts,
+            reducing,
+            prune and given is None,
+            self.request.uncut,
+            self.request.shared,
         )
         self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
@@ -128,9 +166,10 @@ class Path:
         found = dataplacements(
             self.einsum,
             self.leaves,
-            backed_outside=self.einsum.tensors,
+            backed_outside=self.einsum.tensors - self.request.intermediates,
             force_hierarchy_order=self.request.force_hierarchy_order,
             walk=walk,
+            top=self.top if self.request.shared else None,
         )
         return found if self.given is None else filter(self.given.may_hold, found)
 
@@ -152,7 +191,15 @@ class Path:
             for level, tensors in zip(self.fanouts, waiting, strict=True):
                 for tensor in tensors:
                     own = self.lanes.levels == level
-                    none = np.array([r is Relevance.NONE for r in self.pricer.axis_relevance[tensor]], dtype=bool)
+                    shared = tensor in self.request.shared
+                    none = np.array(
+                        [
+                            not plans[0].builder.may_stand_above(tensor, axis.variables[0])
+                            if shared
+                            else r is Relevance.NONE
+                            for axis, r in zip(self.lattice.axes, self.pricer.axis_relevance[tensor], strict=True)
+                        ]
+                    )
                     admitted &= self.lanes.over(own, none) == 1
             rows = np.flatnonzero(admitted)
             if len(rows):
@@ -182,14 +229,37 @@ class Path:
             lanes,
             self.fanouts,
             self.request.goals,
-            np.array(self.request.others),
+            self.request.known_others,
             instances,
+            self.of_tables,
         )
 
+    @cached_property
+    def of_tables(self) -> Ints:
+        """Columns of cost whose tables are worth their time.
+
+        Of memories below a fanout those that are never busy for half as long as the busiest one are left out: what the
+        compute exchanges with them is nearly all that they do. Their costs still count, when they are known.
+        """
+        columns = table_columns(self.request.goals, self.pricer.columns.n)
+        first = min((i for i, leaf in enumerate(self.leaves) if leaf.spatial), default=len(self.leaves))
+        inner = [c for c, level in enumerate(self.pricer.columns.level, start=1) if level >= first]
+        if not inner or not len(self.lanes) or len(columns) <= 2:
+            return columns
+        busy = np.zeros(self.pricer.columns.n, dtype=bool)
+        for chains in {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values():
+            times = self.pricer.constants(self.lanes, dict(chains))[:, 1:]
+            busy[1:] |= (times >= times.max(axis=1, keepdims=True) / 2).any(axis=0)
+        return np.array([c for c in columns if c not in inner or busy[c]], dtype=np.int64)
+
     def most_lanes(self) -> int:
-        """Uses of the fanouts whose tables have room at a time."""
+        """Uses of the fanouts that are searched at a time, if their tables have room."""
+        return MOST_LANES
+
+    def lanes_with_room(self) -> int:
+        """Uses of the fanouts whose tables have room whatever they are."""
         table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
-        return int(max(1, min(512, self.request.room // (table * PLAN_TABLES))))
+        return self.request.room // (table * PLAN_TABLES)
 
 
 def replace_request(path: Path, request: Request) -> Path:

@@ -82,12 +82,16 @@ class Planner:
     reducing: frozenset[str]
     """Outputs that some lanes reduce: fewer visits of their tiles may cost more further in."""
     prune: bool
+    uncut: frozenset[tuple[str, str]] = frozenset()
+    """See `TemplateBuilder`."""
+    shared: frozenset[str] = frozenset()
+    """Tensors that other Einsums use too, so that it matters which loops stand above their outermost storage."""
 
     def plan(self, placement: Dataplacement) -> Plan:
         """The steps of one dataplacement."""
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
-        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False)
+        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, self.shared, self.uncut)
         levels = builder.levels
         held: list[Held] = []
         for memory, tensor in placement.nodes:
@@ -95,13 +99,14 @@ class Planner:
             backing, first = all(h.tensor != tensor for h in held), all(h.level != level for h in held)
             held.append(Held(tensor, level, backing, first))
         steps = []
+        fused = max((i for i, h in enumerate(held) if h.backing and h.tensor in self.shared), default=-1)
         for index in range(placement.n_outer, len(held) + 1):
-            above = held[index - 1]
+            above = held[index - 1] if index else None
             node = held[index] if index < len(held) else None
             fanouts = tuple(level for level in self.fanouts if builder.place_of(self.leaves[level].name) == index)
             stopped = bool(builder.tolls.get((index, ABOVE)))
-            lowered = above if self.rules.lowering and not above.backing and not stopped else None
-            steps.append(Step(self.axes(builder, index, above, node), fanouts, node, lowered))
+            lowered = above if self.rules.lowering and above and not above.backing and not stopped else None
+            steps.append(Step(self.axes(builder, index, above, node, index <= fused), fanouts, node, lowered))
         gaps = [frozenset(orders[0]) for orders in builder.gaps]
         loops = tuple(sum(axis.variables[0] in gap for gap in gaps) for axis in self.lattice.axes)
         outer = tuple(held[: placement.n_outer])
@@ -116,17 +121,24 @@ class Planner:
             found[access.tensor] = (*sorted(own), len(self.leaves) - 1)
         return found
 
-    def axes(self, builder: TemplateBuilder, index: int, above: Held, node: Held | None) -> tuple[int, ...]:
-        """Axes whose loops are worth trying in the gap before node `index`."""
+    def axes(
+        self, builder: TemplateBuilder, index: int, above: Held | None, node: Held | None, fused: bool
+    ) -> tuple[int, ...]:
+        """Axes whose loops are worth trying in the gap before node `index`.
+
+        `fused`: other Einsums may stand below the loops too; then a node above them keeps its place for longer.
+        """
         allowed = builder.gaps[index - builder.placement.n_outer][0]
         return tuple(
             i
             for i, axis in enumerate(self.lattice.axes)
             if axis.variables[0] in allowed
-            and not (self.prune and self.goes_up(above, axis) and self.may_cross(builder, index - 1, axis))
+            and not (self.prune and above and self.goes_up(above, axis) and self.may_cross(builder, index - 1, axis))
             and not (
                 self.prune
                 and node
+                and above
+                and not fused
                 and self.goes_down(builder, index, above, node, axis)
                 and self.may_cross(builder, index, axis)
             )

@@ -11,6 +11,7 @@ from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.dataplacement import Dataplacement
+from einmap.mapper.lattice import is_plain, rank_of
 from einmap.mapper.spatial_choices import SpatialChoice
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
@@ -31,6 +32,10 @@ class TemplateBuilder:
     unit: Compute
     placement: Dataplacement
     first_partial_matters: bool
+    shared: Names = frozenset()
+    """Tensors that other Einsums use too."""
+    uncut: frozenset[tuple[str, str]] = frozenset()
+    """Ranks of them that some other Einsum cannot cut into the same tiles."""
 
     def __post_init__(self) -> None:
         self.levels = {leaf.name: i for i, leaf in enumerate(self.leaves)}
@@ -56,10 +61,10 @@ class TemplateBuilder:
         allowed = [
             v
             for v, bound in self.einsum.bounds
-            if bound > 1
-            and all(self.einsum.by_tensor[t].relevance(v) is Relevance.FULL for t in waiting)
-            and not self.refetches(v, index)
+            if bound > 1 and all(self.may_stand_above(t, v) for t in waiting) and not self.refetches(v, index)
         ]
+        if not index:
+            return [tuple(allowed)]
         _, tensor = self.placement.nodes[index - 1]
         relevance = {v: self.einsum.by_tensor[tensor].relevance(v) for v in allowed}
         full = tuple(v for v in allowed if relevance[v] is Relevance.FULL)
@@ -68,6 +73,18 @@ class TemplateBuilder:
         if not self.first_partial_matters or len(partial) < 2:
             return [(*full, *partial, *none)]
         return [(*full, first, *(v for v in partial if v != first), *none) for first in partial]
+
+    def may_stand_above(self, tensor: str, variable: str) -> bool:
+        """Whether a loop may stand above the outermost storage of a tensor: nothing is to be computed twice.
+
+        Where others use the tensor too, the loop must cut it as it may cut it for them: without strides.
+        """
+        access = self.einsum.by_tensor[tensor]
+        if access.relevance(variable) is not Relevance.FULL:
+            return False
+        if tensor not in self.shared:
+            return True
+        return is_plain(access, variable) and (tensor, rank_of(access, variable)) not in self.uncut
 
     def refetches(self, variable: str, index: int) -> bool:
         """Whether a loop here breaks no_refetch_from_above or no_resend_to_below of some holder."""

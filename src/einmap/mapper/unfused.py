@@ -16,31 +16,25 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
-from einmap.mapper.cascade import nondominated, sums
+from einmap.mapper.cascade import PARTS, nondominated, sums
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.reasons import is_empty, reasons
-from einmap.mapper.request import Request
+from einmap.mapper.request import Others, Request
 from einmap.mapper.tally import STEPS
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
-PARTS = {
-    "energy": ("energy",),
-    "latency": ("latency",),
-    "energy_delay_product": ("energy", "latency"),
-    "dynamic_energy": ("dynamic_energy",),
-    "leak_energy": ("leak_energy",),
-}
-"""What has to be added up over Einsums for each objective."""
-
-
 CORNER = 0.01
 """How far from the best the corners of a front may be found."""
+ANY = 1e9
+"""A tolerance with which the first mapping is good enough."""
+PATIENCE = 10.0
+"""Seconds for any mapping of an Einsum where otherwise there would be none at all."""
 
 
 @dataclass
@@ -112,6 +106,25 @@ class Whole:
                     executor.shutdown(wait=False, cancel_futures=True)
                     raise self.nothing(part, token)
 
+    def soon(self, token: Progress) -> LoopTree:
+        """A good mapping of each Einsum by itself for the first objective, for when there is no time for the best."""
+        self.prepare(token)
+        own = [part for part in self.parts.values() if part.same_as is None]
+        for position, part in enumerate(own):
+            token.report(f"{part.einsum.name}: a first mapping", position, len(own))
+            share = share_of(token, 1 / (len(own) - position))
+            if part.search is not None:
+                part.optimum = part.search.alone(self.options.goals[0], CORNER, share)
+                if not (part.optimum.mappings or part.optimum.complete):
+                    # better late than never: any mapping will do
+                    patient = Progress(token.callback).within(PATIENCE)
+                    part.optimum = part.search.alone(self.options.goals[0], ANY, patient)
+            else:
+                part.optimum = self.search(part, share, math.inf, position)
+            if not part.optimum.mappings:
+                raise self.nothing(part, token)
+        return self.join([self.mapping(einsum, 0) for einsum in self.workload.einsums])
+
     def narrow(self, token: Progress) -> None:
         """Limit each Einsum's front to what can be a part of the best product of sums.
 
@@ -138,15 +151,15 @@ class Whole:
             weight, low = weights[name], lows[name]
             rest = [(total[i] - weight * low[i]) / weight for i in (0, 1)]
             assert part.search is not None
-            part.search.narrow((rest[0], rest[1], product / weight**2))
+            part.search.narrow(Others(np.array([rest]), product / weight**2))
 
     def _corners(self, part: Part, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
         assert part.search is not None
         found = [part.search.alone(goal, CORNER, token) for goal in ("energy", "latency", "energy_delay_product")]
-        if any(optimum is None for optimum in found):
+        if any(not (optimum.mappings and optimum.complete) for optimum in found):
             return None
-        energy, latency, product = (optimum for optimum in found if optimum is not None)
+        energy, latency, product = found
         cost = part.search.cost_of(product.mappings[0])
         return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost
 

@@ -28,23 +28,24 @@ def _calls() -> dict[str, Callable[[], Any]]:
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     return {
-        "relax": lambda: kernels.relax(table, flags, column, one, two, one, two),
+        "relax": lambda: kernels.relax(table, one, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: kernels.with_gap_and_node(
-            np.zeros((2, 1, 2)), 0, 1, 1, flags, flags, column, one, two, one, two, table, table, row, flags
+            np.zeros((2, 2)), one, one, one, one, one, flags, flags,
+            column, one, two, one, two, table, table, row, flags,
         ),
-        "after_lanes": lambda: kernels.after_lanes(table, np.zeros((1, 2)), column, one, one, column),
-        "objectives": lambda: kernels.objectives(costs, 0.0, row, row, one, np.zeros(1)),
-        "many_objectives": lambda: kernels.many_objectives(table, row, row + 1, one, np.zeros((1, 1))),
+        "over_lanes": lambda: kernels.over_lanes(np.zeros((2, 2)), one, one, 1, one, column, one, column, column),
+        "objectives": lambda: kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
+        "many_objectives": lambda: kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
         "take": lambda: kernels.take(
             np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
         ),
         "search": lambda: kernels.search(
             column, one, two, one, two, column, np.zeros((1, 1)), np.zeros((1, 1)),
-            one, np.zeros((1, 1), dtype=np.bool_), column, np.full((1, 3), -1), np.full((1, 3), -1),
+            one, np.zeros((1, 1), dtype=np.bool_), (column, column), np.full((1, 3), -1), np.full((1, 3), -1),
             table, table, row, row, two, one, column, table, row,
-            np.zeros((1, 1, 2)), two, np.full(3, np.inf), row + 1, one, 0.0, 0, True,
+            np.zeros((1, 2)), two, table[:0], np.inf, row + 1, row, one, 0.0, 0, True,
             np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
-            one.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
+            two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
     }  # fmt: skip

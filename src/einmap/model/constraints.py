@@ -107,9 +107,15 @@ class _Checks:
 
     def kept_tensors(self) -> Iterator[tuple[str, Address]]:
         tensors = self.path.einsum.tensors
+        memories = {leaf.name for leaf in self.path.leaves if isinstance(leaf, Memory)}
         for leaf, placement, above in self.placements():
             must, may = placement.choices(above)
-            for tensor in sorted((must & tensors) - self.held[leaf.name]):
+            if isinstance(leaf, Toll):
+                # nothing passes that no memory above holds
+                must &= frozenset().union(*(held for name, held in above.items() if name in memories))
+            # those of a copy are kept where they are backed, and nowhere below
+            elsewhere = frozenset().union(*above.values()) if self.path.einsum.is_copy else frozenset()
+            for tensor in sorted((must & tensors) - self.held[leaf.name] - elsewhere):
                 yield f"{leaf.name} must keep {tensor!r}", self.path.compute.address
             for tensor in sorted(self.held[leaf.name] - must - may):
                 yield f"{leaf.name} may not keep {tensor!r}", self.first(leaf.name, tensor).address

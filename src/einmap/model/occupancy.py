@@ -7,6 +7,7 @@ branch that uses it where no loop separates it from the split. Under shared-tens
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -156,9 +157,19 @@ def live_by_tree(
     live: dict[str, list[Buffer]] = {}
     branches = _Branches({})
     spread = _backed_in_each_branch(order, buffers)
+    keys = list(shared)
+    at: dict[Address, list[int]] = {}
+    for i, key in enumerate(keys):
+        at.setdefault(key[0], []).append(i)
+    # others are in the branches of other Einsums
+    always = {i for i, (key, group) in enumerate(shared.items()) if any(b.persistent for b in group)}
+    always |= {i for i, key in enumerate(keys) if (key[1], key[0]) in slides}
     for running in order:
         chosen: dict[tuple[Address, str], Buffer] = {}
-        for key, group in shared.items():
+        path = _Below(mapping.path_of[running])
+        near = always.union(*(at.get(placed.address, ()) for placed in mapping.path_of[running]))
+        for key in (keys[i] for i in sorted(near)):
+            group = shared[key]
             buffer = next((b for b in group if b.einsum == running), group[0])
             users = {b.einsum for b in group}
             if key[1] in spread and buffer.backing:
@@ -166,7 +177,7 @@ def live_by_tree(
             loop = slides.get((key[1], key[0]))
             inside = loop is not None and any(placed.address == loop for placed in mapping.path_of[running])
             keeps = inside or buffer.persistent
-            if keeps or _lives(mapping.path_of[running], key[0], users, paths[running], branches):
+            if keeps or _lives(path, key[0], users, paths[running], branches):
                 chosen[key] = buffer
         live[running] = list(chosen.values())
         for group, span in spread.values():
@@ -208,23 +219,32 @@ def _shared_nodes(buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[tuple[Addre
     return found
 
 
-def _lives(
-    path: tuple[Placed, ...], address: Address, users: set[str], running: EinsumPath, branches: _Branches
-) -> bool:
-    """Whether the buffer of the node at `address` lives while the Einsum of `path` runs."""
-    position = next((i for i, placed in enumerate(path) if placed.address == address), None)
+class _Below:
+    """A path, and what of it matters for lives: where its nodes are, its temporal loops and splits."""
+
+    def __init__(self, path: tuple[Placed, ...]) -> None:
+        self.path = path
+        self.position = {placed.address: i for i, placed in enumerate(path)}
+        self.parting = [i for i, p in enumerate(path) if isinstance(p.node, tree.Temporal | tree.Sequential)]
+
+
+def _lives(below: _Below, address: Address, users: set[str], running: EinsumPath, branches: _Branches) -> bool:
+    """Whether the buffer of the node at `address` lives while the Einsum of the path `below` runs."""
+    position = below.position.get(address)
     if position is None:
         return False
     started = ended = False
-    for i, placed in enumerate(path[position + 1 :], start=position + 1):
+    for i in below.parting[bisect(below.parting, position) :]:
+        placed = below.path[i]
         node = placed.node
         if isinstance(node, tree.Temporal) and _iterates(running, placed.address):
             return True
         if not isinstance(node, tree.Sequential):
             continue
-        branch = path[i + 1].address[len(placed.address)]
-        using = [b for b, inside in enumerate(branches.of(placed.address, node)) if inside & users]
-        first, last = using[0], using[-1]
+        branch = below.path[i + 1].address[len(placed.address)]
+        branch_of = branches.of(placed.address, node)
+        using = [branch_of[user] for user in users if user in branch_of]
+        first, last = min(using), max(using)
         if not started and branch < first:
             return False
         if not ended and branch > last:
@@ -242,13 +262,14 @@ def _iterates(running: EinsumPath, address: Address) -> bool:
 
 @dataclass
 class _Branches:
-    """The Einsums in each branch of a split, remembered."""
+    """The branch of each Einsum below a split, remembered."""
 
-    known: dict[Address, list[set[str]]]
+    known: dict[Address, dict[str, int]]
 
-    def of(self, address: Address, split: tree.Sequential) -> list[set[str]]:
+    def of(self, address: Address, split: tree.Sequential) -> dict[str, int]:
         if address not in self.known:
-            self.known[address] = [_einsums(branch) for branch in split.branches]
+            branches = enumerate(split.branches)
+            self.known[address] = {einsum: b for b, branch in branches for einsum in _einsums(branch)}
         return self.known[address]
 
 
@@ -280,9 +301,20 @@ def live_by_shared_tensors(
 
     into = [loops_into(k) for k in range(len(order))]
 
-    def shared(i: int, j: int) -> int:
-        low, high = min(i, j), max(i, j)
-        return min(into[low + 1 : high + 1], default=0)
+    lasting = [any(buffer.depth < 0 for buffer in buffers[name]) for name in order]
+
+    def others(i: int) -> dict[int, int]:
+        """Einsums of which something may live on, with the loops that they share with the one at position i."""
+        found = {j: 0 for j, own in enumerate(lasting) if own}
+        for step in (-1, 1):
+            loops, j = into[i] if step < 0 else (into[i + 1] if i + 1 < len(into) else 0), i + step
+            while loops > 0 and 0 <= j < len(into):
+                found[j] = loops
+                following = j if step < 0 else j + 1
+                loops = min(loops, into[following]) if following < len(into) else 0
+                j += step
+        found.pop(i, None)
+        return dict(sorted(found.items()))
 
     live: dict[str, list[Buffer]] = {}
     for i, name in enumerate(order):
@@ -292,9 +324,9 @@ def live_by_shared_tensors(
         for tensor, at in spans.items():
             if min(at) <= i <= max(at):
                 _keep(chosen, backing[tensor][0], backing)
-        for other in order:
-            for buffer in buffers[other]:
-                if other != name and buffer.depth < shared(i, position[other]):
+        for j, loops in others(i).items():
+            for buffer in buffers[order[j]]:
+                if buffer.depth < loops:
                     _keep(chosen, buffer, backing)
         live[name] = list(chosen.values())
     return live

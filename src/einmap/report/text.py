@@ -12,10 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.mapper.saving import Saving
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
+from einmap.model.fusion import fusion_of
 from einmap.report import tables
 from einmap.report.figures import NONE, Bar, Scale, area, percent
+from einmap.report.fusion import fusion_section
 from einmap.report.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
@@ -54,16 +57,20 @@ def cost_report(
     return _stacked(section for section in sections if section is not None)
 
 
-def map_report(result: MapResult, spec: Spec | None = None, width: int = 80, stats: bool = False) -> RenderableType:
-    """The result of a search: how good it is, the other best mappings, and the first one in full.
+def map_report(
+    result: MapResult, spec: Spec | None = None, width: int = 80, stats: bool = False, saving: Saving | None = None
+) -> RenderableType:
+    """The result of a search: how good it is, the other best mappings, what is fused, and the first mapping in full.
 
-    `stats`: how the search went comes second.
+    `stats`: how the search went comes second. `saving`: what fusion saves.
     """
-    head: list[RenderableType] = [quality_section(result)]
+    head: list[RenderableType] = [quality_section(result), *shared_lines(result.front[0])]
     if stats:
         head.append(stats_section(result.stats))
     if len(result.front) > 1:
         head.append(front_section(result.front))
+    if spec is not None and spec.workload.intermediates:
+        head.append(fusion_section(fusion_of(result.mapping, spec), saving))
     return _stacked([*head, cost_report(result.cost, spec, result.mapping, width)])
 
 
@@ -82,6 +89,8 @@ def quality(result: MapResult) -> str:
     stats = result.stats
     metrics = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
+    if result.cached:
+        took += ", now from the cache"
     space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
     reason = f": {result.reason}" if result.reason else ""
     if result.optimal:
@@ -93,6 +102,15 @@ def quality(result: MapResult) -> str:
 def quality_section(result: MapResult) -> RenderableType:
     """The line that says how far the result can be trusted."""
     return Text(quality(result), style="bold green" if result.optimal else "bold yellow")
+
+
+def shared_lines(found: Found) -> list[RenderableType]:
+    """For each input that the mapper copies once for all its users a line that says so."""
+    users = found.spec.workload.consumers
+    return [
+        Text(f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}")
+        for tensor, copy in found.copies.items()
+    ]
 
 
 def front_section(front: tuple[Found, ...]) -> RenderableType:
@@ -128,10 +146,24 @@ def stats_section(stats: MapStats) -> RenderableType:
         "  of which   " + ", ".join(f"{step} {percent(share)}" for step, share in timed.items()),
     ]
     parts: list[RenderableType] = [_title("Search"), *(Text(line) for line in lines)]
+    if any("outlines" in row for row in stats.by_einsum.values()):
+        parts += [Text(""), _title("Chains of each Einsum"), _chains_table(stats)]
     if rows:
         parts += [Text(""), _title("Mapspace of each Einsum"), sizes]
         parts += [Text(""), _title("What became of its mappings"), fates]
     return Group(*parts)
+
+
+def _chains_table(stats: MapStats) -> Table:
+    """What a fused search knows of each Einsum."""
+    table = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "heads", "outlines")
+    for name, row in stats.by_einsum.items():
+        if row["same_as"]:
+            table.add_row(name, Text(f"like {row['same_as']}", style="dim"))
+            continue
+        counts = (format_count(row[key]) for key in ("templates", "lanes", "heads", "outlines"))
+        table.add_row(name, powers_of_ten(row["mapspace_size"]), *counts)
+    return table
 
 
 # one section each

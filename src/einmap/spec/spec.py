@@ -35,6 +35,7 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
+from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.translate import translated
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
@@ -95,7 +96,7 @@ class Spec:
         joined = {**given, **sections}
         if isinstance(joined.get("mapping"), Mapping):
             joined["mapping"] = write_mapping(joined["mapping"])
-        return Spec(_checked(from_python(joined)), functions=dict(functions or {}))
+        return Spec(_checked(from_python(joined)), functions=dict(functions or {})).expanded()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
@@ -142,6 +143,18 @@ class Spec:
         changed = set_value(self.raw, ("mapping",), write_mapping(mapping))
         assert isinstance(changed, RawMap)
         return replace(self, raw=changed)
+
+    def with_shared_inputs(self, copies: MappingOf[str, str]) -> Spec:
+        """A new specification in which a copy Einsum reads each of these graph inputs, and their users read the copy.
+
+        `copies`: the name of the copy by that of the input (`spec.shared_inputs.shareable`). There is no mapping, since
+        the one that there was is for other Einsums.
+        """
+        return replace(self, raw=without(with_copies(self.raw, self.workload, copies), "mapping"))
+
+    def expanded(self) -> Spec:
+        """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
+        return replace(self, raw=expanded(self.raw, self.workload)) if names_copies(self.raw) else self
 
     def provenance(self, path: str) -> At:
         """The file and line where `path`, or the nearest part of it that exists, was written."""

@@ -15,7 +15,7 @@ from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.yaml.load import read_files, read_text
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.loop_tree import write_mapping
-from einmap.spec.raw import RawMap
+from einmap.spec.raw import RawMap, from_python
 from einmap.spec.spec import Spec
 
 
@@ -64,16 +64,24 @@ def _with_functions(raw: RawMap, notes: tuple[Note, ...], given: Functions | Non
     functions |= given or {}
     custom_functions(functions)  # checks names and callables here, not at the first expression
     hidden = [Note(f"the function {name} takes the place of the built-in one") for name in hidden_built_ins(functions)]
-    return Spec(raw, (*notes, *hidden), functions, allowed)
+    return Spec(raw, (*notes, *hidden), functions, allowed).expanded()
 
 
 def _code_files(given: Iterable[str | Path]) -> list[str | Path]:
     return [given] if isinstance(given, str | Path) else _flat([*given])
 
 
-def dump_mapping(mapping: LoopTree) -> str:
-    """A LoopTree as YAML text with the key `mapping`; loading it gives the same LoopTree."""
-    return to_yaml(RawMap((("mapping", write_mapping(mapping)),)))
+def dump_mapping(mapping: LoopTree, shared_inputs: Mapping[str, str] | None = None) -> str:
+    """A LoopTree as YAML text with the key `mapping`; loading it gives the same LoopTree.
+
+    `shared_inputs`: copies of graph inputs that it is made for, `{"X": "X_shared"}`; loaded together with a workload
+    that has them not, they are put in.
+    """
+    written = write_mapping(mapping)
+    if shared_inputs:
+        assert isinstance(written, RawMap)
+        written = RawMap((("shared_inputs", from_python(dict(shared_inputs))), *written.items))
+    return to_yaml(RawMap((("mapping", written),)))
 
 
 def dump(spec: Spec, dialect: str | None = None) -> str:

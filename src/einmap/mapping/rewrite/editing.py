@@ -72,7 +72,12 @@ def without_tensors(mapping: Mapping, address: Address, tensors: Iterable[str]) 
 
 def paths_through(mapping: Mapping, address: Address) -> dict[str, tuple[Placed, ...]]:
     """The paths of the Einsums below the node at `address`, in written order."""
-    return {name: path for name, path in mapping.path_of.items() if any(p.address == address for p in path)}
+    branch = address[:-1]
+    return {
+        name: path
+        for name, path in mapping.path_of.items()
+        if path[-1].address[: len(branch)] == branch and any(p.address == address for p in path)
+    }
 
 
 def einsums_in(nodes: Nodes) -> tuple[str, ...]:

@@ -71,9 +71,10 @@ class SplitInput(NodeInput):
 
 
 class MappingInput(Input):
-    """The top-level key `mapping`, its nodes apart."""
+    """The top-level key `mapping`, its nodes apart. `shared_inputs`: copies of graph inputs that the mapping has."""
 
     title: str | None = None
+    shared_inputs: dict[str, str] = {}
 
 
 NODES: dict[str, type[Input]] = {

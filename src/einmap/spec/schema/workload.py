@@ -110,6 +110,7 @@ class MapperInput(Input):
     force_memory_hierarchy_order: StrictBool = True
     max_fused_loops_per_rank_variable: float = 1
     max_fused_loops: float = float("inf")
+    share_inputs: StrictBool = True
     explore_loop_orders: StrictBool = True
     explore_imperfect_temporal_loops: StrictBool = False
     explore_imperfect_spatial_loops: StrictBool = False

@@ -1,0 +1,420 @@
+"""The chains of one Einsum: by what other Einsums see of them, and for each such outline the best ones.
+
+Uses of the fanouts are taken in portions, as many as there is room for their tables. First the heads of all
+dataplacements are listed, with bounds from the tables: enough to see which outlines can be a part of anything good.
+Only their heads are then completed, by branch and bound, to fronts of cost and space.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper import kernels
+from einmap.mapper.archive import Archive
+from einmap.mapper.decode import nodes_of
+from einmap.mapper.fusion.heads import Head, Heads, Outline, loop_nodes
+from einmap.mapper.optimal import Descent, PathSearch
+from einmap.mapper.quick_bounds import Bounds
+from einmap.mapper.request import Others, Request
+from einmap.mapper.search_path import Group, Path
+from einmap.mapping import nodes as tree
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+WORK = 1_000_000
+"""Choices that one call of the kernel looks at, about 20 ms."""
+TIE = 1e-10
+"""Costs that differ by less than this fraction count as equal."""
+MOST_PORTIONS = 8
+MOST_READY = 1_000
+"""Uses of the fanouts whose tables are looked at all together."""
+FAR = 2**62
+PORTION = 24_000_000
+"""Bytes of tables of a portion of the uses of the fanouts."""
+ROOM = 64
+"""Points of a front that are made room for at first."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Memories that are looked at when Einsums are put together; `by_tree`: what lives on is seen from the tree."""
+
+    memories: tuple[str, ...] = ()
+    by_tree: bool = True
+
+
+@dataclass(frozen=True)
+class Front:
+    """The best chains of an outline. Columns of `values`: costs, then for each memory of the space the bits in use,
+    then for each memory those that stay while other Einsums run below the first, the first two, ... fused loops.
+    """
+
+    values: Floats
+    paths: NDArray[np.int64]
+
+
+class StoppedError(Exception):
+    """A step that is of no use unless it is done whole was stopped."""
+
+
+@dataclass
+class Effort:
+    """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
+
+    progress: Progress
+    most: float = math.inf
+    work: int = 0
+    nodes: int = 0
+    cut: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time or budget is over; from then on the search is not complete."""
+        if self.progress.stopped or self.work >= self.most:
+            self.cut = True
+        return self.cut
+
+    def go_on(self) -> None:
+        """Raises StoppedError when time or budget is over."""
+        if self.stopped:
+            raise StoppedError
+
+
+@dataclass
+class TableStore:
+    """Searches of one Einsum whose tables are kept: as many as there is room for (bytes), the latest ones."""
+
+    room: float
+    held: list[PathSearch] = field(default_factory=list)
+
+    def fill(self, search: PathSearch) -> None:
+        """Make sure that a search has its tables."""
+        if search.has_tables:
+            return
+        while self.held and sum(s.tables.bytes for s in (*self.held, search)) > self.room:
+            self.held.pop(0).forget_tables()
+        search.tables.fill(lambda: False)
+        search.gather()
+        self.held.append(search)
+
+    def release(self, kept: Iterable[PathSearch]) -> None:
+        """Free all tables but those of some searches."""
+        keep = {id(search) for search in kept}
+        for search in self.held:
+            if id(search) not in keep:
+                search.forget_tables()
+        self.held = [search for search in self.held if search.has_tables]
+
+
+@dataclass
+class Growing:
+    """The front of an outline while it is searched."""
+
+    outline: Outline
+    archive: Archive
+
+
+@dataclass
+class Chains:
+    """All chains of one Einsum. `request`: its goals are what is added up over Einsums."""
+
+    einsum: Einsum
+    arch: Architecture
+    request: Request
+    most: float
+    most_per_axis: float
+    effort: Effort
+    crossed: bool = False
+    """Whether shared tensors may be kept inside while the Einsum runs that does not use them."""
+    complete: bool = True
+    census: float = 0.0
+    heads: int = 0
+    tables: TableStore = field(default_factory=lambda: TableStore(0))
+
+    @property
+    def all_ready(self) -> bool:
+        """Whether `least` comes from tables."""
+        return len(self.ready) == len(self.groups)
+
+    def prepare(self) -> None:
+        """List the dataplacements of all paths."""
+        self.paths: list[Path] = []
+        for unit in self.arch.computes:
+            if unit.enabled:
+                path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
+                path.make_plans(self.effort.progress)
+                self.paths.append(path)
+
+    def begin(self) -> None:
+        """Bound what the dataplacements cost without tables."""
+        self.groups: list[tuple[Path, Group, Bounds]] = []
+        self.ready: dict[int, PathSearch] = {}
+        for path in self.paths:
+            self.complete &= path.all_plans and not path.is_coarse
+            for group in path.groups():
+                self.census += group.census.total()
+                bounds = Bounds(path, group.plans, group.lanes, self.effort.progress, True)
+                self.groups.append((path, group, bounds))
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        found = np.full(len(weights), np.inf)
+        for number, (path, group, known) in enumerate(self.groups):
+            rows = known.values.reshape(-1, len(self.request.goals))
+            if len(group.lanes) <= MOST_READY and not self.effort.stopped:
+                search = path.search(group.lanes, 1)
+                room = int(min(self.request.room, self.tables.room))
+                if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
+                    self.tables.fill(search)
+                    self.ready[number] = search
+                    roots = [search.root_values(compiled) for compiled in search.compiled]
+                    rows = np.concatenate(roots) if roots else rows[:0]
+            if len(rows):
+                found = np.minimum(found, (rows @ weights.T).min(axis=0))
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """List the heads of all chains that can be a part of something good. Raises StoppedError."""
+        self.listed: dict[Outline, list[tuple[PathSearch, Head]]] = {}
+        self.others = others
+        for number, (path, group, known) in enumerate(self.groups):
+            if number in self.ready:
+                self._list(self.ready[number])
+                continue
+            lanes = np.arange(len(group.lanes))
+            if others is not None:
+                lanes = lanes[~others.hopeless(known.of_lanes)]
+            most = path.most_lanes()
+            while len(lanes) and not self.effort.stopped:
+                chunk = self._with_room(path, group, lanes[:most])
+                most = len(chunk)
+                lanes = lanes[most:]
+                waiting = group.plans
+                if others is not None:
+                    out = others.hopeless(known.of_plans(chunk))
+                    waiting = [plan for plan, hopeless in zip(waiting, out, strict=True) if not hopeless]
+                while waiting and not self.effort.stopped:
+                    search = path.search(group.lanes.only(chunk), 1)
+                    waiting = waiting[search.take(waiting, self.request.room) :]
+                    self._list(search)
+        self.tables.release(self.ready.values())
+
+    def _list(self, search: PathSearch) -> None:
+        """List the heads of one search."""
+        self.tables.fill(search)
+        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others, self.request.joint)
+        found: dict[Outline, list[Head]] = {}
+        for compiled in search.compiled:
+            for head in maker.of(compiled):
+                self.effort.go_on()
+                if np.isfinite(head.least).all() and not hopeless(head, self.others):
+                    found.setdefault(head.outline, []).append(head)
+                    self.heads += 1
+        for outline, heads in found.items():
+            self.listed.setdefault(outline, []).extend((search, head) for head in self._distinct(heads))
+
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines, as far as their chains can be a part of something good."""
+        self.space = space
+        self.growing: dict[Outline, Growing] = {}
+        self.found: list[tuple[PathSearch, Head]] = []
+        by_search: dict[int, dict[int, list[tuple[PathSearch, Head]]]] = {}
+        for outline, others in wanted.items():
+            for search, head in self.listed[outline]:
+                if not hopeless(head, others):
+                    by_search.setdefault(id(search), {}).setdefault(id(head.compiled), []).append((search, head))
+        for of_search in by_search.values():
+            plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
+            if not plans[0][0][0].has_tables:
+                plans = _with_few_tables(plans)
+            self.tables.fill(plans[0][0][0])
+            for own in plans:
+                walk = self._walk(*own[0])
+                for search, head in own:
+                    if not self.effort.stopped:
+                        others = wanted[head.outline]
+                        search.others = others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
+                        self._complete(search, head, self._grown(head.outline), walk)
+        self.tables.release(self.ready.values())
+        return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
+
+    def _with_room(self, path: Path, group: Group, chosen: Ints) -> Ints:
+        """As many of some uses of the fanouts, the first ones, as have room for the tables of all dataplacements."""
+        least = -(-len(group.lanes) // MOST_PORTIONS)
+        while len(chosen) > least:
+            search = path.search(group.lanes.only(chosen), 1)
+            if not any(search.compile(plan) is not None for plan in group.plans):
+                break
+            room = min(self.request.room, PORTION)
+            if search.tables.bytes <= room:
+                break
+            chosen = chosen[: max(least, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
+        return chosen
+
+    def _grown(self, outline: Outline) -> Growing:
+        """The front of an outline so far."""
+        if outline not in self.growing:
+            width = len(self.request.goals) + len(self.space.memories) * (self._counts(outline) + len(outline.loops))
+            self.growing[outline] = Growing(outline, Archive(width, ROOM))
+        return self.growing[outline]
+
+    def _counts(self, outline: Outline) -> bool:
+        """Whether it matters how much an Einsum itself needs: something else may be kept at the same time."""
+        return self.crossed or bool(outline.loops)
+
+    def _distinct(self, heads: list[Head]) -> Iterator[Head]:
+        """Heads that go on alike, and one of which is no worse in anything, are one."""
+        groups: dict[object, list[Head]] = {}
+        for head in heads:
+            blocks = head.compiled.blocks[len(head.points) - 1] if head.points else id(head.compiled)
+            where = head.points[-1] if head.points else 0
+            groups.setdefault((blocks, where, head.prefix), []).append(head)
+        for group in groups.values():
+            if len(group) == 1:
+                yield group[0]
+                continue
+            rows = np.stack([np.concatenate([head.acc, head.occupied, self._kept(head)]) for head in group])
+            for i, own in enumerate(rows):
+                better = (rows <= own).all(axis=1)
+                better[i] = False
+                if not (better[:i].any() or (rows[better] < own).any()):
+                    yield group[i]
+
+    def _kept(self, head: Head) -> Floats:
+        """What the nodes of a head keep, for each number of loops above them: less is better, and so is deeper."""
+        n = len(head.outline.loops)
+        found = np.zeros((len(head.occupied), n + 1))
+        for placed in head.kept:
+            found[placed.memory, min(placed.depth, n) :] += placed.bits
+        return found.ravel()
+
+    def _front(self, growing: Growing) -> Front:
+        """The front with columns for what the Einsum needs, also where that does not matter."""
+        archive, n = growing.archive, len(self.request.goals)
+        values = archive.values[: archive.n].copy()
+        if not self._counts(growing.outline):
+            own = np.zeros((len(values), len(self.space.memories)))
+            values = np.concatenate([values[:, :n], own, values[:, n:]], axis=1)
+        return Front(values, archive.paths[: archive.n].copy())
+
+    @property
+    def outlines(self) -> list[Outline]:
+        """What other Einsums may see of the chains."""
+        return list(self.listed)
+
+    def bounds(self, outline: Outline) -> Floats:
+        """Costs that no chain of an outline is below, a row for each head."""
+        return np.stack([head.least for _, head in self.listed[outline]])
+
+    def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
+        """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
+        search, head = self.listed[outline][0]
+        return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in head.backed}
+
+    def sizes(self) -> dict[str, float]:
+        """Bits of each memory that is not boundless."""
+        memories = [leaf for path in self.paths for leaf in path.leaves if isinstance(leaf, Memory)]
+        return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
+
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {
+            memory
+            for path in self.paths
+            for plan in path.plans
+            for memory, tensor in plan.placement.nodes
+            if tensor in self.request.shared
+        }
+
+    def persistent(self) -> dict[str, float]:
+        """Bits of each memory that persistent tensors take (one instance)."""
+        found: dict[str, float] = {}
+        for path in self.paths[:1]:
+            for plan in path.plans[:1]:
+                for held in plan.outer:
+                    memory = path.leaves[held.level]
+                    assert isinstance(memory, Memory)
+                    access = self.einsum.by_tensor[held.tensor]
+                    if access.persistent and held.tensor not in self.request.shared:
+                        values = path.lattice.values(self.einsum, held.tensor)[path.lattice.top]
+                        found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
+        return found
+
+    def _complete(self, search: PathSearch, head: Head, growing: Growing, walk: Descent) -> None:
+        """Search the completions of one head."""
+        names = [search.leaves[level].name for level in search.memories]
+        numbers = [names.index(m) if m in names else len(names) for m in self.space.memories]
+        kept = self._staying(head, numbers)
+        used = [kernels.BITS + m for m in numbers] if self._counts(head.outline) else []
+        wanted = [*search.goal_codes, *used, *(kernels.KEPT + i for i in range(kept.size))]
+        search.wanted = np.array(wanted, dtype=np.int64)
+        depth = len(head.points)
+        growing.archive.widen(len(head.compiled.levels))
+        walk.kept = kept
+        walk.state[:] = depth
+        walk.acc[depth], walk.occupied[depth] = head.acc, head.occupied
+        walk.point_at[0] = search.lattice.top
+        walk.point_at[1 : depth + 1] = head.points
+        walk.prefix_at[depth] = head.prefix
+        walk.cand_n[:] = -1
+        nodes, work = walk.nodes, walk.work
+        self.found.append((search, head))
+        while search.step(head.compiled, len(self.found) - 1, walk, growing.archive, TIE, WORK) != kernels.DONE:
+            if self.effort.stopped:
+                break
+        self.effort.nodes += walk.nodes - nodes
+        self.effort.work += walk.work - work
+
+    def _staying(self, head: Head, numbers: Sequence[int]) -> Floats:
+        """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""
+        fused = len(head.outline.loops)
+        alive = np.array(head.outline.alive(self.space.by_tree), dtype=np.float64)[:, 1:]
+        kept = np.zeros((len(numbers), fused))
+        for m, memory in enumerate(numbers):
+            for placed in head.kept:
+                if placed.memory == memory:
+                    kept[m] += placed.bits * alive[min(placed.depth, fused)]
+        return kept.ravel()
+
+    def _walk(self, search: PathSearch, head: Head) -> Descent:
+        n, widest = len(head.compiled.levels), max(search.lattice.size, len(search.children) + 1)
+        return Descent(n, search.columns, len(search.capacity), widest)
+
+    def nodes_of(self, outline: Outline, front: Front, row: int) -> tuple[list[tree.Node], int]:
+        """A chain from the outside in, each storage node with one tensor; how many are in the outermost memory."""
+        del outline
+        number, prefix = (int(x) for x in front.paths[row, :2])
+        search, head = self.found[number]
+        compiled = head.compiled
+        points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
+        loops = {level: loop_nodes(order) for level, order in head.gaps}
+        return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+
+
+def _with_few_tables(plans: list[list[tuple[PathSearch, Head]]]) -> list[list[tuple[PathSearch, Head]]]:
+    """Heads of one search, by dataplacement, in a search that has only these."""
+    search = plans[0][0][0].again()
+    search.take([own[0][1].compiled.plan for own in plans], FAR)
+    return [
+        [(search, replace(head, compiled=compiled)) for _, head in own]
+        for own, compiled in zip(plans, search.compiled, strict=True)
+    ]
+
+
+def _promise(pair: tuple[PathSearch, Head]) -> float:
+    return float(pair[1].least[0])
+
+
+def hopeless(head: Head, others: Others | None) -> bool:
+    """Whether no completion of a head can be a part of something good."""
+    return others is not None and bool(others.hopeless(head.least[None, :])[0])

@@ -1,0 +1,134 @@
+"""Chains of an Einsum that tables cannot search: found by brute force, each tensor backed outside, so never fused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.brute_force import brute_force
+from einmap.mapper.einsum_search import Optimum
+from einmap.mapper.fusion.chains import Effort, Front, Space
+from einmap.mapper.fusion.heads import Key, Outline
+from einmap.mapper.request import Others, Request
+from einmap.mapping import nodes as tree
+from einmap.model.occupancy import buffers_of
+from einmap.model.path import path_of
+from einmap.model.traffic import EinsumTraffic
+
+type Floats = NDArray[np.float64]
+
+
+@dataclass
+class FixedChains:
+    """The best mappings of one Einsum by itself. `why`: why there are no others."""
+
+    einsum: Einsum
+    arch: Architecture
+    request: Request
+    why: str
+    effort: Effort
+    seed: tuple[int, int]
+    complete: bool = True
+    outlines: dict[Outline, list[int]] = field(default_factory=dict)
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every mapping costs at least."""
+        if not self.optimum.values:
+            return np.full(len(weights), np.inf)
+        found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
+        return found
+
+    def survey(self, others: Others | None) -> None:
+        """All mappings are listed already."""
+
+    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+        """The fronts of some outlines."""
+        return {outline: self.front(outline, space) for outline in wanted}
+
+    def __post_init__(self) -> None:
+        """Search; mappings by what other Einsums see of them."""
+        rng = np.random.default_rng(list(self.seed))
+        self.optimum: Optimum = brute_force(
+            self.einsum, self.arch, self.request, self.effort.progress, self.effort.most, rng
+        )
+        self.complete = self.optimum.complete
+        self.effort.work += self.optimum.work
+        self.effort.nodes += self.optimum.nodes
+        self.used: list[dict[str, float]] = []
+        self.backings: list[dict[int, tuple[str, float]]] = []
+        for row, mapping in enumerate(self.optimum.mappings):
+            path = path_of(mapping, self.einsum, self.arch)
+            counts = {t.access.tensor: t.counts for t in EinsumTraffic(path, self.request.rules).tensors}
+            used: dict[str, float] = {}
+            backed: dict[int, tuple[str, float]] = {}
+            for buffer in buffers_of(path, self.request.rules, counts, 1):
+                if not buffer.persistent:
+                    used[buffer.memory.name] = used.get(buffer.memory.name, 0.0) + float(buffer.bits)
+                if buffer.backing and buffer.tensor in self.request.shared:
+                    t = next(i for i, a in enumerate(self.einsum.accesses) if a.tensor == buffer.tensor)
+                    backed[t] = (buffer.memory.name, float(buffer.bits))
+            self.used.append(used)
+            self.backings.append(backed)
+            keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
+            self.outlines.setdefault(Outline(keys, (), (), ()), []).append(row)
+
+    def bounds(self, outline: Outline) -> Floats:
+        """Costs of an outline, a row for each mapping."""
+        return np.array([self.optimum.values[row] for row in self.outlines[outline]])
+
+    def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
+        """For each shared tensor (by its position) the memory that backs it, and the bits that it takes there."""
+        return self.backings[self.outlines[outline][0]]
+
+    def sizes(self) -> dict[str, float]:
+        """Bits of each memory that is not boundless."""
+        memories = [m for m in self.arch.components.values() if isinstance(m, Memory)]
+        return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
+
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {memory for backed in self.backings for memory, _ in backed.values()}
+
+    def persistent(self) -> dict[str, float]:
+        """Bits of each memory that persistent tensors take (one instance)."""
+        found: dict[str, float] = {}
+        for mapping in self.optimum.mappings[:1]:
+            for node in mapping.nodes:
+                if isinstance(node, tree.Storage) and node.persistent:
+                    memory = self.arch.find(node.component)
+                    assert isinstance(memory, Memory)
+                    for tensor in node.tensors:
+                        bits = self.einsum.by_tensor[tensor].footprint(self.einsum.extents) * memory.bits[tensor]
+                        found[memory.name] = found.get(memory.name, 0.0) + bits
+        return found
+
+    def front(self, outline: Outline, space: Space) -> Front:
+        """All mappings of an outline: costs, bits in use."""
+        own, rows = self.persistent(), self.outlines[outline]
+        values = [
+            [*self.optimum.values[row], *(self.used[row].get(m, 0.0) + own.get(m, 0.0) for m in space.memories)]
+            for row in rows
+        ]
+        return Front(np.array(values, dtype=np.float64), np.array(rows, dtype=np.int64)[:, None])
+
+    def nodes_of(self, outline: Outline, front: Front, row: int) -> tuple[list[tree.Node], int]:
+        """A mapping's nodes, each storage node with one tensor; how many are in the outermost memory."""
+        del outline
+        nodes: list[tree.Node] = []
+        for node in self.optimum.mappings[int(front.paths[row, 0])].nodes:
+            if isinstance(node, tree.Storage):
+                nodes += [tree.Storage((t,), node.component, node.persistent) for t in node.tensors]
+            else:
+                nodes.append(node)
+        outer = nodes[0].component if isinstance(nodes[0], tree.Storage) else None
+        n_outer = 0
+        while isinstance(node := nodes[n_outer], tree.Storage) and node.component == outer:
+            n_outer += 1
+        return nodes, n_outer

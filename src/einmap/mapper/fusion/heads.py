@@ -1,0 +1,453 @@
+"""Heads: the outer part of a chain, from the outermost memory down to the last backing node of a shared tensor.
+
+Where other Einsums meet a chain depends on its head alone: which memories back the shared tensors, and the loops above
+them. The rest of the chain is free, and searched by branch and bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.einsum.einsum import TensorAccess
+from einmap.einsum.projection import Relevance
+from einmap.mapper import kernels
+from einmap.mapper.factors import divisors
+from einmap.mapper.lattice import is_plain
+from einmap.mapper.optimal import NOTHING, Compiled, PathSearch
+from einmap.mapper.request import Others
+from einmap.mapper.steps import Held
+from einmap.mapper.template import ABOVE, BELOW
+from einmap.mapping import nodes as tree
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+type Kind = tuple[str, str]
+"""Component and dimension of lanes; two empty names for a temporal loop."""
+
+TEMPORAL: Kind = ("", "")
+
+
+class Loop(NamedTuple):
+    """A fused loop of one Einsum: its axis of the lattice and the variable there, tile shapes above and below it."""
+
+    kind: Kind
+    axis: int
+    variable: str
+    outer: int
+    inner: int
+
+
+type Cut = tuple[Kind, str, int]
+"""A loop as a tensor sees it: kind, the rank that it cuts, tile shape."""
+
+
+class Key(NamedTuple):
+    """How a shared tensor is backed: the memory, and the loops above it."""
+
+    memory: str
+    loops: tuple[Cut, ...]
+
+
+class Outline(NamedTuple):
+    """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
+
+    `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
+    other than the backing ones that stand above some of these loops, as (tensor, loops above it, memory); without the
+    memory's name no other Einsum may use them. `cuts`: how the fused loops below its backing node cut each tensor.
+    """
+
+    keys: tuple[tuple[int, Key], ...]
+    loops: tuple[tuple[Kind, int], ...]
+    held: tuple[tuple[int, int, str], ...]
+    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
+
+    def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
+        """[d][l]: whether what stands below d loops lives on while something else runs below the first l of them.
+
+        By the tree only temporal loops part it in time.
+        """
+        temporal = [not by_tree or kind == TEMPORAL for kind, _ in self.loops]
+        n = len(temporal) + 1
+        return tuple(tuple(any(temporal[d:until]) for until in range(n)) for d in range(n))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Space that a node of a head takes: `bits` in a memory (by its number), below `depth` loops."""
+
+    memory: int
+    bits: float
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A head of one dataplacement: where the search goes on, and what it costs and takes so far.
+
+    `points`: of the lattice, one for each level of the head; `gaps`: loops in their order, for the last levels of gaps;
+    `kept`: what the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what
+    shared tensors take in the memories that back them. `least`: objectives that no completion is
+    below.
+    """
+
+    compiled: Compiled
+    prefix: int
+    points: tuple[int, ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
+    acc: Floats
+    occupied: Floats
+    outline: Outline
+    kept: tuple[Placed, ...]
+    backed: tuple[tuple[int, Placed], ...]
+    least: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A head that is being made. `gap`: where the gap began that is being filled, and its loops so far."""
+
+    point: int
+    prefix: int
+    points: tuple[int, ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
+    gap: tuple[int, tuple[Loop, ...]] | None
+    acc: Floats
+    occupied: Floats
+    loops: tuple[Loop, ...]
+    kept: tuple[Placed, ...]
+    held: tuple[tuple[int, int, str], ...]
+    backed: tuple[tuple[int, Placed, int], ...]
+
+
+@dataclass
+class Heads:
+    """The heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops.
+
+    `others`: what the other Einsums add; without it no head is left out. `joint`: see Request.
+    """
+
+    search: PathSearch
+    shared: frozenset[str]
+    most: float
+    most_per_axis: float
+    others: Others | None = None
+    joint: frozenset[str] = frozenset()
+
+    def of(self, compiled: Compiled) -> Iterator[Head]:
+        """The heads of one dataplacement."""
+        search = self.search
+        self.compiled = compiled
+        self.last = max((i for i, lv in enumerate(compiled.levels) if self._backs(i)), default=-1)
+        occupied = search.occupied(compiled.plan)
+        if (occupied > search.capacity).any():
+            return
+        _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
+        zeros = np.zeros(search.columns)
+        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), *self._outermost())
+        yield from self._extend(0, start)
+
+    def _backs(self, i: int) -> bool:
+        node = self.compiled.levels[i].node
+        return node is not None and node.backing and node.tensor in self.shared
+
+    def _outermost(
+        self,
+    ) -> tuple[tuple[Placed, ...], tuple[tuple[int, int, str], ...], tuple[tuple[int, Placed, int], ...]]:
+        """What the nodes of the outermost memory take; persistent tensors are counted elsewhere."""
+        search, kept, backed = self.search, [], []
+        for held in self.compiled.plan.outer:
+            t = search.tensors.index(held.tensor)
+            if held.tensor in self.shared:
+                backed.append((t, self._placed(t, held.level, search.lattice.top, 0), held.level))
+            elif not search.einsum.by_tensor[held.tensor].persistent:
+                kept.append(self._placed(t, held.level, search.lattice.top, 0))
+        return tuple(kept), (), tuple(backed)
+
+    def _placed(self, t: int, level: int, point: int, depth: int) -> Placed:
+        number, bits = self._bits[level, t]
+        return Placed(number, float(self.search.values[t, point]) * bits, depth)
+
+    @cached_property
+    def _bits(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
+        found = {}
+        for number, level in enumerate(self.search.memories):
+            memory = self.search.leaves[level]
+            assert isinstance(memory, Memory)
+            for t, tensor in enumerate(self.search.tensors):
+                found[level, t] = number, memory.bits[tensor]
+        return found
+
+    def _extend(self, i: int, state: _State) -> Iterator[Head]:
+        if i > self.last:
+            yield self._head(state)
+            return
+        level = self.compiled.levels[i]
+        choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
+        for target, prefix, new in choices:
+            begun = state.gap or (state.point, ())
+            gap = (begun[0], (*begun[1], *new))
+            reached = _State(
+                target, prefix, (*state.points, target), state.gaps, gap, state.acc, state.occupied, state.loops,
+                state.kept, state.held, state.backed,
+            )  # fmt: skip
+            if not level.last:
+                yield from self._extend(i + 1, reached)
+                continue
+            for order in _orders(gap[1]):
+                after = self._arrive(i, reached, gap[0], order)
+                if after is not None:
+                    yield from self._extend(i + 1, after)
+
+    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
+        room = self.most - len(state.loops)
+        used = [loop.variable for loop in state.loops]
+        sizes = {loop.variable: loop.inner for loop in state.loops}
+        found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
+        for a in self.compiled.levels[i].axes or ():
+            for variable, bound in self.search.lattice.axes[a].members:
+                size = sizes.get(variable, bound)
+                if used.count(variable) >= self.most_per_axis:
+                    continue
+                for target, chosen in found[:] if size > 1 else ():
+                    if len(chosen) < room:
+                        found += [
+                            (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
+                            for shape in divisors(size)[:-1]
+                            if (below := self._below(a, target, size // shape)) >= 0
+                        ]
+        targets = np.array([target for target, _ in found], dtype=np.int64)
+        for n in self._promising(i, state, targets, np.full(len(targets), state.prefix)):
+            yield found[n][0], state.prefix, found[n][1]
+
+    def _below(self, axis: int, point: int, factor: int) -> int:
+        """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
+        lattice = self.search.lattice
+        here = int(self.search.coord[point, axis])
+        position = self._positions[axis].get(lattice.axes[axis].sizes[here] // factor)
+        return -1 if position is None else point + (position - here) * int(lattice.strides[axis])
+
+    @cached_property
+    def _positions(self) -> list[dict[int, int]]:
+        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
+
+    def _promising(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
+        """Choices of a level that can be completed, to something good as far as that is known."""
+        search = self.search
+        begins, slots = self.tables
+        slot = slots[i, targets]
+        there = np.flatnonzero(slot >= 0)
+        rows = search.tables.pool[begins[i, prefixes[there]] + slot[there]]
+        finite = rows[:, 0] < np.inf
+        there, rows = there[finite], rows[finite]
+        if self.others is None or not len(there):
+            return np.asarray(there)
+        costs = np.tile(state.acc, (len(there), 1))
+        costs[:, search.tables.columns] += rows
+        values = np.empty((len(there), len(search.goal_codes)))
+        leak = search.leak[prefixes[there]]
+        kernels.many_objectives(costs, leak, state.occupied, search.capacity, search.goal_codes, values)
+        return np.asarray(there[~self.others.hopeless(values)])
+
+    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """Lanes of a fanout that stands above a shared tensor's storage."""
+        search = self.search
+        r = self.compiled.levels[i].r
+        children = search.children[search.child_start[state.prefix] : search.child_start[state.prefix + 1]]
+        positions = search.quotients[search.divides[children], search.coord[state.point]]
+        fits = (positions >= 0).all(axis=1)
+        children, targets = children[fits], positions[fits] @ search.lattice.strides
+        for n in self._promising(i, state, targets, children):
+            child = int(children[n])
+            loops = self._lane_loops(child, r, state.point)
+            above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
+            used = [loop.variable for loop in above]
+            if len(above) <= self.most and all(used.count(loop.variable) <= self.most_per_axis for loop in loops):
+                yield int(targets[n]), child, tuple(loops)
+
+    def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
+        """Loops over the lanes of one fanout, in the order in which they are written by default."""
+        search = self.search
+        row = prefix - search.prefixes.first[r]
+        bounds = search.prefixes.tables[r].bounds[row]
+        sizes = [axis.sizes[search.coord[point, a]] for a, axis in enumerate(search.lattice.axes)]
+        found = []
+        for d, fanned in enumerate(search.lanes.dimensions):
+            if fanned.level != search.fanouts[r - 1]:
+                continue
+            for a in range(len(search.lattice.axes)):
+                if bounds[d, a] > 1:
+                    inner = sizes[a] // int(bounds[d, a])
+                    (variable,) = search.lattice.axes[a].variables
+                    found.append(Loop((fanned.component, fanned.dimension.name), a, variable, sizes[a], inner))
+                    sizes[a] = inner
+        return found
+
+    def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
+        """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
+        search = self.search
+        occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
+        loops = (*state.loops, *new)
+        begin = next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
+        lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
+        if lowers is not None:
+            t = self._number[lowers.tensor]
+            passed, at = self._passed(lowers, new, outer)
+            space = self._placed(t, lowers.level, at, len(state.loops) + passed)
+            occupied[space.memory] += space.bits
+            kept = (*kept, space)
+            if lowers.tensor in self.shared:
+                name = search.leaves[lowers.level].name if lowers.tensor in self.joint and not passed else ""
+                held = (*held, (t, space.depth, name))
+        held += tuple(self._tolls(i, len(state.loops), len(loops)))
+        assert node is not None
+        t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
+        space = self._placed(t, node.level, state.point, len(loops))
+        waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
+        if memory >= 0:
+            occupied[memory] += space.bits
+        if node.backing and node.tensor in self.shared:
+            backed = (*backed, (t, space, node.level))
+        elif not waits:
+            kept = (*kept, space)
+            if node.tensor in self.shared:
+                held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
+        if (occupied > search.capacity).any():
+            return None
+        acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
+        gaps = (*state.gaps, (i, new)) if new else state.gaps
+        return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
+
+    def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int, str]]:
+        """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
+        if not self.compiled.plan.builder.tolls:
+            return
+        index = self.compiled.plan.placement.n_outer + sum(level.last for level in self.compiled.levels[:i])
+        for part, depth in ((ABOVE, above), (BELOW, below)):
+            for toll in self.compiled.plan.builder.tolls.get((index, part), ()):
+                for tensor in self.shared.intersection(toll.tensors):
+                    yield self.search.tensors.index(tensor), depth, ""
+
+    def _passed(self, lowers: Held, loops: tuple[Loop, ...], outer: int) -> tuple[int, int]:
+        """How many of the loops below a node lower its space, and the point at which it is taken then."""
+        search, at, passed = self.search, outer, 0
+        own = search.leaves[lowers.level].name
+        for loop in loops:
+            relevance = search.pricer.axis_relevance[lowers.tensor][loop.axis]
+            if loop.kind != TEMPORAL and loop.kind[0] == own:
+                continue
+            if relevance is Relevance.NONE or loop.kind != TEMPORAL:
+                break
+            at = self._below(loop.axis, at, loop.outer // loop.inner)
+            passed += 1
+            if relevance is Relevance.PARTIAL:
+                break
+        return passed, at
+
+    def _head(self, state: _State) -> Head:
+        search = self.search
+        fused = max((placed.depth for _, placed, _ in state.backed), default=0)
+        keys, cuts = [], []
+        for t, placed, level in sorted(state.backed):
+            seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
+            keys.append((t, Key(search.leaves[level].name, seen[: placed.depth])))
+            if fused > placed.depth:
+                cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
+        counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
+        held = tuple(sorted(node for node in state.held if node[1] < fused))
+        backed = tuple((t, placed) for t, placed, _ in state.backed)
+        return Head(
+            self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
+            Outline(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
+        )  # fmt: skip
+
+    def _least(self, state: _State) -> Floats:
+        """Objectives that no completion is below."""
+        search = self.search
+        if self.last < 0:
+            return search.bound(self.compiled)
+        found = np.empty(len(search.goal_codes))
+        leak = float(search.leak[state.prefix])
+        bound = self._bound(state)
+        kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, found)
+        return found
+
+    def _bound(self, state: _State) -> Floats:
+        """Costs so far, and what the tables say of the rest."""
+        search = self.search
+        begins, slots = self.tables
+        node = self.node[self.last]
+        row = int(node[2]) + state.prefix
+        bound = state.acc.copy()
+        columns = search.tables.columns
+        # the table holds the cost of the last node too
+        own = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
+        rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
+        bound[columns] += rest - own[columns]
+        return bound
+
+    def _cut(self, t: int, loop: Loop) -> Cut:
+        return loop.kind, self._ranks[t, loop.variable], loop.inner
+
+    @cached_property
+    def _ranks(self) -> dict[tuple[int, str], str]:
+        """For each tensor and rank variable the rank that loops over the variable cut."""
+        einsum = self.search.einsum
+        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
+
+
+def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
+    """The loops of one gap in every order. Loops over one variable divide its tile shape in turn."""
+    if len(loops) < 2:
+        yield loops
+        return
+    if len({loop.variable for loop in loops}) == len(loops):
+        yield from permutations(loops)
+        return
+    for order in permutations(loops):
+        sizes: dict[str, int] = {}
+        found = []
+        for loop in order:
+            outer = sizes.get(loop.variable, max(other.outer for other in loops if other.variable == loop.variable))
+            sizes[loop.variable] = outer // (loop.outer // loop.inner)
+            found.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
+        yield tuple(found)
+
+
+def in_time(cut: Cut) -> Cut:
+    """The same, but for lanes nothing: they are all done before the next Einsum begins."""
+    return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
+
+
+def rank_cut(access: TensorAccess, variable: str) -> str:
+    """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
+    if is_plain(access, variable):
+        for i, (_, index) in enumerate(access.projection):
+            if any(v == variable for v, _ in index.terms):
+                return str(i)
+    return f"not by {variable} in {access.tensor} of {access.projection}"
+
+
+def loop_nodes(loops: tuple[Loop, ...]) -> list[tree.LoopNode]:
+    """Loops as nodes."""
+    found: list[tree.LoopNode] = []
+    for loop in loops:
+        names, shape = tree.PerEinsum(loop.variable), tree.PerEinsum(loop.inner)
+        if loop.kind == TEMPORAL:
+            found.append(tree.Temporal(names, shape))
+        else:
+            found.append(tree.Spatial(names, shape, *loop.kind))
+    return found

@@ -1,0 +1,175 @@
+"""The LoopTree of chains that fit: what they share above splits, the rest in branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from einmap.mapper.template import joined
+from einmap.mapping import nodes as tree
+from einmap.mapping.mapping import Mapping as LoopTree
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One Einsum's nodes from the outside in, each storage node with one tensor.
+
+    `n_outer`: nodes of the outermost memory, which come first; `fused`: loops that other Einsums may stand below.
+    `backed`: for each shared tensor the number of loops above its outermost storage.
+    """
+
+    einsum: str
+    nodes: Sequence[tree.Node]
+    n_outer: int
+    fused: int
+    backed: dict[str, int]
+
+    def segments(self) -> list[list[tree.Node]]:
+        """What stands below the first 0, 1, ... fused loops and above the next one; each begins with its loop."""
+        found: list[list[tree.Node]] = [[]]
+        for node in self.nodes[self.n_outer :]:
+            if isinstance(node, tree.Temporal | tree.Spatial) and len(found) <= self.fused:
+                found.append([])
+            found[-1].append(node)
+        return found
+
+
+@dataclass
+class TreeBuilder:
+    """Puts chains together. `shared[k]`: loops that chains k - 1 and k share; `users`: of each shared tensor."""
+
+    chains: Sequence[Chain]
+    shared: Sequence[int]
+    done: set[str] = field(default_factory=set)
+    emitted: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.segments = [chain.segments() for chain in self.chains]
+        self.users: dict[str, list[int]] = {}
+        for i, chain in enumerate(self.chains):
+            for tensor in chain.backed:
+                self.users.setdefault(tensor, []).append(i)
+
+    def build(self) -> LoopTree:
+        """The whole tree: what the outermost memories hold first."""
+        outer: list[tree.Storage] = []
+        for chain in self.chains:
+            outer += [node for node in chain.nodes[: chain.n_outer] if isinstance(node, tree.Storage)]
+        self.done |= {node.tensors[0] for node in outer}
+        return LoopTree((*gathered(outer), *_flat(self.group(0, len(self.chains), 0))))
+
+    def group(self, begin: int, end: int, depth: int) -> Iterator[tree.Node]:
+        """Chains begin .. end, below their first `depth` loops."""
+        if end - begin == 1:
+            segments = self.segments[begin]
+            yield from self.own(begin, depth, with_loop=False)
+            for later in range(depth + 1, len(segments)):
+                yield from self.own(begin, later, with_loop=True)
+            return
+        until = min(self.shared[begin + 1 : end])
+        for level in range(depth, until):
+            yield from self.common(begin, end, level)
+            yield self.loop(begin, end, level + 1)
+        yield from self.backings(begin, end, until)
+        cuts = [begin, *(k for k in range(begin + 1, end) if self.shared[k] == until), end]
+        parts = pairwise(cuts)
+        yield tree.Sequential(tuple(tuple(self.group(first, last, until)) for first, last in parts))
+
+    def common(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
+        """What several chains have above a loop that they share; a node that some have in common once."""
+        seen: set[tree.Node] = set()
+        for k in range(begin, end):
+            for node in self.own(k, level, with_loop=False):
+                if node not in seen or not isinstance(node, tree.Storage):
+                    yield node
+                seen.add(node)
+
+    def own(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
+        """What a chain has below `level` loops, but for what is there already."""
+        for i, node in enumerate(self.segments[k][level]):
+            if (i == 0 and level > 0 and not with_loop) or id(node) in self.emitted:
+                continue
+            if self.is_backing(k, level, node):
+                assert isinstance(node, tree.Storage)
+                if node.tensors[0] in self.done:
+                    continue
+                self.done.add(node.tensors[0])
+            yield node
+
+    def is_backing(self, k: int, level: int, node: tree.Node) -> bool:
+        """Whether a node is the outermost storage of a shared tensor."""
+        if not isinstance(node, tree.Storage) or self.chains[k].backed.get(node.tensors[0]) != level:
+            return False
+        first = next(n for n in self.chains[k].nodes if isinstance(n, tree.Storage) and n.tensors == node.tensors)
+        return first is node
+
+    def backings(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
+        """Outermost storage, below `level` loops, of tensors that several of the chains use.
+
+        What precedes it in its chain and is a matter of that chain alone comes along, in the order of the hierarchy.
+        """
+        for k in range(begin, end):
+            nodes = self.segments[k][level]
+            common = [i for i, node in enumerate(nodes) if self.is_common(k, level, node, begin, end)]
+            for i, node in enumerate(nodes[: max(common, default=-1) + 1]):
+                if i in common or not self.is_shared(node, begin, end):
+                    if i in common:
+                        assert isinstance(node, tree.Storage)
+                        if node.tensors[0] in self.done:
+                            continue
+                        self.done.add(node.tensors[0])
+                    self.emitted.add(id(node))
+                    yield node
+
+    def is_common(self, k: int, level: int, node: tree.Node, begin: int, end: int) -> bool:
+        """Whether a node is the outermost storage of a tensor that several chains of a group use."""
+        return self.is_backing(k, level, node) and self.is_shared(node, begin, end)
+
+    def is_shared(self, node: tree.Node, begin: int, end: int) -> bool:
+        """Whether several chains of a group use the tensor of a node. Loops stay where they are."""
+        if not isinstance(node, tree.Storage | tree.Toll):
+            return True
+        return sum(begin <= user < end for user in self.users.get(node.tensors[0], ())) > 1
+
+    def loop(self, begin: int, end: int, level: int) -> tree.Node:
+        """The loop that several chains share, with names and tile shapes by Einsum where they differ."""
+        own = [(self.chains[k].einsum, self.segments[k][level][0]) for k in range(begin, end)]
+        first = own[0][1]
+        assert isinstance(first, tree.Temporal | tree.Spatial)
+        variables, shapes = [], []
+        for name, node in own:
+            assert isinstance(node, tree.Temporal | tree.Spatial)
+            variables.append((name, str(node.rank_variable.default)))
+            shapes.append((name, int(node.tile_shape.default or 1)))
+        variable, shape = _per_einsum(variables), _per_einsum(shapes)
+        if isinstance(first, tree.Temporal):
+            return tree.Temporal(variable, shape)
+        return tree.Spatial(variable, shape, first.component, first.name)
+
+
+def _per_einsum[T](values: Sequence[tuple[str, T]]) -> tree.PerEinsum[T]:
+    if len({value for _, value in values}) == 1:
+        return tree.PerEinsum(values[0][1])
+    return tree.PerEinsum(None, tuple(values))
+
+
+def gathered(storage: Sequence[tree.Storage]) -> list[tree.Node]:
+    """Nodes of the outermost memories, one for each memory; a tensor that is persistent somewhere is held so, once."""
+    heads: dict[tuple[str, bool], dict[str, None]] = {}
+    seen: set[str] = set()
+    for node in sorted(storage, key=lambda node: not node.persistent):
+        for tensor in node.tensors:
+            if tensor not in seen:
+                heads.setdefault((node.component, node.persistent), {})[tensor] = None
+        seen.update(node.tensors)
+    return [tree.Storage(tuple(tensors), memory, lasting) for (memory, lasting), tensors in heads.items()]
+
+
+def _flat(nodes: Iterator[tree.Node]) -> Iterator[tree.Node]:
+    """Neighbouring storage nodes of one memory put together, below splits too."""
+    for node in joined(nodes).nodes:
+        if isinstance(node, tree.Sequential):
+            yield tree.Sequential(tuple(tuple(_flat(iter(branch))) for branch in node.branches))
+        else:
+            yield node

@@ -1,0 +1,162 @@
+"""Coefficients of cost and sizes of tiles on one path with some uses of the lanes, as arrays over lanes and lattice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Leaf, Memory
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.charges import Chain, Pricer
+from einmap.mapper.lanes import LaneTable
+from einmap.mapper.lattice import Lattice
+from einmap.mapper.limits import limit_holds
+from einmap.mapper.prefixes import Prefixes
+from einmap.mapper.steps import Held
+from einmap.model.semantics import Semantics
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+
+@dataclass
+class PathCosts:
+    """What a storage node at a point of the lattice costs and needs, for some uses of the lanes."""
+
+    einsum: Einsum
+    arch: Architecture
+    leaves: tuple[Leaf, ...]
+    lattice: Lattice
+    rules: Semantics
+    lanes: LaneTable
+    fanouts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self.pricer = Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.rules)
+        self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
+        self.tensors = [a.tensor for a in self.einsum.accesses]
+        self.values, self.fills = self.lattice.filled(self.einsum)
+        self.coord = self.lattice.coord
+        self.below = self.lattice.packed("below")
+        self.covers = self.lattice.packed("covers")
+        self.divides, self.quotients = self.prefixes.divisors()
+        self.multiples = _inverted(self.quotients)
+        self.child_start, self.children = self.prefixes.children()
+        self.memories = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory)]
+        # the last one stands for memories of other paths
+        self.capacity = np.array([*(self.memory(i).size_bits for i in self.memories), math.inf], dtype=np.float64)
+        self.leak = self._leak()
+        self.known: dict[tuple[Any, ...], Any] = {}
+
+    def memory(self, level: int) -> Memory:
+        """The memory at a level of the path."""
+        leaf = self.leaves[level]
+        assert isinstance(leaf, Memory)
+        return leaf
+
+    def _leak(self) -> Floats:
+        """Least leakage of each prefix."""
+        found = np.full(self.prefixes.n, np.inf)
+        last = self.prefixes.tables[-1]
+        begin = self.prefixes.first[len(self.prefixes.tables) - 1]
+        found[begin:] = self.pricer.leak_power(last)
+        parents = np.concatenate(self.prefixes.parents)
+        for p in range(self.prefixes.n - 1, 0, -1):
+            found[parents[p]] = min(found[parents[p]], found[p])
+        return found
+
+    def lanes_of(self, prefix: int) -> tuple[Ints, Ints]:
+        """Bounds and uneven tile shapes of each dimension and axis for a prefix of all fanouts."""
+        table = self.prefixes.tables[-1]
+        row = prefix - self.prefixes.first[len(self.prefixes.tables) - 1]
+        return table.bounds[row], table.shapes[row]
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of cost."""
+        return self.pricer.columns.n
+
+    def allowed(self, node: Held) -> NDArray[np.bool_]:
+        """Points at which a node fits by itself and keeps the limits on tile shapes."""
+        key = ("allowed", node)
+        if key not in self.known:
+            memory = self.memory(node.level)
+            found = np.ones(self.lattice.size, dtype=bool)
+            if math.isfinite(memory.size_bits) and not self.lowers(node):
+                found &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+            if node.first and memory.placement is not None:
+                for limit in memory.placement.tile_shape:
+                    found &= limit_holds(limit, self.lattice.extents)
+            self.known[key] = found
+        allowed: NDArray[np.bool_] = self.known[key]
+        return allowed
+
+    def inside(self, node: Held) -> Ints:
+        """Points inside of some point at which a node may stand by itself, in order."""
+        key = ("inside", node)
+        if key not in self.known:
+            placement = self.memory(node.level).placement
+            limited = node.first and placement is not None and placement.tile_shape
+            # a tile that fits has only tiles that fit inside; limits on tile shapes may hold outside only
+            self.known[key] = np.arange(self.lattice.size) if limited else np.flatnonzero(self.allowed(node))
+        found: Ints = self.known[key]
+        return found
+
+    def lowers(self, node: Held) -> bool:
+        """Whether its space is reserved below the loops that follow it."""
+        return self.rules.lowering and not node.backing
+
+    def last_exchange(self, chain: Chain) -> Chain:
+        """The compute, its innermost memory and the tolls between."""
+        *_, last = self.pricer.exchanges(chain)
+        return last
+
+    def tail(self, chains: Mapping[str, Chain], node: Held) -> Chain:
+        """The part of the tensor's chain on which the node's cost depends."""
+        chain = chains[node.tensor]
+        begin = 0
+        for exchange in self.pricer.exchanges(chain):
+            if exchange[-1] == node.level:
+                begin = chain.index(exchange[0])
+        return chain[begin:]
+
+    def fits_lowered(self, node: Held) -> NDArray[np.bool_]:
+        """Points after the following loops at which a lowered node can fit."""
+        memory = self.memory(node.level)
+        if any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor]):
+            return np.ones(self.lattice.size, dtype=bool)
+        found: NDArray[np.bool_] = (
+            self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+        )
+        return found
+
+    def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
+        """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
+        key = ("rates", node.tensor, node.level, r, self.tail(chains, node))
+        if key not in self.known:
+            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
+        found: tuple[Floats, Floats] = self.known[key]
+        return found
+
+    def constants_of(self, chains: Mapping[str, Chain]) -> Floats:
+        """Rows of `pricer.constants` for the uses of all fanouts."""
+        key = ("constants", tuple(self.last_exchange(chains[t]) for t in self.tensors))
+        if key not in self.known:
+            self.known[key] = self.pricer.constants(self.prefixes.tables[-1], dict(chains))
+        found: Floats = self.known[key]
+        return found
+
+
+def _inverted(quotients: Ints) -> Ints:
+    """For each row and position the one that is divided to it, -1 where there is none."""
+    found = np.full_like(quotients, -1)
+    rows, positions = np.nonzero(quotients >= 0)
+    found[rows, quotients[rows, positions]] = positions
+    return found

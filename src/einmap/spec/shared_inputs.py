@@ -1,0 +1,221 @@
+"""Copy Einsums for graph inputs that several Einsums read: one fill then serves them all.
+
+A[m, n] = X[m, k] * V[k, n]              X_shared[m, k] = X[m, k]  (a copy)
+B[m, n] = X[m, k] * W[k, n]     -->      A[m, n] = X_shared[m, k] * V[k, n]
+                                         B[m, n] = X_shared[m, k] * W[k, n]
+
+A copy that stays in the memory of its source is free, so that nothing is lost. In expressions of the specification the
+name of the input goes on to mean what its Einsums read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.workload import Workload
+from einmap.errors import SpecError, did_you_mean
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python, get_value, place, set_value, to_python
+
+KEY = "shared_inputs"
+"""The key under `mapping` that names the copies which the mapping is made for: `{X: X_shared}`."""
+
+
+def shareable(workload: Workload) -> dict[str, str]:
+    """Graph inputs that can be copied once for all their users, and a free name for each copy.
+
+    Several Einsums read them, none of them a copy, all equally often; each index is a rank variable by itself, and all
+    users see the same shape. Persistent tensors are left alone: they stay where they are anyway.
+    """
+    taken = {*workload.tensors, *workload.einsum_names}
+    found: dict[str, str] = {}
+    for tensor in workload.tensors:
+        users = [workload.by_name[name] for name in workload.users[tensor]]
+        if len(users) < 2 or tensor in workload.producers or any(e.is_copy for e in users):
+            continue
+        shapes = [_shape(e, e.by_tensor[tensor]) for e in users]
+        if shapes[0] is None or any(shape != shapes[0] for shape in shapes) or len({e.n_instances for e in users}) > 1:
+            continue
+        found[tensor] = _free(f"{tensor}_shared", taken)
+        taken.add(found[tensor])
+    return found
+
+
+def _shape(einsum: Einsum, access: TensorAccess) -> dict[str, int] | None:
+    """Extent of each rank; None where an index is more than a rank variable that counts from 0."""
+    if access.persistent:
+        return None
+    late = dict(einsum.first_values)
+    found: dict[str, int] = {}
+    for rank, index in access.projection:
+        if index.constant or len(index.terms) != 1 or index.terms[0][1] != 1 or index.terms[0][0] in late:
+            return None
+        found[rank] = einsum.extents[index.terms[0][0]]
+    variables = {index.terms[0][0] for _, index in access.projection}
+    return found if len(variables) == len(access.projection) else None
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, found = 2, name
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    return found
+
+
+def with_copies(root: RawMap, workload: Workload, copies: Mapping[str, str]) -> RawMap:
+    """The raw specification with a copy Einsum for each of these inputs, right before its first user.
+
+    `workload`: that of `root`; `copies`: the copy's name by that of the input. The list of Einsums gets flat.
+    """
+    flat = list(_flat(get_value(root, ("workload", "einsums"))))
+    first = {t: workload.users[t][0] for t in copies}
+    einsums: list[Raw] = []
+    for einsum, raw in zip(workload.einsums, flat, strict=True):
+        own = {t: name for t, name in copies.items() if t in einsum.tensors}
+        einsums += [_copy(einsum, t, name, root) for t, name in own.items() if first[t] == einsum.name]
+        einsums.append(_reading(raw, own))
+    changed = set_value(root, ("workload", "einsums"), RawList(tuple(einsums)))
+    assert isinstance(changed, RawMap)
+    return _with_renames(changed, copies)
+
+
+def expanded(root: RawMap, workload: Workload) -> RawMap:
+    """The raw specification with the copies that its mapping names under `shared_inputs`; the key is taken out.
+
+    Raises SpecError for tensors that are no such inputs, and for names that are taken.
+    """
+    known = shareable(workload)
+    copies: dict[str, str] = {}
+    for tensor, name in _named(root).items():
+        at = place(root, ("mapping", KEY, tensor))
+        if name in workload.producers and workload.by_name[workload.producers[name]].inputs == {tensor}:
+            continue  # the workload has the copy already
+        if tensor not in known:
+            hint = did_you_mean(tensor, known, listing="inputs that can be shared")
+            raise SpecError(f"{tensor!r} is no graph input that several Einsums read alike", at=at, hint=hint)
+        if name in {*workload.tensors, *workload.einsum_names, *copies.values()}:
+            raise SpecError(f"the name {name!r} of the copy of {tensor!r} is taken", at=at, hint="choose another name")
+        copies[tensor] = name
+    mapping = root.get("mapping")
+    assert isinstance(mapping, RawMap)
+    bare = set_value(root, ("mapping",), without(mapping, KEY))
+    assert isinstance(bare, RawMap)
+    return with_copies(bare, workload, copies) if copies else bare
+
+
+def names_copies(root: RawMap) -> bool:
+    """Whether there is a workload, and a mapping that is made for copies of its inputs."""
+    mapping = root.get("mapping")
+    return root.get("workload") is not None and isinstance(mapping, RawMap) and mapping.get(KEY) is not None
+
+
+def _named(root: RawMap) -> dict[str, str]:
+    given = to_python(get_value(root, ("mapping", KEY)))
+    if isinstance(given, dict) and all(isinstance(name, str) for name in given.values()):
+        return given
+    at = place(root, ("mapping", KEY))
+    raise SpecError(f"expected names of copies by input, found {given!r}", at=at, hint="for example {X: X_shared}")
+
+
+def without(raw: RawMap, key: str) -> RawMap:
+    """A dictionary without one of its keys."""
+    kept = [name for name, _ in raw.items if name != key]
+    items = tuple((name, value) for name, value in raw.items if name != key)
+    return replace(raw, items=items, key_at=tuple(raw.place_of(name) for name in kept))
+
+
+def _flat(raw: Raw) -> Iterator[Raw]:
+    if isinstance(raw, RawList):
+        for item in raw.items:
+            yield from _flat(item)
+    else:
+        yield raw
+
+
+def _copy(einsum: Einsum, tensor: str, name: str, root: RawMap) -> Raw:
+    """The copy Einsum, with the rank variables of the first user, and sizes as numbers."""
+    access = einsum.by_tensor[tensor]
+    projection = {rank: str(index) for rank, index in access.projection}
+    sizes = {rank: einsum.extents[index.terms[0][0]] for rank, index in access.projection}
+    bits = access.bits_per_value
+    own = {"projection": projection, "bits_per_value": int(bits) if bits == int(bits) else bits}
+    # what a specification expects of the number of weights, say, holds for its own Einsums
+    renames = [{"name": rename, "source": source} for rename, source in _counted_renames(root)]
+    return from_python({
+        "name": name,
+        "is_copy_operation": True,
+        **({"n_instances": einsum.n_instances} if einsum.n_instances != 1 else {}),
+        "rank_sizes": sizes,
+        "tensor_accesses": [{"name": tensor, **own}, {"name": name, **own, "output": True}],
+        **({"renames": renames} if renames else {}),
+    })  # fmt: skip
+
+
+def _reading(raw: Raw, copies: Mapping[str, str]) -> Raw:
+    """An Einsum as written that reads the copies in place of the inputs."""
+    if not copies:
+        return raw
+    if isinstance(raw, RawScalar):
+        return _replaced(raw, copies, r"(?=\s*\[)")
+    assert isinstance(raw, RawMap)
+    ends = {"einsum": r"(?=\s*\[)", "operation": r"(?!\w)"}
+    items: list[tuple[str, Raw]] = []
+    for key, value in raw.items:
+        changed = _replaced(value, copies, ends[key]) if key in ends else value
+        if key == "tensor_accesses" and isinstance(value, RawList):
+            changed = replace(value, items=tuple(_renamed_access(item, copies) for item in value.items))
+        items.append((key, changed))
+    return replace(raw, items=tuple(items))
+
+
+def _replaced(raw: Raw, copies: Mapping[str, str], end: str) -> Raw:
+    if not isinstance(raw, RawScalar) or not isinstance(raw.value, str):
+        return raw
+    words = "|".join(map(re.escape, copies))
+    text = re.sub(rf"(?<!\w)(?:{words}){end}", lambda found: copies[found.group()], raw.value)
+    return replace(raw, value=text, text=text)
+
+
+def _renamed_access(raw: Raw, copies: Mapping[str, str]) -> Raw:
+    name = to_python(get_value(raw, ("name",)))
+    return set_value(raw, ("name",), copies[name]) if name in copies else raw
+
+
+# renames: dictionaries, or lists of {name, source, expected_count}
+
+
+def _default_renames(root: RawMap) -> tuple[int, list[dict[str, Any]]]:
+    """Where the default renames stand in the list of all, -1 if nowhere, and those of tensors."""
+    listed = to_python(root.get("renames") or RawMap(())).get("einsums", [])
+    for position, entry in enumerate(listed):
+        if entry.get("name") == "default":
+            given = entry.get("tensor_accesses", {})
+            if isinstance(given, dict):
+                given = [{"name": name, "source": source} for name, source in given.items()]
+            return position, list(given)
+    return -1, []
+
+
+def _counted_renames(root: RawMap) -> list[tuple[str, Any]]:
+    return [(r["name"], r["source"]) for r in _default_renames(root)[1] if r.get("expected_count") is not None]
+
+
+def _with_renames(root: RawMap, copies: Mapping[str, str]) -> RawMap:
+    """The name of an input means its copy, too: renames and the architecture may speak of it."""
+    position, given = _default_renames(root)
+    added = [{"name": tensor, "source": f"{tensor} | {name}"} for tensor, name in copies.items()]
+    taken = {rename["name"] for rename in given}
+    renames = from_python([*(rename for rename in added if rename["name"] not in taken), *given])
+    if position >= 0:
+        changed = set_value(root, ("renames", "einsums", position, "tensor_accesses"), renames)
+    else:
+        written = root.get("renames")
+        listed = written.get("einsums") if isinstance(written, RawMap) else None
+        others = listed.items if isinstance(listed, RawList) else ()
+        default = RawMap((("name", from_python("default")), ("tensor_accesses", renames)))
+        changed = set_value(root, ("renames", "einsums"), RawList((default, *others)))
+    assert isinstance(changed, RawMap)
+    return changed

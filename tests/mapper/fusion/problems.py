@@ -1,0 +1,201 @@
+"""Random small cascades with architectures on which fusion matters: tight memories, fanouts, several computes."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import einmap
+from einmap.spec.spec import Spec
+
+CASCADES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    # Einsums, and which rank has which kind of size
+    "two matmuls": (("X[m,n] = A[m,k] * B[k,n]", "Z[m,p] = X[m,n] * D[n,p]"), {"M": "n", "N": "n", "K": "n", "P": "n"}),
+    "renamed": (("X[m,n] = A[m,k] * B[k,n]", "Z[p,q] = X[M: p, N: q] * D[q]"), {"M": "n", "N": "n", "K": "n"}),
+    "batched": (("X[b,m,n] = A[b,m,n] * B[b,n]", "Z[b,m] = X[b,m,n] * D[n]"), {"B": "s", "M": "n", "N": "n"}),
+    "elementwise": (("X[m,n] = A[m,n] * B[m,n]", "Z[m,n] = X[m,n] * D[n]"), {"M": "n", "N": "n"}),
+    "reduction": (("X[m] = A[m,k] * B[k]", "Z[p] = X[M: m] * D[m,p]"), {"M": "n", "K": "n", "P": "n"}),
+    "transposed": (("X[m,n] = A[m] * B[n]", "Z[n] = X[m,n] * D[m]"), {"M": "n", "N": "n"}),
+    "shared input": (("X[m,n] = A[m,k] * B[k,n]", "Z[m,k] = X[m,n] * B[k,n]"), {"M": "n", "N": "n", "K": "s"}),
+    "into a convolution": (
+        ("X[w] = A[w,k] * B[k]", "Z[p] = X[W: p+r] * D[r]"),
+        {"P": "n", "R": "s", "W": "w", "K": "s"},
+    ),
+    "out of a convolution": (("X[p,m] = A[W: p+r] * B[m,r]", "Z[p] = X[p,m] * D[m]"), {"P": "n", "R": "s", "M": "s"}),
+    "three matmuls": (
+        ("X[m,n] = A[m,k] * B[k,n]", "Y[m,p] = X[m,n] * D[n,p]", "Z[m,q] = Y[m,p] * F[p,q]"),
+        {"M": "s", "N": "s", "K": "s", "P": "s", "Q": "s"},
+    ),
+    "three elementwise": (
+        ("X[m,n] = A[m,n] * B[m]", "Y[m,n] = X[m,n] * D[n]", "Z[m,n] = Y[m,n] * F[m]"),
+        {"M": "n", "N": "n"},
+    ),
+    "residual": (("X[m] = A[m,k] * B[k]", "Y[m] = X[m] * D[m]", "Z[m] = Y[m] * X[m]"), {"M": "n", "K": "s"}),
+    "residual of a matmul": (
+        ("X[m,n] = A[m] * B[n]", "Y[m,p] = X[m,n] * D[n,p]", "Z[m,p] = Y[m,p] * X[M: m, N: p]"),
+        {"M": "s", "N": "s", "P": "=N"},
+    ),
+    "softmax": (("X[m,n] = A[m] * B[n]", "Y[m] = X[m,n]", "Z[m,n] = X[m,n] * Y[m]"), {"M": "n", "N": "n"}),
+    "gated": (("X[m] = A[m,k] * B[k]", "Y[m] = A[m,k] * D[k]", "Z[m] = X[m] * Y[m]"), {"M": "n", "K": "n"}),
+    "used late": (("X[m] = A[m] * B[m]", "Y[n] = D[n,k] * F[k]", "Z[m] = X[m] * Y[n]"), {"M": "n", "N": "s", "K": "s"}),
+}
+NORMAL = (1, 2, 3, 4, 4, 6)
+SMALL = (1, 2, 2, 3)
+
+
+def _maybe(rng: random.Random, p: float) -> bool:
+    return rng.random() < p
+
+
+def _number(rng: random.Random) -> float:
+    return rng.choice((0, 1, 1, 2, 3, 5, 7))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A cascade on an architecture, and how it is to be mapped."""
+
+    name: str
+    data: dict[str, Any]
+    semantics: str
+    max_fused_loops: float
+    per_variable: int
+
+    @property
+    def spec(self) -> Spec:
+        return einmap.loads(json.dumps(self.data))
+
+
+def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES), *, small: bool = False) -> Problem:
+    """A random problem; most have a mapping that fits, not all. `small`: all mappings in well under a second."""
+    name = rng.choice(names)
+    einsums, kinds = CASCADES[name]
+    levels = 1 if small or len(einsums) > 2 else rng.choice((1, 1, 1, 2))
+    fanout = rng.choice((0, 0, 0, 1, 2) if levels == 1 else (0, 0, 1, 2))
+    tiny = small or levels > 1 or fanout
+    sizes = {rank: rng.choice(SMALL if tiny or kind == "s" else NORMAL) for rank, kind in kinds.items()}
+    for rank, kind in kinds.items():
+        if kind.startswith("="):
+            sizes[rank] = sizes[kind[1:]]
+    if "W" in sizes:
+        sizes["W"] = sizes["P"] + sizes["R"] - 1
+    tensors = sorted({part.split("[")[0].strip() for e in einsums for side in e.split("=") for part in side.split("*")})
+    workload: dict[str, Any] = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": list(einsums)}
+    if _maybe(rng, 0.15):
+        workload["n_instances"] = 2
+    if _maybe(rng, 0.1):
+        workload["einsums"][-1] = {"einsum": workload["einsums"][-1], "n_instances": 3}
+    if _maybe(rng, 0.2):
+        workload["bits_per_value"] = {rng.choice(tensors): 16, "Other": 8}
+    data = {"arch": {"nodes": _nodes(rng, sizes, levels, fanout)}, "workload": workload}
+    semantics = rng.choice(("exact", "accelforge"))
+    return Problem(name, data, semantics, rng.choice((0, 1, 1, 2, math.inf, math.inf)), rng.choice((1, 1, 1, 2)))
+
+
+def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) -> list[dict[str, Any]]:
+    # capacities about the size of a matrix, so that a joint lifetime may make the difference
+    unit = max(sizes.values()) * sorted(sizes.values())[-2] * 8
+    nodes = [
+        _memory(
+            rng,
+            "L0",
+            "inf",
+            {"keep": rng.choice(("~Intermediates", "~Intermediates", "All", "Nothing")), "may_keep": "All"},
+            10,
+        )
+    ]
+    for level in range(1, levels + 1):
+        if fanout == level:
+            nodes.append(_fan(rng, level))
+        size = rng.choice(("inf", unit, unit, unit * 1.5, unit * 2, unit * 3, unit * 0.75, 64, 256))
+        tensors = rng.choice(
+            (
+                {"keep": "~L0", "may_keep": "All"},
+                {"keep": "~L0", "may_keep": "All"},
+                {"keep": "Intermediates - L0", "may_keep": "All"},
+                {"keep": "All"},
+                {"keep": "Inputs", "may_keep": "All"},
+                {"keep": "Nothing", "may_keep": "All"},
+                {"keep": "~L0", "may_keep": "Intermediates"},
+            )
+            if level == 1
+            else (
+                {"keep": "All"},
+                {"keep": "Outputs"},
+                {"keep": "Nothing", "may_keep": "Inputs"},
+                {"keep": "Outputs", "may_keep": "All"},
+                {"keep": "Nothing", "may_keep": "All"},
+            )
+        )
+        if _maybe(rng, 0.1):
+            nodes.append(_toll(rng, level))
+        for field in ("no_refetch_from_above", "no_resend_to_below"):
+            if _maybe(rng, 0.05):
+                tensors = {**tensors, field: rng.choice(("Inputs", "Outputs", "Intermediates"))}
+        nodes.append(_memory(rng, f"L{level}", size, dict(tensors), 3))
+    if fanout == levels + 1:
+        nodes.append(_fan(rng, fanout))
+    nodes.append(_compute(rng, "MAC"))
+    if fanout and _maybe(rng, 0.3):
+        # the component below fans out by itself
+        at = next(i for i, node in enumerate(nodes) if node["type"] == "Container")
+        below = next(node for node in nodes[at:] if node["type"] in ("Memory", "Compute"))
+        below["spatial"] = nodes.pop(at)["spatial"]
+    if _maybe(rng, 0.15):
+        nodes.append(_compute(rng, "Other"))
+    return nodes
+
+
+def _actions(rng: random.Random, names: tuple[str, ...], scale: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": n,
+            "energy": _number(rng) * scale,
+            "throughput": "inf" if _maybe(rng, 0.15) else rng.choice((1, 2, 4, 8, 16)),
+        }
+        for n in names
+    ]
+
+
+def _memory(rng: random.Random, name: str, size: float | str, tensors: dict[str, str], scale: int) -> dict[str, Any]:
+    node = {"type": "Memory", "name": name, "size": size, "tensors": tensors, "area": 0}
+    node["leak_power"] = _number(rng) if _maybe(rng, 0.3) else 0
+    node["actions"] = _actions(rng, ("read", "write"), scale)
+    if _maybe(rng, 0.15):
+        node["skip_initial_output_write"] = False
+    if _maybe(rng, 0.2):
+        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
+    return node
+
+
+def _fan(rng: random.Random, level: int) -> dict[str, Any]:
+    dimension: dict[str, Any] = {"name": "X", "fanout": rng.choice((2, 2, 3, 4))}
+    if _maybe(rng, 0.3):
+        dimension["may_reuse"] = rng.choice(("Nothing", "Inputs", "Outputs", "Intermediates"))
+    if _maybe(rng, 0.1):
+        dimension["reuse"] = rng.choice(("Inputs", "Outputs"))
+    if _maybe(rng, 0.1):
+        dimension["min_usage"] = 0.5
+    if _maybe(rng, 0.2):
+        dimension["power_gateable"] = True
+    return {"type": "Container", "name": f"Fan{level}", "spatial": [dimension]}
+
+
+def _toll(rng: random.Random, level: int) -> dict[str, Any]:
+    return {
+        "type": "Toll",
+        "name": f"Toll{level}",
+        "direction": rng.choice(("up", "down", "up_and_down")),
+        "actions": _actions(rng, ("read",), 2),
+        "leak_power": 0,
+        "area": 0,
+        "tensors": {"keep": rng.choice(("All", "Inputs", "Outputs", "Intermediates"))},
+    }
+
+
+def _compute(rng: random.Random, name: str) -> dict[str, Any]:
+    leak = _number(rng) if _maybe(rng, 0.3) else 0
+    return {"type": "Compute", "name": name, "leak_power": leak, "area": 0, "actions": _actions(rng, ("compute",), 1)}

@@ -1,0 +1,89 @@
+"""A fused search that is stopped: a valid mapping, in time, not proven, and a bound that nothing is below."""
+
+import time
+
+import pytest
+
+import einmap
+from einmap.mapper.fusion.fused import FusedSearch
+from einmap.model.fusion import fusion_of
+
+SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
+
+
+def small():
+    spec = einmap.load("simple", "feed_forward", define=SMALL)
+    return spec.set("arch.nodes[1].size", 300)
+
+
+def stopper(words):
+    """A token that is stopped when a report has these words."""
+
+    def stop(report):
+        if words in report.what:
+            token.stop()
+
+    token = einmap.Progress(stop)
+    return token
+
+
+@pytest.mark.parametrize("words", ["loops above", "ways to fuse", "best chains of U", "up to Z"])
+def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
+    best = einmap.map_workload(small())
+    result = einmap.map_workload(small(), progress=stopper(words))
+    assert not result.optimal
+    assert "each Einsum is mapped by itself" in result.reason
+    assert not fusion_of(result.mapping, small()).fused
+    assert result.cost == einmap.evaluate(small(), result.mapping, strict=True)
+    assert 0 < result.lower_bound <= best.cost.edp <= result.cost.edp
+    assert result.gap == pytest.approx(result.cost.edp / result.lower_bound - 1)
+
+
+def test_without_time_there_is_a_mapping_all_the_same():
+    result = einmap.map_workload(small(), time_limit_s=0)
+    assert not result.optimal
+    assert result.lower_bound <= einmap.map_workload(small()).cost.edp
+
+
+def test_a_front_that_is_stopped_has_one_point():
+    result = einmap.map_workload(small(), metrics="energy,latency", progress=stopper("ways to fuse"))
+    assert (len(result.front), result.optimal, result.lower_bound) == (1, False, None)
+
+
+def test_what_was_found_before_a_stop_is_given_unless_nothing_fused_is_better(monkeypatch):
+    best, plain = einmap.map_workload(small()), einmap.map_workload(small(), fuse=False)
+    for given, expected in ((best, best), (plain, plain)):
+        monkeypatch.setattr(FusedSearch, "within", lambda self, most, given=given: _cut(self, most, given.mapping))
+        result = einmap.map_workload(small())
+        assert not result.optimal
+        assert result.cost.edp == pytest.approx(expected.cost.edp, rel=0.01)
+        assert result.lower_bound <= best.cost.edp * (1 + 1e-9)
+
+
+WITHIN = FusedSearch.within
+
+
+def _cut(search, most, mapping):
+    WITHIN(search, most)
+    search.effort.cut = True
+    return [mapping]
+
+
+@pytest.mark.parametrize(("arch", "metric"), [("simple", "edp"), ("edge", "energy"), ("nvdla", "latency")])
+def test_the_bound_of_a_search_that_was_stopped_is_below_the_best_fused_mapping(arch, metric):
+    spec = einmap.load(arch, "feed_forward", define=SMALL)
+    best = einmap.map_workload(spec, metrics=metric)
+    stopped = einmap.map_workload(spec, metrics=metric, progress=stopper("loops above"))
+    assert 0 < stopped.lower_bound <= best.lower_bound * (1 + 1e-9)
+
+
+def test_the_time_limit_holds_where_a_search_takes_longer(monkeypatch):
+    # seconds of the processor, of which others that keep the machine busy take none
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    spec = einmap.load("tpu_v4i", "gpt3_175b")
+    start = time.monotonic()
+    result = einmap.map_workload(spec, time_limit_s=1, workers=1)
+    assert time.monotonic() - start < 3
+    assert not result.optimal
+    assert result.gap is None or result.gap > 0
+    einmap.evaluate(spec, result.mapping, strict=True)

@@ -1,0 +1,155 @@
+"""Tables: shared where they are equal, finite where something can stand; many uses of the fanouts, few at a time."""
+
+import random
+
+import numpy as np
+import pytest
+from tests.mapper.problems import draw_problem, spec_of
+from tests.mapper.test_optimal import covers, front
+
+import einmap
+from einmap.mapper import einsum_search, quick_bounds, search_path
+from einmap.mapper.einsum_search import EinsumSearch, why_not
+from einmap.mapper.path_costs import PathCosts
+from einmap.mapper.request import Request
+from einmap.mapper.tables import Tables
+from einmap.model.semantics import semantics_named
+from einmap.progress import Progress
+
+WIDE = (
+    ("Z[p,m] = A[c, W: 2*p+r] * B[m,c,r]", {"M": (4, 6), "C": (1, 2, 3), "P": (3, 4), "R": (1, 2)}),
+    ("Z[p,m] = A[c, W: 3*p+r] * B[m,c,r]", {"M": (2, 6), "C": (2, 4), "P": (4, 6), "R": (1, 2)}),
+    ("Z[p,q,m] = A[H: p+r, W: 2*q] * B[m,r]", {"M": (2, 4), "P": (2, 3), "Q": (4, 6), "R": (1, 2)}),
+    ("Z[m,n] = A[m,k] * B[k,n]", {"M": (6, 12), "K": (3, 8), "N": (2, 6)}),
+)
+GOALS = ["energy", "latency", "energy_delay_product", "energy", "energy_delay_product"]
+
+
+def draw_wide(rng, most):
+    """A problem with many uses of large fanouts, windows with strides among them; at most so many nodes beside these."""
+    problem = draw_problem(rng)
+    text, ranks = rng.choice(WIDE)
+    workload = problem["workload"]
+    workload["einsums"] = [text]
+    workload["rank_sizes"] = {rank: rng.choice(sizes) for rank, sizes in ranks.items()}
+    nodes = [node for node in problem["arch"]["nodes"] if node["type"] not in ("Container", "Toll")][-most:]
+    for node in nodes:
+        node.pop("spatial", None)
+        if node.get("tensors"):
+            node["tensors"].pop("tile_shape", None)
+    dimensions = [
+        {"name": name, "fanout": rng.choice((6, 8, 12, 14)), "may_reuse": rng.choice(("All", "A | B", "Z", "Nothing"))}
+        for name in ("X", "Y")
+    ]
+    below = rng.randrange(1, len(nodes)) if len(nodes) > 1 else 0
+    nodes.insert(below, {"type": "Container", "name": "Fan", "spatial": dimensions})
+    problem["arch"]["nodes"] = nodes
+    return problem
+
+
+def wide(seed, most, nodes=3):
+    """Compare the search with brute force on one of these; False when that takes too long."""
+    rng = random.Random(seed)
+    given = spec_of(draw_wide(rng, nodes))
+    semantics = rng.choice(["exact", "accelforge"])
+    goals = [rng.choice(GOALS)]
+    try:
+        theirs, result = front(given, goals, semantics=semantics, brute_force=True, max_evaluations=most)
+    except einmap.SpecError:
+        return False
+    if result is None or not result.optimal:
+        return False
+    ours, found = front(given, goals, semantics=semantics)
+    assert covers(ours, theirs), (seed, ours, theirs)
+    assert covers(theirs, ours), (seed, ours, theirs)
+    assert found.optimal
+    parts = found.stats.by_einsum.values()
+    return all(part["brute_force"] is None and part["lanes"] > 20 for part in parts)
+
+
+def test_many_uses_of_the_fanouts_are_searched_completely():
+    assert sum(wide(seed, 3_000) for seed in range(11_000, 11_030)) >= 7
+
+
+def test_so_they_are_in_portions_of_three(monkeypatch):
+    monkeypatch.setattr(einsum_search, "FIRST_LANES", 2)
+    monkeypatch.setattr(quick_bounds, "FIRST_LANES", 0)
+    monkeypatch.setattr(search_path, "MOST_LANES", 3)
+    assert sum(wide(seed, 3_000) for seed in range(11_100, 11_120)) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(2))
+def test_many_uses_of_the_fanouts_are_searched_completely_on_many_problems(part):
+    assert sum(wide(seed, 50_000, 4) for seed in range(12_000 + 60 * part, 12_020 + 60 * part)) >= 2
+
+
+def tables_of(problem, semantics, goal):
+    """Filled tables of the first path of a problem, one for each plan's first block and what is inside."""
+    given = spec_of(problem)
+    einsum = given.workload.einsums[0]
+    arch = given.bound[einsum.name].arch
+    if why_not(einsum, arch) is not None:
+        return None
+    search = EinsumSearch(einsum, arch, Request((goal,), semantics_named(semantics)), Progress())
+    search.prepare()
+    path = search.paths[0]
+    group = next(path.groups(), None)
+    if group is None:
+        return None
+    found = path.search(group.lanes, 1)
+    found.take(group.plans[:20], 10**9)
+    assert found.tables.fill(lambda: False)
+    return found.tables
+
+
+def whole(tables, block, prefix):
+    """The table of a block and prefix over the whole lattice."""
+    found = np.full((tables.costs.lattice.size, len(tables.columns)), np.inf)
+    points = tables.points[block]
+    begin = tables.begins(block)[prefix]
+    found[points] = tables.pool[begin : begin + len(points)]
+    return found
+
+
+def test_prefixes_share_a_table_only_where_theirs_are_equal(monkeypatch):
+    shared = 0
+    for seed in range(13_000, 13_030):
+        rng = random.Random(seed)
+        problem = draw_wide(rng, 4) if seed % 2 else draw_problem(rng)
+        semantics, goal = rng.choice(["exact", "accelforge"]), rng.choice(["energy", "energy_delay_product"])
+        try:
+            ours = tables_of(problem, semantics, goal)
+        except einmap.SpecError:
+            continue
+        if ours is None:
+            continue
+        with monkeypatch.context() as plain:
+            plain.setattr(Tables, "alike", lambda self, recipe: np.arange(self.width(recipe.level.r))[:, None])
+            plain.setattr(PathCosts, "inside", lambda self, node: np.arange(self.lattice.size))
+            theirs = tables_of(problem, semantics, goal)
+        assert len(ours.recipes) == len(theirs.recipes)
+        for block, own in enumerate(ours.table_of):
+            for prefix in range(0, len(own), 1 + len(own) // 8):
+                assert np.array_equal(whole(ours, block, prefix), whole(theirs, block, prefix)), (seed, block, prefix)
+        shared += theirs.n_rows - ours.n_rows
+    assert shared > 0
+
+
+def test_little_room_for_tables_changes_nothing(monkeypatch):
+    given = einmap.load("eyeriss", "conv")
+    best = einmap.map_workload(given)
+    sizes = []
+    with_room = EinsumSearch.with_room
+
+    def noted(self, path, plans, lanes, chosen):
+        found = with_room(self, path, plans, lanes, chosen)
+        sizes.append((len(chosen), len(found)))
+        return found
+
+    monkeypatch.setattr(EinsumSearch, "with_room", noted)
+    little = einmap.map_workload(given, memory_limit=4_000_000, workers=1)
+    assert little.optimal
+    assert little.cost.edp == best.cost.edp
+    assert any(found < asked for asked, found in sizes)
