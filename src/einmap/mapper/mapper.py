@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from einmap.errors import NotSupportedError
+from einmap.errors import CapacityError, NoMappingError, NotSupportedError
 from einmap.frontends.store import Store
 from einmap.mapper.cache import Entry
 from einmap.mapper.cascade import nondominated
@@ -148,7 +148,12 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
         # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked)
         whole.run(token)
-        found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
+        try:
+            found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
+        except CapacityError as error:
+            text = f"each Einsum has mappings, but none of them fit together: {error.message}"
+            hint = "enlarge that memory, or let an outer one keep intermediate tensors"
+            raise NoMappingError(text, at=error.at, hint=hint) from None
         return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
     front = best_of(found, asked.goals) if len(searches) > 1 else found
     result = _fused_result(searches, front, asked.goals, start)

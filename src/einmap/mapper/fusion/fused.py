@@ -144,6 +144,11 @@ class FusedSearch:
             self.known_bound = max(self.known_bound, min(limit, most))
         return first
 
+    @property
+    def workers(self) -> int:
+        """Threads; one where the search ends after so many evaluations, so that it ends at the same one."""
+        return 1 if self.options.max_evaluations else self.options.workers
+
     def limits(self) -> list[float]:
         """What the best may be at most, one try after the other."""
         rough = not all(m.chains.all_ready for m in self.distinct if isinstance(m.chains, Chains))
@@ -347,7 +352,7 @@ class FusedSearch:
             rest = total - times * self.least[id(member.chains)]
             member.chains.survey(self.others(rest, times, most))
 
-        with ThreadPoolExecutor(self.options.workers) as executor:
+        with ThreadPoolExecutor(self.workers) as executor:
             list(executor.map(survey, self.distinct, range(len(self.distinct))))
         self.graph = Graph(
             [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
@@ -423,7 +428,7 @@ class FusedSearch:
             own = {outline: united(others) for outline, others in wanted[id(member.chains)].items()}
             return member.chains.complete_heads(own, self.space)
 
-        with ThreadPoolExecutor(self.options.workers) as executor:
+        with ThreadPoolExecutor(self.workers) as executor:
             fronts = executor.map(complete, self.distinct, range(len(self.distinct)))
             found = dict(zip((id(m.chains) for m in self.distinct), fronts, strict=True))
         for member, chosen in zip(self.members, options, strict=True):
