@@ -55,8 +55,8 @@ def test_the_time_limit_holds_for_a_mapspace_that_takes_minutes_to_build(brute_f
 def test_one_mapspace_does_not_eat_the_time_of_the_others():
     given = wide("Y[m, n] = Z[m] * E[m, n]", "X[m, n] = Y[m, n] * F[m, n] * G[m, n] * H[m, n]")
     start = time.monotonic()
-    result = einmap.map_workload(given, time_limit_s=2, brute_force=True, workers=1)
-    assert time.monotonic() - start < 22
+    result = einmap.map_workload(given, time_limit_s=4, brute_force=True, workers=1)
+    assert time.monotonic() - start < 24
     assert all(part["evaluated"] > 100 for part in result.stats.by_einsum.values())
 
 
