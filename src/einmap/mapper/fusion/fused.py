@@ -124,7 +124,7 @@ class FusedSearch:
         if self.impossible is not None:
             return []
         if len(self.options.goals) > 1 or self.least_value() <= 0:
-            if self.options.most_fused > 1 and self.options.goals == self.goals:
+            if len(self.options.goals) > 1 and self.options.most_fused > 1 and self.options.goals == self.goals:
                 # what is reached with few loops rules most of the others out
                 few = self.best_so_far = self.with_few_loops()
                 values, found = self.reached_values, self.within(None)
@@ -343,7 +343,7 @@ class FusedSearch:
         """The best mappings whose objective is at most `most`; empty when there are none."""
         begin = time.perf_counter()
         total = self.sums(self.least)
-        above = f", at most {most / self.least_value() - 1:.0%} above the lower bound" if most is not None else ""
+        above = f", at most {most / self.least_value() - 1:.0%} above the lower bound" if most else ""
         listing, fitting = self.watch("loops above the tensors of {}" + above), self.watch("ways to fuse {}" + above)
 
         def survey(member: Member, position: int) -> None:
