@@ -61,7 +61,7 @@ MaxEvaluations = Annotated[
     int | None, typer.Option("--max-evaluations", metavar="N", min=1, help="The same for evaluations.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Processes; the default is one for each processor.")
+    int | None, typer.Option(metavar="N", min=1, help="Threads; the default is one for each processor.")
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of random choices.")]
 GivenFile = Annotated[

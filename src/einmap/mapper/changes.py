@@ -120,16 +120,16 @@ class Size:
         if best is None:
             return None
         # what mappings need is a multiple of the grain, so no other sizes need be tried
-        grain = _grain(unit)
-        low, high = math.floor(unit.size_bits / grain), -(-best.bits(self.memory) // grain)
+        step = grain(unit)
+        low, high = math.floor(unit.size_bits / step), -(-best.bits(self.memory) // step)
         while high - low > 1 and not best.is_least:
             middle = (low + high) // 2
-            found = oracle.fit(resized(arch, self.memory, middle * grain), self.memory)
+            found = oracle.fit(resized(arch, self.memory, middle * step), self.memory)
             if found is None:
                 low = middle
             else:
-                best, high = found, min(middle, -(-found.bits(self.memory) // grain))
-        least = high * grain
+                best, high = found, min(middle, -(-found.bits(self.memory) // step))
+        least = high * step
         ratio = least / unit.size_bits if unit.size_bits else math.inf
         text = f"{bits(least)} instead of {bits(unit.size_bits)}"
         edit = partial(resized, memory=self.memory, size=least)
@@ -149,7 +149,7 @@ class Size:
         return f"{each}{total} at {unit.name}{how}; it holds {bits(unit.size_bits)}"
 
 
-def _grain(memory: Memory) -> int:
+def grain(memory: Memory) -> int:
     """A number of bits of which all that is held here is a multiple."""
     widths = list(memory.bits.values())
     return math.gcd(*(int(w) for w in widths)) if widths and all(w == int(w) for w in widths) else 1

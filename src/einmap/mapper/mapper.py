@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from einmap.errors import CapacityError, NoMappingError, NotSupportedError
+from einmap.errors import MappingError, NoMappingError, NotSupportedError
 from einmap.frontends.store import Store
 from einmap.mapper.cache import Entry
 from einmap.mapper.cascade import nondominated
@@ -127,6 +127,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
     from einmap.mapper.fusion.early import all_but_reserve, better_unfused, unfused_soon
     from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.misfit import misfit
     from einmap.mapper.fusion.shared_inputs import sharing
     from einmap.mapper.unfused import Whole
 
@@ -147,13 +148,11 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     if not found:
         # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked)
-        whole.run(token)
         try:
+            whole.run(token)
             found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
-        except CapacityError as error:
-            text = f"each Einsum has mappings, but none of them fit together: {error.message}"
-            hint = "enlarge that memory, or let an outer one keep intermediate tensors"
-            raise NoMappingError(text, at=error.at, hint=hint) from None
+        except (MappingError, NoMappingError) as error:
+            raise misfit(spec, asked, error, token) from None
         return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
     front = best_of(found, asked.goals) if len(searches) > 1 else found
     result = _fused_result(searches, front, asked.goals, start)

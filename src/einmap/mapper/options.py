@@ -41,9 +41,8 @@ _LEAST = {
 }
 """Numbers among the options, and the least that each may be.
 
-Some need nothing here. No mapping is fused: `prioritize_reuse_of_unfused_tensors`, `max_fused_loops` and
-`max_fused_loops_per_rank_variable` hold for all. The best order of loops is found without trying the others
-(`explore_loop_orders`). `resource_usage_tolerance` allows to leave out mappings, and none is left out.
+Some options need nothing here. The best order of loops is found without trying the others (`explore_loop_orders`).
+`resource_usage_tolerance` and `prioritize_reuse_of_unfused_tensors` allow to leave out mappings, and none is left out.
 """
 _KINDS = {bool: "true or false", float: "a number"}
 

@@ -65,7 +65,7 @@ def reasons(
     return NoMappingError(
         f"no mapping of Einsum {einsum.name!r}: {clash} ({looked_at})",
         at=remedies[0].at if remedies else spec.provenance("arch.nodes"),
-        hint=_hint(remedies, all(path.complete for path in found)),
+        hint=hint_of(remedies, all(path.complete for path in found)),
         remedies=remedies,
     )
 
@@ -193,8 +193,8 @@ def _remedies(spec: Spec, found: Sequence[PathReasons]) -> list[Remedy]:
     return sorted(remedies, key=lambda r: (r.size, r.settings[0][0].endswith(".enabled")))[:REPORTED]
 
 
-def _hint(remedies: Sequence[Remedy], complete: bool) -> str:
-    """The changes as a list."""
+def hint_of(remedies: Sequence[Remedy], complete: bool) -> str:
+    """The changes as a list; `complete`: whether all were tried."""
     rest = "" if complete else "\n    (not all changes could be tried in time)"
     if not remedies:
         return "no single change of a size, fanout or constraint helps, and no pair that was tried" + rest

@@ -1,4 +1,4 @@
-"""Einsums that have mappings by themselves, but none together."""
+"""Cascades whose Einsums may have mappings by themselves, but none together."""
 
 import pytest
 
@@ -13,19 +13,44 @@ arch:
              actions: [{{name: read, energy: 1, throughput: 1}}, {{name: write, energy: 1, throughput: 1}}]}}
   - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 1}}]}}
 workload:
-  rank_sizes: {{M: 4, N: 4}}
+  rank_sizes: {{M: {m}, B: 2}}
   bits_per_value: {{All: 8}}
-  einsums: ["X[m] = A[m] * B[m]", "Y[n] = C[n] * D[n]", "Z[n] = X[M: n] * Y[n]"]
+  einsums: {einsums}
 """
+NORMALISED = '["X[b, m] = A[b, m] * C[b, m]", "S[b] = X[b, m]", "Z[b, m] = X[b, m] * S[b]"]'
+WAITING = '["X[m] = A[m]", "Y[m] = D[m]", "W[m] = E[m] * Y[m]", "Z[m] = X[m] * W[m]"]'
 
 
-def test_intermediates_that_do_not_fit_together_are_named():
-    # X is used last of all, and whole: Y is made while it waits; 4 values of one and 1 of the other at least
-    with pytest.raises(einmap.NoMappingError, match=r"Buffer"):
-        einmap.map_workload(einmap.loads(ARCH.format(size=8)))
+def spec(size: int, einsums: str = NORMALISED, m: int = 12) -> einmap.Spec:
+    return einmap.loads(ARCH.format(size=size, einsums=einsums, m=m))
 
 
-def test_with_room_for_both_there_is_a_mapping():
-    result = einmap.map_workload(einmap.loads(ARCH.format(size=64)), metrics="energy")
-    assert result.optimal
-    assert {row.component: row.usage for row in result.cost.memory_usage}["Buffer"] <= 1
+def refusal(given: einmap.Spec) -> einmap.NoMappingError:
+    with pytest.raises(einmap.NoMappingError) as caught:
+        einmap.map_workload(given, metrics="energy")
+    return caught.value
+
+
+def test_the_least_size_with_which_a_cascade_fits_is_told():
+    # for each b all 12 values of X wait for their sum S: 13 values of 8 bits
+    error = refusal(spec(96))
+    assert error.remedies[0].settings == (("arch.nodes[1].size", 104),)
+    assert '"Buffer".size: 104 bits instead of 96 bits' in str(error)
+    assert einmap.map_workload(spec(104), metrics="energy").optimal
+
+
+def test_einsums_that_fit_alone_but_not_together_are_told_from_those_that_do_not():
+    # X waits while Y and W are in use: 3 values of 8 bits
+    error = refusal(spec(16, WAITING))
+    assert "each Einsum has mappings, but none of them fit together" in str(error)
+    assert error.remedies[0].settings == (("arch.nodes[1].size", 24),)
+    assert einmap.map_workload(spec(24, WAITING), metrics="energy").optimal
+
+
+def test_changes_other_than_sizes_are_told_too():
+    assert any("may_keep" in remedy.text for remedy in refusal(spec(64)).remedies)
+
+
+def test_sizes_of_mappings_that_fuse_nothing_are_not_told():
+    # 208 bits is what X and S need whole
+    assert not any("208" in remedy.text for remedy in refusal(spec(96)).remedies)
