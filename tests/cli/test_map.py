@@ -141,7 +141,7 @@ def test_the_mapping_is_written_so_that_it_can_be_evaluated(run, mapper, tmp_pat
     path = tmp_path / "best.yaml"
     done = run("map", "simple", "matmul", "-o", path, "-D", "M=64")
     assert f"wrote the mapping to {path}" in done.err
-    assert path.read_text().startswith("# Found by: einmap map simple matmul -D M=64\n# best EDP of 12,345")
+    assert path.read_text().startswith("# Found by: einmap map simple matmul --define M=64\n# best EDP of 12,345")
     assert run("evaluate", "simple", "matmul", path).out == run("evaluate", "simple", "matmul", "simple_matmul").out
 
 
@@ -323,3 +323,7 @@ def test_the_mapping_file_names_the_inputs_that_are_copied_once(run, tmp_path, m
     assert document["mapping"]["shared_inputs"] == {"X": "X_shared"}
     cost = json.loads(run("evaluate", "simple", "two.yaml", "best.yaml", "--json").out)
     assert cost["energy"] == document["cost"]["energy"]
+    assert (tmp_path / "best.yaml").read_text().startswith("# Found by: einmap map simple two.yaml --metrics energy\n")
+    again = run("map", "simple", "two.yaml", "--given", "best.yaml")
+    assert again.status == 2
+    assert "best.yaml:4:3: mapping.shared_inputs: a given mapping is for each Einsum by itself" in again.err

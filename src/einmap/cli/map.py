@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,7 +168,11 @@ def map_command(
             print_hint("the result is not cached: the specification may call functions of --allow-code")
     options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
     result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
-    failure = _written(output, mapping_file(result, files, define, allow_code, given)) if output is not None else None
+    command = command_of(
+        files, fuse, define=define, allow_code=allow_code, metrics=metrics, semantics=semantics, given=given,
+        option=option, seed=[seed] if seed else None,
+    )  # fmt: skip
+    failure = _written(output, mapping_file(result, command)) if output is not None else None
     if as_json:
         print_json(document(result, saving))
     else:
@@ -198,21 +203,24 @@ def mapper_options(given: list[str] | None) -> dict[str, object]:
     return found
 
 
-def mapping_file(
-    result: MapResult,
-    files: list[str],
-    define: list[str] | None = None,
-    allow_code: list[Path] | None = None,
-    partial: str | None = None,
-) -> str:
+def mapping_file(result: MapResult, command: Sequence[str]) -> str:
     """The best mapping as YAML, after comment lines that say how it was found."""
-    given = [*files, *(word for one in define or () for word in ("-D", one))]
-    given += [word for file in allow_code or () for word in ("--allow-code", str(file))]
-    given += ["--given", partial] if partial is not None else []
-    command = shlex.join(["einmap", "map", *given])
-    comments = [f"Found by: {command}", quality(result)]
+    comments = [f"Found by: {shlex.join(command)}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
     return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies)])
+
+
+def command_of(files: Sequence[str], fuse: bool, **flags: str | Sequence[object] | None) -> list[str]:
+    """The words of a command line that finds the same mapping. `flags`: values by the name of the option.
+
+    >>> command_of(["simple", "matmul"], True, metrics="energy", define=["M=4", "N=2"], given=None)
+    ['einmap', 'map', 'simple', 'matmul', '--metrics', 'energy', '--define', 'M=4', '--define', 'N=2']
+    """
+    words = ["einmap", "map", *files]
+    for name, given in flags.items():
+        values = [given] if isinstance(given, str) else given or ()
+        words += [word for value in values for word in (f"--{name.replace('_', '-')}", str(value))]
+    return words if fuse else [*words, "--no-fuse"]
 
 
 def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:

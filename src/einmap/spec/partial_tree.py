@@ -20,6 +20,7 @@ from einmap.spec.schema.mapping import (
     PartialComputeInput,
     SpatialLoopInput,
 )
+from einmap.spec.shared_inputs import KEY as KEY_OF_COPIES
 
 type Placed = tuple[PartialNode | LoopInput, Path]
 KEYS = ("given", "mapping")
@@ -30,7 +31,7 @@ def read_given(root: Raw, workload: Workload) -> dict[str, PartialMapping]:
 
     given: {nodes: [...]}              for the Einsum that its Compute names, or the only one; splits are allowed
     given: {EinsumA: {nodes: [...]}}   for each Einsum by itself
-    mapping: {nodes: [...]}            a complete mapping, such as a search writes it
+    mapping: {nodes: [...]}            a complete mapping of which no part is shared
 
     Raises SpecError and MappingError (several together).
     """
@@ -63,6 +64,11 @@ class _Reader(TreeReader):
             self.problems.append(MappingError(text, at=at, hint=hint))
             return
         value, path = root.get(keys[0]), (keys[0],)
+        if isinstance(value, RawMap) and value.get(KEY_OF_COPIES):
+            text = "a given mapping is for each Einsum by itself, this one has copies that several of them share"
+            at = place(root, (keys[0], KEY_OF_COPIES))
+            self.problems.append(MappingError(text, at=at, hint="map with the option share_inputs=false first"))
+            return
         if isinstance(value, RawMap) and value.get("nodes") is None and keys[0] == "given":
             for name, one in value.items:
                 self.named(name, one, (*path, name), value.place_of(name))
