@@ -326,4 +326,4 @@ def test_the_mapping_file_names_the_inputs_that_are_copied_once(run, tmp_path, m
     assert (tmp_path / "best.yaml").read_text().startswith("# Found by: einmap map simple two.yaml --metrics energy\n")
     again = run("map", "simple", "two.yaml", "--given", "best.yaml")
     assert again.status == 2
-    assert "best.yaml:4:3: mapping.shared_inputs: a given mapping is for each Einsum by itself" in again.err
+    assert "best.yaml:4:18: mapping.shared_inputs: a given mapping is for each Einsum by itself" in again.err
