@@ -2,7 +2,7 @@
 
 import pytest
 
-from einmap import Cost
+from einmap import Cost, evaluate, loads
 
 ARCH_A = """
 arch:
@@ -14,6 +14,11 @@ arch:
   - !Compute {name: MAC, leak_power: 0.125, area: 1, actions: [{name: compute, energy: 1, throughput: 1}]}
 """
 """The architecture of most worked examples; one action moves one bit."""
+
+
+def accelforge(text: str) -> Cost:
+    """The cost of a specification by the counting rules of that preset."""
+    return evaluate(loads(text), semantics="accelforge")
 
 
 def counts(cost: Cost) -> dict:

@@ -12,20 +12,11 @@ from tests.mapper.fusion.combine import Cascade, front, optimum
 from tests.mapper.fusion.placements import dataplacements
 from tests.mapper.fusion.problems import CASCADES, draw_problem
 from tests.mapper.fusion.tree import tree_of
+from tests.model.worked import ARCH_A
 
 import einmap
 from einmap.mapping import nodes as tree
 from einmap.model.semantics import PRESETS
-
-ARCH_A = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0.5, area: 0,
-             actions: [{name: read, energy: 10, throughput: 8}, {name: write, energy: 12, throughput: 8}]}
-  - !Memory {name: GLB, size: 4096, leak_power: 0.25, area: 3,
-             actions: [{name: read, energy: 2, throughput: 16}, {name: write, energy: 3, throughput: 16}]}
-  - !Compute {name: MAC, leak_power: 0.125, area: 1, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
 
 
 def cascade(sizes, einsums, glb="inf", dram_keeps="~Intermediates"):

@@ -1,0 +1,165 @@
+"""The worked numbers of AccelForge's counting rules for cascades, and where `exact` decides otherwise.
+
+Rows of the tables: einsum tensor component read write E-read E-write bits-of-the-tile.
+"""
+
+import re
+import textwrap
+
+import numpy as np
+import pytest
+from tests.model.worked import (
+    ARCH_A,
+    accelforge,
+    check_table,
+    check_totals,
+    latencies,
+    leaks,
+    usages,
+)
+
+from einmap import MappingError, evaluate, execute, loads
+from einmap.mapping.pretty import pretty
+from einmap.mapping.rewrite.text import rewritten
+
+GLB = {"GLB": 4096}
+
+FUSED = """
+workload:
+  rank_sizes: {M: 4, K: 6, N: 8, P: 5}
+  bits_per_value: {All: 8}
+  einsums:
+  - "X[m, n] = A[m, k] * B[k, n]"
+  - "Z[m, p] = X[m, n] * D[n, p]"
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, D, Z], component: DRAM}
+  - !Storage {tensors: [B, D], component: GLB}
+  - !Temporal {rank_variable: m, tile_shape: 2}
+  - !Storage {tensors: [X], component: GLB}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Storage {tensors: [A], component: GLB}
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Temporal {rank_variable: k, tile_shape: 1}
+      - !Compute {einsum: X, component: MAC}
+    - !Nested
+      nodes:
+      - !Storage {tensors: [Z], component: GLB}
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Temporal {rank_variable: p, tile_shape: 1}
+      - !Compute {einsum: Z, component: MAC}
+"""
+
+
+def test_a_fused_pair_of_matmuls():
+    cost = accelforge(ARCH_A + FUSED)
+    table = """
+        X A DRAM 192  0    1920 0    0
+        X A GLB  1536 192  3072 576  48
+        X B DRAM 384  0    3840 0    0
+        X B GLB  1536 384  3072 1152 384
+        X X GLB  1280 1536 2560 4608 128
+        Z D DRAM 320  0    3200 0    0
+        Z D GLB  1280 320  2560 960  320
+        Z X GLB  1280 0    2560 0    128
+        Z Z DRAM 0    160  0    1920 0
+        Z Z GLB  1280 1280 2560 3840 40
+    """
+    check_table(cost, table, {"X": 192, "Z": 160}, GLB)
+    assert latencies(cost, "X") == {"DRAM": 72, "GLB": 404, "MAC": 192}
+    assert latencies(cost, "Z") == {"DRAM": 60, "GLB": 340, "MAC": 160}
+    assert leaks(cost, "X") == {"DRAM": 202, "GLB": 101, "MAC": 50.5}
+    assert leaks(cost, "Z") == {"DRAM": 170, "GLB": 85, "MAC": 42.5}
+    check_totals(cost, latency=744, dynamic=38752, leak=651)
+    # B 384 + D 320 + X 128 + A 48 live together
+    assert usages(cost) == {"GLB": 880 / 4096}
+
+
+RESIDUAL = """
+workload:
+  n_instances: 2
+  rank_sizes: {M: 4, N0: 6, N1: 8, N2: 8}
+  bits_per_value: {All: 8}
+  einsums:
+  - "X1[m, n1] = X0[m, n0] * W0[n0, n1]"
+  - "X2[m, n2] = X1[m, n1] * W1[n1, n2]"
+  - "Y[M: m, NY: a] = X2[M: m, N2: a] * X1[M: m, N1: a]"
+mapping:
+  nodes:
+  - !Storage {tensors: [X0, W0, W1, Y], component: DRAM}
+  - !Storage {tensors: [W0], component: GLB, persistent: true}
+  - !Temporal {rank_variable: m, tile_shape: 2}
+  - !Storage {tensors: [X1], component: GLB}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Storage {tensors: [X0], component: GLB}
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Temporal {rank_variable: n1, tile_shape: 1}
+      - !Temporal {rank_variable: n0, tile_shape: 1}
+      - !Compute {einsum: X1, component: MAC}
+    - !Nested
+      nodes:
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Storage {tensors: [X2], component: GLB}
+      - !Storage {tensors: [W1], component: GLB}
+      - !Temporal {rank_variable: n1, tile_shape: 1}
+      - !Temporal {rank_variable: n2, tile_shape: 1}
+      - !Compute {einsum: X2, component: MAC}
+    - !Nested
+      nodes:
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Storage {tensors: [X2], component: GLB}
+      - !Temporal {rank_variable: a, tile_shape: 1}
+      - !Compute {einsum: Y, component: MAC}
+"""
+
+
+def test_three_einsums_with_a_residual_tensor_persistent_weights_and_two_instances():
+    cost = accelforge(ARCH_A + RESIDUAL)
+    # persistent W0 takes its 384 bits for each of the two instances
+    table = """
+        X1 W0 DRAM 768  0    7680  0     0
+        X1 W0 GLB  3072 768  6144  2304  768
+        X1 X0 DRAM 384  0    3840  0     0
+        X1 X0 GLB  3072 384  6144  1152  48
+        X1 X1 GLB  2560 3072 5120  9216  128
+        X2 W1 DRAM 4096 0    40960 0     0
+        X2 W1 GLB  4096 4096 8192  12288 8
+        X2 X1 GLB  4096 0    8192  0     128
+        X2 X2 GLB  3584 4096 7168  12288 64
+        Y  X1 GLB  512  0    1024  0     128
+        Y  X2 GLB  512  0    1024  0     64
+        Y  Y  DRAM 0    512  0     6144  0
+    """
+    check_table(cost, table, {"X1": 384, "X2": 512, "Y": 64}, GLB)
+    assert latencies(cost, "X1") == {"DRAM": 144, "GLB": 808, "MAC": 384}
+    assert latencies(cost, "X2") == {"DRAM": 512, "GLB": 1248, "MAC": 512}
+    assert latencies(cost, "Y") == {"DRAM": 64, "GLB": 64, "MAC": 64}
+    assert leaks(cost, "X1") == {"DRAM": 404, "GLB": 202, "MAC": 101}
+    assert leaks(cost, "X2") == {"DRAM": 624, "GLB": 312, "MAC": 156}
+    assert leaks(cost, "Y") == {"DRAM": 32, "GLB": 16, "MAC": 8}
+    check_totals(cost, latency=2120, dynamic=139840, leak=1855)
+    # the fullest time: Einsum X2 with W0 768 + X1 128 + X2 64 + W1 8
+    assert usages(cost) == {"GLB": 968 / 4096}
+
+
+def test_under_exact_one_backing_node_in_each_branch_is_an_error_that_shows_the_merged_tree():
+    spec = loads(ARCH_A + RESIDUAL)
+    with pytest.raises(MappingError) as caught:
+        evaluate(spec, semantics="exact")
+    said = str(caught.value)
+    command = re.search("--do '(.*?)'", said)[1]
+    assert command == "merge nodes[4] 1 2"
+    merged = rewritten(spec.mapping, spec.workload, command)
+    assert textwrap.indent(pretty(merged), "    ") in said
+    assert evaluate(spec, merged, semantics="exact").energy > 0
+    done = execute(spec, mapping=merged)
+    x1 = done.inputs["X0"] @ done.inputs["W0"]
+    assert np.allclose(done.tensors["Y"], (x1 @ done.inputs["W1"]) * x1)
