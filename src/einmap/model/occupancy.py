@@ -8,8 +8,8 @@ branch that uses it where no loop separates it from the split. Under shared-tens
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
@@ -158,30 +158,31 @@ def live_by_tree(
     branches = _Branches({})
     spread = _backed_in_each_branch(order, buffers)
     keys = list(shared)
-    at: dict[Address, list[int]] = {}
+    users = [{b.einsum for b in group} for group in shared.values()]
+    near = _Near(mapping, {}, users, branches)
     for i, key in enumerate(keys):
-        at.setdefault(key[0], []).append(i)
+        if key[1] not in spread or not all(b.backing for b in shared[key]):
+            near.at.setdefault(key[0], []).append(i)
     # others are in the branches of other Einsums
     always = {i for i, (key, group) in enumerate(shared.items()) if any(b.persistent for b in group)}
     always |= {i for i, key in enumerate(keys) if (key[1], key[0]) in slides}
-    for running in order:
+    for position, running in enumerate(order):
         chosen: dict[tuple[Address, str], Buffer] = {}
         path = _Below(mapping.path_of[running])
-        near = always.union(*(at.get(placed.address, ()) for placed in mapping.path_of[running]))
-        for key in (keys[i] for i in sorted(near)):
+        for i in sorted(always.union(near.of(path, paths[running]))):
+            key = keys[i]
             group = shared[key]
             buffer = next((b for b in group if b.einsum == running), group[0])
-            users = {b.einsum for b in group}
             if key[1] in spread and buffer.backing:
                 continue
             loop = slides.get((key[1], key[0]))
-            inside = loop is not None and any(placed.address == loop for placed in mapping.path_of[running])
+            inside = loop is not None and loop in path.position
             keeps = inside or buffer.persistent
-            if keeps or _lives(path, key[0], users, paths[running], branches):
+            if keeps or _lives(path, key[0], users[i], paths[running], branches):
                 chosen[key] = buffer
         live[running] = list(chosen.values())
         for group, span in spread.values():
-            if order.index(running) in span:
+            if position in span:
                 own = next((b for b in group if b.einsum == running), group[0])
                 live[running].append(own if own.bits >= group[0].bits else group[0])
     return live
@@ -226,6 +227,44 @@ class _Below:
         self.path = path
         self.position = {placed.address: i for i, placed in enumerate(path)}
         self.parting = [i for i, p in enumerate(path) if isinstance(p.node, tree.Temporal | tree.Sequential)]
+
+
+@dataclass
+class _Near:
+    """Which buffers may live while an Einsum runs. `at`: their numbers by node; `users`: of each buffer."""
+
+    mapping: LoopTree
+    at: dict[Address, list[int]]
+    users: list[set[str]]
+    branches: _Branches
+    by_branch: dict[Address, dict[int, list[int]]] = field(default_factory=dict)
+
+    def of(self, below: _Below, running: EinsumPath) -> Iterator[int]:
+        """Buffers of the nodes above an Einsum, without those whose users are in other branches of the next split."""
+        for position, placed in enumerate(below.path):
+            here = self.at.get(placed.address)
+            if not here:
+                continue
+            first = bisect(below.parting, position)
+            parting = below.path[below.parting[first]] if first < len(below.parting) else None
+            if parting is None or not isinstance(parting.node, tree.Sequential):
+                yield from here
+                continue
+            branch = below.path[below.parting[first] + 1].address[len(parting.address)]
+            yield from self._in_branches(placed.address, here, parting.address, parting.node).get(branch, ())
+
+    def _in_branches(
+        self, address: Address, here: list[int], split: Address, node: tree.Sequential
+    ) -> dict[int, list[int]]:
+        """The buffers of one node that are used in each branch, or before and after it."""
+        if address not in self.by_branch:
+            found = self.by_branch[address] = {}
+            branch_of = self.branches.of(split, node)
+            for i in here:
+                using = [branch_of[user] for user in self.users[i]]
+                for branch in range(min(using), max(using) + 1):
+                    found.setdefault(branch, []).append(i)
+        return self.by_branch[address]
 
 
 def _lives(below: _Below, address: Address, users: set[str], running: EinsumPath, branches: _Branches) -> bool:

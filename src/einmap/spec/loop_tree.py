@@ -34,6 +34,9 @@ from einmap.spec.schema.mapping import (
     TollNodeInput,
 )
 
+MOST = 2**53
+"""Tile shapes up to here are exact whatever number they are read as."""
+
 
 def read_mapping(root: Raw, path: Path = ("mapping",), *, einsums: Collection[str] | None = None) -> Mapping | None:
     """The LoopTree at `path` of the raw tree; None when there is none. Raises all problems together.
@@ -257,6 +260,46 @@ def _tag(raw: Raw) -> str:
 
 def _names(value: list[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def is_as_read(mapping: Mapping, einsums: Collection[str] | None = None) -> bool:
+    """Whether reading what `write_mapping` writes gives this very mapping, and no problem. `einsums`: see read_mapping."""
+    return _chain_as_read(mapping.nodes, einsums)
+
+
+def _chain_as_read(nodes: tuple[Node, ...], einsums: Collection[str] | None) -> bool:
+    last = len(nodes) - 1
+    return bool(nodes) and all(
+        isinstance(node, Sequential | Compute) == (i == last) and _node_as_read(node, einsums)
+        for i, node in enumerate(nodes)
+    )
+
+
+def _node_as_read(node: Node, einsums: Collection[str] | None) -> bool:
+    match node:
+        case Temporal(rank_variable, tile_shape, initial):
+            known = initial == PerEinsum() or _values_as_read(initial, int, einsums)
+            return known and _values_as_read(rank_variable, str, einsums) and _values_as_read(tile_shape, int, einsums)
+        case Spatial(rank_variable, tile_shape, component, name):
+            known = type(component) is str and type(name) is str
+            return known and _values_as_read(rank_variable, str, einsums) and _values_as_read(tile_shape, int, einsums)
+        case Storage() | Toll():
+            how = (node.persistent, node.sliding_window or False) if isinstance(node, Storage) else ()
+            names = (node.component, *node.tensors) if type(node.tensors) is tuple else ()
+            return bool(names) and all(type(name) is str for name in names) and all(type(h) is bool for h in how)
+        case Compute():
+            return type(node.einsum) is str and type(node.component) is str
+        case Sequential(branches):
+            return bool(branches) and all(_chain_as_read(branch, einsums) for branch in branches)
+        case _:
+            assert_never(node)
+
+
+def _values_as_read(given: PerEinsum[Any], kind: type, einsums: Collection[str] | None) -> bool:
+    names = [name for name, _ in given.by_einsum]
+    values = [value for _, value in given.by_einsum] if names else [given.default]
+    plain = all(type(v) is kind and (kind is str or 1 <= v <= MOST) for v in values) and len({*names}) == len(names)
+    return plain and (not names or (given.default is None and (einsums is None or all(n in einsums for n in names))))
 
 
 def write_mapping(mapping: Mapping) -> Raw:

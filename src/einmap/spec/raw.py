@@ -107,15 +107,15 @@ def from_python(value: Any, at: At | None = None) -> Raw:
     match value:
         case RawScalar() | RawList() | RawMap():
             return value
+        case None | bool() | int() | float() | str():
+            return RawScalar(value, text=_text(value), quoted=isinstance(value, LiteralString), at=at)
+        case list() | tuple():
+            return RawList(tuple(from_python(v, at) for v in value), at=at)
         case Mapping():
             tag = value.get("type")
             is_tag = isinstance(tag, str) and tag[:1].isupper()
             items = tuple((str(k), from_python(v, at)) for k, v in value.items() if not (is_tag and k == "type"))
             return RawMap(items, tag=tag if is_tag else None, at=at, key_at=tuple(at for _ in items))
-        case list() | tuple():
-            return RawList(tuple(from_python(v, at) for v in value), at=at)
-        case None | bool() | int() | float() | str():
-            return RawScalar(value, text=_text(value), quoted=isinstance(value, LiteralString), at=at)
         case numbers.Integral():
             return from_python(int(value), at)
         case numbers.Real():

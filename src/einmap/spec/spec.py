@@ -20,7 +20,7 @@ from einmap.mapping.nodes import Address
 from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialect import Choice, Dialect, checked_dialect, choose_dialect
-from einmap.spec.loop_tree import path_of_node, read_mapping, write_mapping
+from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
     Raw,
     RawMap,
@@ -41,6 +41,8 @@ from einmap.spec.translate import translated
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
 """The top-level keys of a specification."""
 
+_WITHOUT_MAPPING = ("variables", "bound_workload", "arch_inputs", "bound", "_dialect_choice", "model_options")
+"""What is evaluated from the other parts of a specification."""
 
 _ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
 
@@ -142,7 +144,11 @@ class Spec:
         """A new specification with this LoopTree under `mapping`."""
         changed = set_value(self.raw, ("mapping",), write_mapping(mapping))
         assert isinstance(changed, RawMap)
-        return replace(self, raw=changed)
+        found = replace(self, raw=changed)
+        # no expression sees the mapping: what is evaluated already stays as it is
+        known = {name: self.__dict__[name] for name in _WITHOUT_MAPPING if name in self.__dict__}
+        found.__dict__.update(known, _given_mapping=mapping)
+        return found
 
     def with_shared_inputs(self, copies: MappingOf[str, str]) -> Spec:
         """A new specification in which a copy Einsum reads each of these graph inputs, and their users read the copy.
@@ -240,6 +246,9 @@ class Spec:
     def mapping(self) -> Mapping | None:
         """The LoopTree under `mapping`, None when there is none. Raises MappingError."""
         einsums = self.workload.by_name if self.raw.get("workload") is not None else None
+        given: Mapping | None = self.__dict__.get("_given_mapping")
+        if given is not None and is_as_read(given, einsums):
+            return given
         return read_mapping(self.raw, einsums=einsums)
 
     def _options[M: Input](self, model: type[M], key: str) -> M:
