@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,7 +196,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     with np.errstate(all="ignore"):
         for block in _blocks(einsum):
             # Outside an index may lie beyond its tensor: any element will do, as its value takes no part.
-            mode = "clip" if constraints else "raise"
+            mode: Literal["clip", "raise"] = "clip" if constraints else "raise"
             read = {t: flat[t].take(_index(einsum.by_tensor[t].projection, strides[t], block), mode=mode) for t in flat}
             values = np.broadcast_to(_value(expression, read), _shape(block))
             inside = np.broadcast_to(inside_of(constraints, block), values.shape) if constraints else None
