@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.einsum.operation import Operation
-from einmap.einsum.projection import Projection, Rank, RankVar, Relevance, footprint, relevance
+from einmap.einsum.projection import Affine, Projection, Rank, RankVar, Relevance, footprint, relevance
 from einmap.einsum.space import index_ends
 
 type TensorName = str
@@ -93,8 +93,11 @@ class Einsum:
 
     def index_range(self, access: TensorAccess) -> dict[Rank, tuple[int, int]]:
         """The smallest and the largest index of each rank of an access, both included (see `space.index_ends`)."""
-        first = dict(self.first_values)
-        return {rank: index_ends(index, first, self.extents, self.cuts) for rank, index in access.projection}
+        return {rank: self.index_range_of(index) for rank, index in access.projection}
+
+    def index_range_of(self, index: Affine) -> tuple[int, int]:
+        """The smallest and the largest value of an index of rank variables of the Einsum."""
+        return index_ends(index, dict(self.first_values), self.extents, self.cuts)
 
     @cached_property
     def n_computes(self) -> int:

@@ -80,6 +80,8 @@ def tile_shapes(
     shapes = (tile_shape,) if isinstance(tile_shape, int) else tuple(tile_shape)
     for shape in shapes:
         _check_positive(shape, f"the tile shape of rank {ranks[0]}")
+    if max(shapes, default=0) > (largest := sizes[ranks[0]][-1]):
+        raise SpecError(f"a tile shape of {max(shapes)} is larger than rank {ranks[0]}, which has {largest} values")
     if not shapes or any(inner >= outer for outer, inner in pairwise(shapes)):
         text = ", ".join(str(shape) for shape in shapes)
         raise SpecError(

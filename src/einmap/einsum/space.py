@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.einsum.projection import Affine, RankVar, collect_terms
+from einmap.einsum.projection import Affine, RankVar, collect_terms, parse_affine
 from einmap.errors import SpecError, did_you_mean
 from einmap.expressions.syntax import check_text_length, shortened
 
@@ -25,6 +25,7 @@ MAX_DEPTH = 50
 """How deep a constraint may be nested."""
 
 _WORDS = re.compile(r"\b(mod|and|or|not)\b")
+_LINEAR_CUT = re.compile(r"([^<>=%()]+) ((?:<|>=) -?\d+)")
 _SINGLE_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
 
 
@@ -256,7 +257,7 @@ def index_ends(
         terms = [(v, a) for v, a in index.terms if v in group]
         own = [c for c in constraints if names_in(c) & {*group}]
         if own and terms and math.prod(extents[v] for v in group) <= MAX_POINTS:
-            grid, inside = _points(group, own, low, {v: low.get(v, 0) + extents[v] - 1 for v in group})
+            grid, inside = box_points(group, own, low, {v: low.get(v, 0) + extents[v] - 1 for v in group})
             values = np.broadcast_to(sum(a * grid[v] for v, a in terms), inside.shape)[inside]
             least, most = least + int(values.min()), most + int(values.max())
             continue
@@ -265,6 +266,23 @@ def index_ends(
             end = begin + a * (extents[v] - 1)
             least, most = least + min(begin, end), most + max(begin, end)
     return least, most
+
+
+def index_values(
+    index: Affine, low: Mapping[RankVar, int], extents: Mapping[RankVar, int], cuts: Iterable[str]
+) -> list[int]:
+    """The value of an index at each point of a space, which is enumerated."""
+    high = {v: low.get(v, 0) + n - 1 for v, n in extents.items()}
+    grid, inside = box_points([*extents], [parse_constraint(text) for text in cuts], low, high)
+    total: Any = index.constant + sum(a * grid[v] for v, a in index.terms)
+    found: list[int] = np.broadcast_to(total, inside.shape)[inside].tolist()
+    return found
+
+
+def linear_cut(cut: str) -> tuple[Affine, str] | None:
+    """(4*k1 + k0, "< 10") for `4*k1 + k0 < 10`; None for what is no such comparison, as those with `mod`."""
+    found = _LINEAR_CUT.fullmatch(cut)
+    return (parse_affine(found[1]), found[2]) if found else None
 
 
 def inside_of(constraints: Iterable[Constraint], grid: Mapping[RankVar, Any]) -> Any:
@@ -336,7 +354,7 @@ def _enumerate(
 ) -> tuple[dict[str, int], dict[str, int], int | None]:
     if math.prod(high[v] - low[v] + 1 for v in variables) > MAX_POINTS:
         return low, high, None
-    _, inside = _points(variables, constraints, low, high)
+    _, inside = box_points(variables, constraints, low, high)
     if not inside.any():
         raise SpecError(f"the iteration space of {what} is empty: no point satisfies all bounds")
     tight_low, tight_high = dict(low), dict(high)
@@ -346,7 +364,7 @@ def _enumerate(
     return tight_low, tight_high, int(inside.sum())
 
 
-def _points(
+def box_points(
     variables: list[RankVar], constraints: list[Constraint], low: Mapping[RankVar, int], high: Mapping[RankVar, int]
 ) -> tuple[dict[RankVar, Any], Any]:
     """Values of the variables of a box, one axis for each, and which of its points satisfy the constraints."""
