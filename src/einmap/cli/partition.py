@@ -48,9 +48,7 @@ Order = Annotated[
 Print = Annotated[Form, typer.Option("--print", help="What to print.")]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the new specification there as YAML.", show_default=False
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help="Write the specification there as YAML.", show_default=False),
 ]
 
 
@@ -119,10 +117,7 @@ def _names(given: str | None) -> list[str]:
 
 
 def _comment(files: list[str], define: list[str], words: list[tuple[str, str]]) -> str:
-    given = [
-        *files,
-        *(w for one in define for w in ("-D", one)),
-        *(w for kind, text in words for w in (f"--{kind}", text)),
-    ]
+    steps = (word for kind, text in words for word in (f"--{kind}", text))
+    given = [*files, *(word for one in define for word in ("-D", one)), *steps]
     lines = f"Partitioned by: {shlex.join(['einmap', 'partition', *given])}".splitlines()
     return "".join(f"# {line}\n" for line in lines)

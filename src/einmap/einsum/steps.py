@@ -262,10 +262,10 @@ def _fitted(values: Tensor, shape: tuple[int, ...], fill: float) -> Tensor:
 
 
 USAGE: Mapping[str, str] = {
-    "split": "RANK=SHAPE or RANK/PARTS, K=8, K=16,4, M/4; equal ranks together: M,P=16",
-    "flatten": "[NAME=]RANK,RANK, K1,K0 or G=H,F",
-    "linearise": "[NAME=]RANK, K1K0 or G=HF",
-    "delay": "[TEMPORARY=]RANK[@EINSUM], K1 or K1@Z or ZT=K1@Z",
+    "split": "RANK=SHAPE (K=8, K=16,4) or RANK/PARTS (M/4), equal ranks together (M,P=16)",
+    "flatten": "[NAME=]RANK,RANK (K1,K0 or G=H,F)",
+    "linearise": "[NAME=]RANK (K1K0 or G=HF)",
+    "delay": "[TEMPORARY=]RANK[@EINSUM] (K1 or ZT=K1@Z)",
 }
 """How each step is written."""
 
