@@ -85,8 +85,9 @@ def partition_command(
             raise SpecError(text, at=At(str(output)), hint="choose another name")
     spec = load_spec(files, define, allow_code)
     changed = partition(spec.workload, steps).workload
-    # made only where it is asked for, since renames of an Einsum may speak of ranks that are gone
+    # made only where it is asked for, since renames may speak of rank variables that are gone: then it is refused
     made = spec.with_workload(changed) if form is Form.YAML or output is not None else None
+    notes = [*spec.load_notes, *(spec if made is None else made).bound_workload.notes]
     match form:
         case Form.EINSUMS:
             print_text(pretty_einsums(changed))
@@ -97,7 +98,7 @@ def partition_command(
             print_text(dump(made).rstrip("\n"))
         case _:
             assert_never(form)
-    print_notes([*spec.load_notes, *spec.bound_workload.notes])
+    print_notes(notes)
     if made is not None and spec.raw.get("mapping") is not None:
         print_hint("the mapping is left out: it is for the ranks that were there before")
     if output is not None and made is not None:

@@ -122,7 +122,7 @@ def _readable(einsum: Einsum, output: TensorAccess, taken: set[RankVar]) -> tupl
         if len(index.terms) < 2:
             projection.append((rank, index))
             continue
-        name = rank[0].lower() + rank[1:]
+        name = rank.lower()
         if name in taken or name in einsum.extents:
             text = f"the rank variable {name} of the last reduction over rank {rank} is taken in Einsum {einsum.name!r}"
             raise SpecError(text, hint=f"{output.tensor!r} is indexed there by the sum {index}; rename a rank variable")

@@ -106,7 +106,7 @@ def _linear_einsum(einsum: Einsum, rank: Rank, name: Rank) -> Einsum:
     indices = [i for a in einsum.accesses for r, i in a.projection if r == rank]
     for index in dict.fromkeys(i for i in indices if len(i.terms) > 1):
         variables = [v for v, _ in index.terms]
-        einsum = _with_one_variable(einsum, index, common_stem(variables, variables) or name[0].lower() + name[1:])
+        einsum = _with_one_variable(einsum, index, common_stem(variables, variables) or name.lower())
     return einsum
 
 

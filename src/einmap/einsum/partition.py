@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from einmap.einsum.edit import box, check_extents, check_free, check_rank, rebuilt, substituted, with_cuts
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.names import partition_names
+from einmap.einsum.names import common_stem, partition_names
 from einmap.einsum.projection import Affine, Projection, Rank, RankVar
 from einmap.einsum.space import index_ends
 from einmap.einsum.workload import Workload
@@ -191,13 +191,20 @@ def _parted(
             continue
         digits = direct.get(index) or _digits(einsum, index, shapes)
         if digits is None:
-            raise SpecError(
-                f"rank {rank} of tensor {access.tensor!r} cannot be partitioned: Einsum {einsum.name!r} indexes it by "
-                f"{index}, and a tile of {shapes[0]} of it is no tile of its rank variables",
-                hint=f"partition the ranks of {', '.join(v for v, _ in index.terms)} instead",
-            )
+            raise _no_digits(einsum, access.tensor, rank, index, shapes)
         found += zip(new_ranks[rank], digits, strict=True)
     return replace(access, projection=checked(tuple(found), access.tensor))
+
+
+def _no_digits(einsum: Einsum, tensor: str, rank: Rank, index: Affine, shapes: TileShapes) -> SpecError:
+    variables = [v for v, _ in index.terms]
+    is_partition = common_stem(variables, variables) is not None
+    together = "partition equal ranks together, by the same tile shapes"
+    return SpecError(
+        f"rank {rank} of tensor {tensor!r} cannot be partitioned: Einsum {einsum.name!r} indexes it by "
+        f"{index}, and a tile of {', '.join(map(str, shapes))} of it is no tile of its rank variables",
+        hint=together if is_partition else f"partition the ranks of {', '.join(variables)} instead",
+    )
 
 
 def _digits(einsum: Einsum, index: Affine, shapes: TileShapes) -> tuple[Affine, ...] | None:
