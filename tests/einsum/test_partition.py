@@ -103,6 +103,10 @@ def test_concatenated_ranks_of_partitions():
         split(CONCATENATED, "G", 3)
 
 
+def test_concatenated_ranks_of_partitions_of_size_one():
+    assert "C[p, G1: h1, G0: 4*h0 + f] = AV[h1, h0, p, f]" in after(CONCATENATED, "split H=1", "split G=4")
+
+
 def test_equal_ranks_are_partitioned_together_or_alone():
     attention = workload("Q[p] = I[M: p] * W[p]", "QK[m, p] = Q[p] * I[m]", M=5, P=5)
     assert "Q[p1, p0] = I[M1: p1, M0: p0] * W[p1, p0]" in after(attention, "split M,P=2")

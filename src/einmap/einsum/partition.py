@@ -212,12 +212,14 @@ def _digits(einsum: Einsum, index: Affine, shapes: TileShapes) -> tuple[Affine, 
     found = []
     first = dict(einsum.first_values)
     for shape in shapes:
-        rest = Affine(tuple((v, a) for v, a in index.terms if a % shape), index.constant)
+        # a rank variable with one value, as in a partition of size 1, stays with the innermost ones
+        outer = {v for v, a in index.terms if not a % shape and einsum.extents[v] > 1}
+        rest = Affine(tuple((v, a) for v, a in index.terms if v not in outer), index.constant)
         least, most = index_ends(rest, first, einsum.extents, einsum.cuts)
         quotient = least // shape
         if most - shape * quotient >= shape:
             return None
-        found.append(Affine(tuple((v, a // shape) for v, a in index.terms if not a % shape), quotient))
+        found.append(Affine(tuple((v, a // shape) for v, a in index.terms if v in outer), quotient))
         index = replace(rest, constant=rest.constant - shape * quotient)
     return (*found, index)
 
