@@ -82,6 +82,7 @@ def test_a_linear_rank_keeps_its_name_unless_it_is_a_partition():
         ((("K", "J"),), "no tensor of the workload has a rank 'J'"),
         ((("K", "M"), "M"), "the name M is taken: the workload has a rank M already"),
         ((("K", "M"), "g"), "'g' is no name of a rank"),
+        ((("K", "M"), "IN"), "'in' cannot be a rank variable: it is a word of expressions"),
     ],
 )
 def test_bad_arguments_of_flatten(arguments, said):

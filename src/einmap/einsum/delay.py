@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from einmap.einsum.edit import box, check_extents, check_rank, rebuilt
+from einmap.einsum.edit import box, check_extents, check_rank, check_variable_name, rebuilt
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import product_of
 from einmap.einsum.partition import single_variable
@@ -84,6 +84,8 @@ def _delayed(
         raise SpecError(f"{text}: its reduction cannot be delayed", hint="write one Einsum for each output")
     output = outputs[0]
     name = f"{output.tensor}T" if temporary is None else temporary
+    if not name.isidentifier():
+        raise SpecError(f"{name!r} is no name of a tensor", hint="use letters, digits and _, no digit first")
     first = name if einsum.name == output.tensor else f"{einsum.name}T"
     for taken, known in ((name, workload.tensors), (first, workload.einsum_names)):
         if taken in known:
@@ -123,6 +125,7 @@ def _readable(einsum: Einsum, output: TensorAccess, taken: set[RankVar]) -> tupl
             projection.append((rank, index))
             continue
         name = rank.lower()
+        check_variable_name(name)
         if name in taken or name in einsum.extents:
             text = f"the rank variable {name} of the last reduction over rank {rank} is taken in Einsum {einsum.name!r}"
             raise SpecError(text, hint=f"{output.tensor!r} is indexed there by the sum {index}; rename a rank variable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from keyword import iskeyword
 
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Affine, Projection, Rank, RankVar
@@ -92,9 +93,18 @@ def check_free(workload: Workload, names: Iterable[str], hint: str) -> None:
 
 
 def check_rank_name(name: str) -> None:
-    """Raise SpecError for a name that no rank may have."""
+    """Raise SpecError for a name that no rank may have, or whose rank variable would be a word of the expressions."""
     if not (name.isidentifier() and name[0].isupper()):
         raise SpecError(f"{name!r} is no name of a rank", hint="an upper-case letter, then letters, digits and _")
+    check_variable_name(name.lower())
+
+
+def check_variable_name(name: str) -> None:
+    """Raise SpecError for a word that bounds and expressions read as something else."""
+    if iskeyword(name) or name == "mod":
+        raise SpecError(
+            f"{name!r} cannot be a rank variable: it is a word of expressions", hint="name the rank otherwise"
+        )
 
 
 def check_extents(workload: Workload) -> Workload:
