@@ -1,5 +1,13 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
+from einmap.einsum.delay import delay_reduction as delay_reduction
+from einmap.einsum.flatten import flatten as flatten
+from einmap.einsum.flatten import linearise as linearise
+from einmap.einsum.partition import split as split
+from einmap.einsum.pretty import pretty_einsums as pretty_einsums
+from einmap.einsum.pretty import pretty_loops as pretty_loops
+from einmap.einsum.steps import Partitioned as Partitioned
+from einmap.einsum.steps import partition as partition
 from einmap.errors import CapacityError as CapacityError
 from einmap.errors import EinmapError as EinmapError
 from einmap.errors import FanoutError as FanoutError
@@ -37,15 +45,23 @@ __all__ = [
     "Mapspace",
     "NoMappingError",
     "PartialMapping",
+    "Partitioned",
     "Progress",
     "Spec",
     "SpecError",
     "Template",
+    "delay_reduction",
     "dump",
     "dump_mapping",
     "evaluate",
     "execute",
+    "flatten",
+    "linearise",
     "load",
     "loads",
     "map_workload",
+    "partition",
+    "pretty_einsums",
+    "pretty_loops",
+    "split",
 ]

@@ -1,12 +1,12 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from einmap import SpecError
-from einmap.einsum.projection import parse_affine
-from einmap.einsum.space import bounds, parse_constraint, within
+from einmap.einsum.projection import Affine, parse_affine
+from einmap.einsum.space import bounds, index_ends, index_values, linear_cut, linked, parse_constraint, within
 
 
 def space(variables, *texts):
@@ -166,3 +166,67 @@ def test_every_point_of_a_space_lies_in_its_bounds(parts):
     assert found.points == len(inside)
     assert (low["m"], high["m"]) == (min(m for m, _ in inside), max(m for m, _ in inside))
     assert (low["n"], high["n"]) == (min(n for _, n in inside), max(n for _, n in inside))
+
+
+# what cuts off points
+
+
+def test_cuts_are_what_the_box_does_not_say():
+    found = space(["k1", "k0", "m"], "0 <= k1 < 3", "0 <= k0 < 4", "0 <= m < 2", "4*k1 + k0 < 10")
+    assert found.cuts == ("4*k1 + k0 < 10",)
+    assert found.points == 10 * 2
+    assert space("pr", "0 <= p < 4", "0 <= r < 3", "p + r < 6").cuts == ()
+    assert space("p", "0 <= p < 10", "p mod 2 = 0").cuts == ("p % 2 == 0",)
+
+
+@pytest.mark.parametrize(
+    "text", ["9 >= 4*p + r", "not 4*p + r > 9", "4*p < 10 - r", "-r > 4*p - 10", "4*p + r < 10 and r < 4"]
+)
+def test_a_cut_has_one_form_however_it_is_written(text):
+    found = space("pr", "0 <= p < 3", "0 <= r < 4", text).cuts
+    assert found == (("4*p + r < 10",) if "not" not in text else ("not 4 * p + r > 9",))
+
+
+def test_only_variables_that_bounds_link_are_enumerated_together():
+    """A box of 10**12 points, in three groups that are small."""
+    sizes = [f"0 <= {v} < 10000" for v in "mnk"]
+    found = space("mnkpr", *sizes, "0 <= p < 3", "0 <= r < 4", "4*p + r < 10", "m + 5 >= 7")
+    assert found.points == 9998 * 10000 * 10000 * 10
+    assert dict(found.low)["m"] == 2
+
+
+def test_groups():
+    cuts = [parse_constraint(text) for text in ("a + b < 3", "c + d < 3", "d + a < 4", "f < 1")]
+    assert [sorted(group) for group in linked("abcdef", cuts)] == [["e"], ["a", "b", "c", "d"], ["f"]]
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_ends_of_an_index_are_those_of_the_points(data):
+    extents = {v: data.draw(st.integers(1, 4)) for v in "abc"}
+    low = {v: data.draw(st.integers(-2, 2)) for v in "abc"}
+    index = Affine(tuple((v, a) for v in "abc" if (a := data.draw(st.integers(-3, 3)))), data.draw(st.integers(-5, 5)))
+    texts = data.draw(st.lists(st.sampled_from(["a + b < 4", "2*a - c >= 0", "b % 2 == 0", "c < 3"]), max_size=2))
+    values = []
+    for point in product(*(range(low[v], low[v] + n) for v, n in extents.items())):
+        at = dict(zip("abc", point, strict=True))
+        if all(eval(text, {}, at) for text in texts):
+            values.append(index.constant + sum(a * at[v] for v, a in index.terms))
+    if values:
+        assert index_ends(index, low, extents, texts) == (min(values), max(values))
+        assert sorted(index_values(index, low, extents, texts)) == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("cut", "parts"),
+    [
+        ("4*k1 + k0 < 10", ("4*k1 + k0", "< 10")),
+        ("m - n >= -2", ("m - n", ">= -2")),
+        ("p % 2 == 0", None),
+        ("not p > 3", None),
+        ("p < 3 or r < 2", None),
+    ],
+)
+def test_cuts_that_are_linear(cut, parts):
+    found = linear_cut(cut)
+    assert (found and (str(found[0]), found[1])) == parts

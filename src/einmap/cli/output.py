@@ -39,6 +39,13 @@ def print_report(report: RenderableType) -> None:
     sys.stdout.flush()
 
 
+def print_text(text: str) -> None:
+    """Print text as it is, lines of any length; what could steer the terminal is escaped."""
+    _tolerate(sys.stdout)
+    sys.stdout.write(_visible(text) + "\n")
+    sys.stdout.flush()
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """Print exactly one JSON document; infinities and NaN, which JSON lacks, become null."""
     sys.stdout.write(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.projection import Rank
+from einmap.einsum.projection import Rank, RankVar
 from einmap.errors import SpecError, did_you_mean
 
 
@@ -71,6 +71,22 @@ class Workload:
     def consumers(self) -> Mapping[TensorName, tuple[str, ...]]:
         """For each tensor the Einsums that read it, in execution order."""
         return {t: tuple(e.name for e in self.einsums if t in e.inputs) for t in self.tensors}
+
+    @cached_property
+    def rank_sizes(self) -> Mapping[Rank, Mapping[TensorName, int]]:
+        """The size of each rank in each tensor that has it: the largest index that any Einsum uses, plus 1."""
+        found: dict[Rank, dict[TensorName, int]] = {}
+        for einsum in self.einsums:
+            for access in einsum.accesses:
+                for rank, (_, high) in einsum.index_range(access).items():
+                    sizes = found.setdefault(rank, {})
+                    sizes[access.tensor] = max(high + 1, sizes.get(access.tensor, 0))
+        return found
+
+    @cached_property
+    def rank_variables(self) -> tuple[RankVar, ...]:
+        """The rank variables of all Einsums, in order of first use."""
+        return tuple(dict.fromkeys(v for einsum in self.einsums for v in einsum.rank_variables))
 
     def tensor_shape(self, tensor: TensorName) -> dict[Rank, int]:
         """For each rank the number of indices from the smallest to the largest that any Einsum uses.

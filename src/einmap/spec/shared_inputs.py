@@ -70,7 +70,7 @@ def with_copies(root: RawMap, workload: Workload, copies: Mapping[str, str]) -> 
 
     `workload`: that of `root`; `copies`: the copy's name by that of the input. The list of Einsums gets flat.
     """
-    flat = list(_flat(get_value(root, ("workload", "einsums"))))
+    flat = list(flat_einsums(get_value(root, ("workload", "einsums"))))
     first = {t: workload.users[t][0] for t in copies}
     einsums: list[Raw] = []
     for einsum, raw in zip(workload.einsums, flat, strict=True):
@@ -127,10 +127,11 @@ def without(raw: RawMap, key: str) -> RawMap:
     return replace(raw, items=items, key_at=tuple(raw.place_of(name) for name in kept))
 
 
-def _flat(raw: Raw) -> Iterator[Raw]:
+def flat_einsums(raw: Raw) -> Iterator[Raw]:
+    """Einsums as written, nested lists opened."""
     if isinstance(raw, RawList):
         for item in raw.items:
-            yield from _flat(item)
+            yield from flat_einsums(item)
     else:
         yield raw
 

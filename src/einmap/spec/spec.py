@@ -37,6 +37,7 @@ from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.translate import translated
+from einmap.spec.write_workload import with_written
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
 """The top-level keys of a specification."""
@@ -149,6 +150,14 @@ class Spec:
         known = {name: self.__dict__[name] for name in _WITHOUT_MAPPING if name in self.__dict__}
         found.__dict__.update(known, _given_mapping=mapping)
         return found
+
+    def with_workload(self, workload: Workload) -> Spec:
+        """A new specification of this workload, made from that of this one: its tensors have the names they had.
+
+        Renames of an Einsum go on to hold for the one of that name, or else for one that reads the same tensors. There
+        is no mapping, since the one that there was is for other rank variables.
+        """
+        return replace(self, raw=without(with_written(self.raw, self.workload, workload), "mapping"))
 
     def with_shared_inputs(self, copies: MappingOf[str, str]) -> Spec:
         """A new specification in which a copy Einsum reads each of these graph inputs, and their users read the copy.

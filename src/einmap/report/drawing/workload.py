@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
+from einmap.einsum import pretty
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
@@ -18,7 +18,6 @@ from einmap.report.drawing.theme import BLUE, GREEN, LIGHT, ORANGE, Theme
 from einmap.units import format_bits
 
 WIDEST = 300.0
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _ROLES = {"input": BLUE, "intermediate": ORANGE, "output": GREEN}
 
 
@@ -54,15 +53,9 @@ def workload_picture(
 
 def equation(einsum: Einsum) -> str:
     """`Z[m, n] = A[m, k] * B[k, n]`; a reduction other than the sum is named."""
-    shown = {access.tensor: _indexed(access) for access in einsum.accesses}
-    right = _NAME.sub(lambda found: shown.get(found[0], found[0]), str(einsum.operation))
-    left = ", ".join(shown[access.tensor] for access in einsum.accesses if access.output)
     reduction = einsum.operation.reduction
-    return f"{left} = {right}" + (f" (reduced by {reduction})" if reduction != "sum" else "")
-
-
-def _indexed(access: TensorAccess) -> str:
-    return f"{access.tensor}[{f',{GLUE}'.join(str(index) for _, index in access.projection)}]"
+    text = pretty.equation(einsum, lambda projection: f",{GLUE}".join(str(index) for _, index in projection))
+    return text + (f" (reduced by {reduction})" if reduction != "sum" else "")
 
 
 def _named(workload: Workload, name: str) -> Einsum:

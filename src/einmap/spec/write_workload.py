@@ -1,0 +1,137 @@
+"""A frozen workload -> the key `workload` of a specification that means the same."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from einmap.einsum.edit import box
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.operation import operands
+from einmap.einsum.pretty import equation
+from einmap.einsum.projection import Affine, Rank
+from einmap.einsum.workload import Workload
+from einmap.spec.raw import LiteralString, RawMap, from_python, get_value, set_value, to_python
+from einmap.spec.shared_inputs import flat_einsums
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def with_written(root: RawMap, old: Workload, new: Workload) -> RawMap:
+    """The raw specification of workload `old` with workload `new` in it, whose Einsums keep the renames they had."""
+    written = write_workload(new)
+    given = dict(zip(old.einsum_names, flat_einsums(get_value(root, ("workload", "einsums"))), strict=True))
+    for einsum, fields in zip(new.einsums, written["einsums"], strict=True):
+        same = [e.name for e in old.einsums if e.inputs == einsum.inputs]
+        source = einsum.name if einsum.name in same else next(iter(same), None)
+        raw = given.get(source) if source else None
+        renames = raw.get("renames") if isinstance(raw, RawMap) else None
+        if renames is not None:
+            fields["renames"] = to_python(renames)
+    changed = set_value(root, ("workload",), from_python(written))
+    assert isinstance(changed, RawMap)
+    return changed
+
+
+def write_workload(workload: Workload) -> dict[str, Any]:
+    """The workload as plain dictionaries, for `Spec.from_dict(workload=...)`.
+
+    Sizes of ranks and widths of values are numbers; what the sizes do not say of an iteration space is under the
+    Einsum's `iteration_space_shape`.
+    """
+    sizes = _common_sizes(workload)
+    bits = {a.tensor: a.bits_per_value for e in workload.einsums for a in e.accesses}
+    one = len(set(bits.values())) == 1
+    found: dict[str, Any] = {"rank_sizes": sizes} if sizes else {}
+    found["bits_per_value"] = {"All": _number(next(iter(bits.values())))} if one else _numbers(bits)
+    if workload.n_instances > 1:
+        found["n_instances"] = workload.n_instances
+    found["einsums"] = [_einsum(einsum, sizes) for einsum in workload.einsums]
+    return found
+
+
+def _common_sizes(workload: Workload) -> dict[Rank, int]:
+    """The ranks that have one size everywhere, which says of no iteration space more than its box."""
+    found: dict[Rank, int] = {}
+    for rank, by_tensor in workload.rank_sizes.items():
+        sizes = set(by_tensor.values())
+        if len(sizes) == 1 and all(_box_is_within(e, i, max(sizes)) for e, i in _indices(workload, rank)):
+            found[rank] = max(sizes)
+    return found
+
+
+def _indices(workload: Workload, rank: Rank) -> list[tuple[Einsum, Affine]]:
+    return [(e, i) for e in workload.einsums for a in e.accesses for r, i in a.projection if r == rank]
+
+
+def _box_is_within(einsum: Einsum, index: Affine, size: int) -> bool:
+    first = dict(einsum.first_values)
+    low = high = index.constant
+    for v, a in index.terms:
+        ends = a * first.get(v, 0), a * (first.get(v, 0) + einsum.extents[v] - 1)
+        low, high = low + min(ends), high + max(ends)
+    return low >= 0 and high < size
+
+
+def _einsum(einsum: Einsum, sizes: dict[Rank, int]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    output = next(access.tensor for access in einsum.accesses if access.output)
+    if _is_concise(einsum):
+        found |= {} if einsum.name == output else {"name": einsum.name}
+        found["einsum"] = LiteralString(equation(einsum))
+        lasting = [{"name": a.tensor, "persistent": True} for a in einsum.accesses if a.persistent]
+        found |= {"tensor_accesses": lasting} if lasting else {}
+    else:
+        found |= {"name": einsum.name, "tensor_accesses": [_access(access) for access in einsum.accesses]}
+        found |= {} if einsum.is_copy else {"operation": LiteralString(str(einsum.operation))}
+    if einsum.is_copy:
+        found["is_copy_operation"] = True
+    if einsum.operation.reduction != "sum":
+        found["reduction"] = einsum.operation.reduction
+    constraints = [*_box_beyond(einsum, sizes), *einsum.cuts]
+    if constraints:
+        found["iteration_space_shape"] = [LiteralString(text) for text in constraints]
+    if einsum.n_instances > 1:
+        found["n_instances"] = einsum.n_instances
+    return found
+
+
+def _is_concise(einsum: Einsum) -> bool:
+    """Whether one line says it: one output, after the inputs, and each input once in the operation, in order."""
+    if einsum.is_copy:
+        return len(einsum.accesses) == 2 and einsum.accesses[-1].output
+    *inputs, last = einsum.accesses
+    if not last.output or any(access.output for access in inputs) or not inputs or einsum.operation.map is None:
+        return False
+    names = [access.tensor for access in inputs]
+    written = [word for word in _NAME.findall(str(einsum.operation)) if word in einsum.tensors]
+    return written == names and operands(einsum.operation.map) == set(names) and max(Counter(written).values()) == 1
+
+
+def _access(access: TensorAccess) -> dict[str, Any]:
+    projection = {rank: LiteralString(str(index)) for rank, index in access.projection}
+    found: dict[str, Any] = {"name": access.tensor, "projection": projection}
+    found |= {"output": True} if access.output else {}
+    return found | ({"persistent": True} if access.persistent else {})
+
+
+def _box_beyond(einsum: Einsum, sizes: dict[Rank, int]) -> list[str]:
+    """The bounds of the rank variables that no size of a rank gives."""
+    first = dict(einsum.first_values)
+    said = {
+        index.terms[0][0]
+        for access in einsum.accesses
+        for rank, index in access.projection
+        if len(index.terms) == 1 and index.terms[0][1] == 1 and not index.constant
+        if rank in sizes and not first.get(index.terms[0][0]) and sizes[rank] == einsum.extents[index.terms[0][0]]
+    }
+    return box(einsum, [v for v in einsum.rank_variables if v not in said])
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else value
+
+
+def _numbers(values: dict[str, float]) -> dict[str, int | float]:
+    return {name: _number(value) for name, value in values.items()}
