@@ -97,6 +97,7 @@ class Join:
         for k, stage in enumerate(self.graph.stages):
             reached: dict[int, list[Rows]] = {}
             fronts = self.parts[k].fronts
+            go_on(self.graph.names[k], k)
             edges = [edge for edge in stage.edges if edge.before in found[-1] and edge.option in fronts]
             others = self._others(k + 1, sorted({edge.after for edge in edges}))
             for edge in edges:
