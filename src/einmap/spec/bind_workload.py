@@ -30,11 +30,12 @@ MAX_EXTENT = 2**40
 
 @dataclass(frozen=True)
 class BoundEinsum:
-    """An Einsum, its symbols, what it was made of, and notes on it."""
+    """An Einsum, its symbols, what it was made of (`raw`, and what was read there), and notes on it."""
 
     einsum: Einsum
     symbols: Mapping[str, NameSet]
     raw: Raw
+    written: WrittenEinsum
     notes: tuple[Note, ...]
 
 
@@ -72,7 +73,8 @@ class _Binder:
         self.scope = variables
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
-        self.reader = WorkloadReader(root, self.problems)
+        read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
+        self.reader = WorkloadReader(root, self.problems, read)
 
     def bind(self) -> BoundWorkload:
         raw = self.root.get("workload") or RawMap(())
@@ -183,7 +185,7 @@ class _Binder:
             None if space.is_box else space.points,
             tuple((v, low) for v, low in space.low if low),
         )
-        return BoundEinsum(done, table, get_value(self.root, einsum.path), tuple(notes))
+        return BoundEinsum(done, table, get_value(self.root, einsum.path), einsum, tuple(notes))
 
     def lasting(self, einsum: WrittenEinsum, scope: Scope) -> frozenset[str]:
         """Tensors of the Einsum that `persistent_tensors` selects."""
