@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from einmap.errors import ExpressionError, InvariantError, did_you_mean
@@ -52,7 +52,7 @@ class NameSet:
 
     def with_members(self, members: Names) -> NameSet:
         """Other members of the same universe."""
-        return replace(self, members=members, holder=None)
+        return NameSet(members, self.universe, self.kind, self.info)
 
     def __and__(self, other: object) -> NameSet:
         return self.with_members(self.members & self._alike(other))

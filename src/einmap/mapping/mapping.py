@@ -7,15 +7,20 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
 
-from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Temporal
+from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Storage, Temporal, Toll
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placed:
     """A node and where it stands."""
 
     address: Address
     node: Node
+
+    @cached_property
+    def held(self) -> frozenset[str]:
+        """The tensors that a storage node or toll names. One above a split may name those of a thousand Einsums."""
+        return frozenset(self.node.tensors if isinstance(self.node, Storage | Toll) else ())
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,17 @@ class Mapping:
             last = path[-1].node
             if isinstance(last, Compute):
                 found.setdefault(last.einsum, path)
+        return found
+
+    @cached_property
+    def paths_in(self) -> MappingOf[Address, MappingOf[str, tuple[Placed, ...]]]:
+        """The same by the lists of nodes that they lead through: the root's is (), a branch's the split's address and
+        its number.
+        """
+        found: dict[Address, dict[str, tuple[Placed, ...]]] = {}
+        for name, path in self.path_of.items():
+            for listed in {placed.address[:-1] for placed in path}:
+                found.setdefault(listed, {})[name] = path
         return found
 
     @cached_property

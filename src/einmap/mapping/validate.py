@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
+from functools import cached_property
 
 from einmap.arch.component import Compute as ComputeUnit
 from einmap.arch.component import Leaf, Memory
@@ -90,9 +91,10 @@ def _check_leaves(
         problems.append(MappingError(f"Einsum {name!r} is not mapped: no Compute node names it", at=where(())))
     if problems:
         return
+    position = {name: i for i, name in enumerate(order)}
     for tensor, producer in workload.producers.items():
         for user in workload.users[tensor]:
-            if user != producer and user in seen and producer in seen and order.index(user) < order.index(producer):
+            if user != producer and user in seen and producer in seen and position[user] < position[producer]:
                 text = f"branch of Einsum {user!r} reads {tensor!r} before the branch of {producer!r} writes it"
                 problems.append(MappingError(text, at=where(seen[user]), hint="change the order of the branches"))
 
@@ -224,11 +226,11 @@ class _PathCheck:
                 pass
 
     def holder(self, placed: Placed, node: Storage | Toll, kind: type, word: str) -> None:
-        for tensor in node.tensors:
+        for tensor in node.tensors if not self.workload.users.keys() >= placed.held else ():
             if tensor not in self.workload.users:
                 hint = did_you_mean(tensor, self.workload.users, listing="tensors")
                 self.complain(f"the workload has no tensor {tensor!r}", placed, hint)
-        used = [t for t in node.tensors if t in self.einsum.tensors]
+        used = placed.held & self.einsum.tensors
         leaf = self.by_name.get(node.component)
         if leaf is None:
             if used:
@@ -260,13 +262,14 @@ class _PathCheck:
                 hint = did_you_mean(node.name, (d.name for d in leaf.spatial), listing="its dimensions")
                 self.complain(f"{node.component!r} has no fanout dimension {node.name!r}", placed, hint)
 
+    @cached_property
     def loops(self) -> list[MetLoop]:
         return loops_met(self.path, self.einsum)
 
     def tile_shapes(self) -> None:
         left = dict(self.einsum.bounds)
         used: dict[tuple[str, str], int] = {}
-        for bound in self.loops():
+        for bound in self.loops:
             variable, extent = bound.variable, bound.extent
             for shape in (bound.shape, bound.initial or 1):
                 if shape > extent:
@@ -298,7 +301,7 @@ class _PathCheck:
             holders = [
                 (placed, placed.node)
                 for placed in self.path
-                if isinstance(placed.node, Storage | Toll) and access.tensor in placed.node.tensors
+                if isinstance(placed.node, Storage | Toll) and access.tensor in placed.held
             ]
             if not any(isinstance(node, Storage) for _, node in holders):
                 self.complain(f"no memory holds tensor {access.tensor!r} on its path", self.path[-1])
@@ -311,7 +314,7 @@ class _PathCheck:
                 if node.component in seen:
                     self.complain(f"tensor {access.tensor!r} is held twice in {node.component!r}", placed)
                 seen.add(node.component)
-                if node.tensors.count(access.tensor) > 1:
+                if len(node.tensors) > len(placed.held) and node.tensors.count(access.tensor) > 1:
                     self.complain(f"tensor {access.tensor!r} is listed twice", placed)
 
     def persistence(self) -> None:
@@ -319,9 +322,9 @@ class _PathCheck:
         for placed in self.path:
             if not (isinstance(placed.node, Storage) and placed.node.persistent):
                 continue
-            if not set(placed.node.tensors) & set(self.einsum.tensors):
+            if not placed.held & self.einsum.tensors:
                 continue
-            for bound in self.loops():
+            for bound in self.loops:
                 is_above = bound.placed.address < placed.address
                 if is_above and isinstance(bound.node, Temporal) and bound.iterations > 1:
                     text = (
@@ -335,7 +338,7 @@ class _PathCheck:
             outer: str | None = None
             for placed in self.path:
                 node = placed.node
-                if not isinstance(node, Storage | Toll) or access.tensor not in node.tensors:
+                if not isinstance(node, Storage | Toll) or access.tensor not in placed.held:
                     continue
                 if outer is not None and self.levels[node.component] < self.levels[outer]:
                     text = f"{access.tensor!r} is held in {node.component!r} below {outer!r}, against the hierarchy"
@@ -345,12 +348,12 @@ class _PathCheck:
     def crossing_loops(self) -> None:
         """A spatial loop acts where its component stands; it must not cross a loop on the same relevant variable."""
         # loops of one iteration count as absent
-        order = [(bound.placed, bound.node) for bound in self.loops() if bound.iterations > 1]
+        order = [(bound.placed, bound.node) for bound in self.loops if bound.iterations > 1]
         for access in self.einsum.accesses:
             for placed in self.path:
                 node = placed.node
                 # a toll holds no tile: its place among the loops does not matter
-                if isinstance(node, Storage) and access.tensor in node.tensors:
+                if isinstance(node, Storage) and access.tensor in placed.held:
                     self.crossing(placed, node, access.variables, order)
 
     def crossing(

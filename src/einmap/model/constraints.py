@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isqrt
 
 from einmap.arch.component import Container, Memory, Network, SpatialDimension, Toll
@@ -54,7 +54,7 @@ class _Checks:
                 above[leaf.name] = self.held[leaf.name]
 
     def inputs_come_from_outside(self) -> None:
-        source = self.outermost_that_may_keep()
+        source = self.outermost_that_may_keep
         for access in self.path.einsum.accesses:
             backing = self.path.stations[access.tensor][0]
             graph_input = not access.output and access.tensor not in self.workload.producers
@@ -67,6 +67,7 @@ class _Checks:
                     hint=f"hold it in {outer} first",
                 )
 
+    @cached_property
     def outermost_that_may_keep(self) -> dict[str, str]:
         """For each tensor the outermost memory of the path that may keep it."""
         found: dict[str, str] = {}
@@ -91,7 +92,7 @@ class _Checks:
                 yield f"{leaf.name} is not enabled for this Einsum", self.path.compute.address
 
     def outputs_leave(self) -> Iterator[tuple[str, Address]]:
-        outermost = self.outermost_that_may_keep()
+        outermost = self.outermost_that_may_keep
         for access in self.path.einsum.accesses:
             backing = self.path.stations[access.tensor][0]
             final = access.output and access.tensor not in self.workload.intermediates

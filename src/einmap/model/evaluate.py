@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from einmap.arch.component import Component, Compute, Memory, Network
 from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
 from einmap.errors import CapacityError, MappingError, Note, NotSupportedError, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
 from einmap.model.advice import notes_on
+from einmap.model.alike import tensors_by_position, traffic_key
 from einmap.model.constraints import constraint_notes
 from einmap.model.copies import aliases, copy_busiest, copy_totals
 from einmap.model.cost import (
@@ -140,6 +142,7 @@ class _Evaluation:
         self.workload = spec.workload
         self.archs: Mapping[str, Architecture] = {name: bound.arch for name, bound in spec.bound.items()}
         self.notes: list[Note] = list(spec.notes)
+        self.known: dict[Hashable, tuple[Einsum, _EinsumCost]] = {}
 
     def cost(self) -> Cost:
         where = self.spec.place_of_node
@@ -307,7 +310,19 @@ class _Evaluation:
         )
 
     def numbers(self, name: str) -> _EinsumCost:
-        traffic, path = self.traffic[name], self.paths[name]
+        """The numbers of one Einsum; those that are the same for several Einsums are counted once."""
+        traffic = self.traffic[name]
+        key = traffic_key(traffic)
+        if key is None:
+            return self.counted(traffic)
+        if key not in self.known:
+            self.known[key] = traffic.path.einsum, self.counted(traffic)
+        first, found = self.known[key]
+        tensors = tensors_by_position(first, traffic.path.einsum)
+        return replace(found, totals={(c, tensors[t]): actions for (c, t), actions in found.totals.items()})
+
+    def counted(self, traffic: EinsumTraffic) -> _EinsumCost:
+        path = traffic.path
         if path.einsum.is_copy:
             return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0, network_use(traffic))
         check_traffic(traffic)

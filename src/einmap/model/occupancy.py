@@ -169,7 +169,7 @@ def live_by_tree(
     for position, running in enumerate(order):
         chosen: dict[tuple[Address, str], Buffer] = {}
         path = _Below(mapping.path_of[running])
-        for i in sorted(always.union(near.of(path, paths[running]))):
+        for i in sorted(always.union(near.of(path))):
             key = keys[i]
             group = shared[key]
             buffer = next((b for b in group if b.einsum == running), group[0])
@@ -239,7 +239,7 @@ class _Near:
     branches: _Branches
     by_branch: dict[Address, dict[int, list[int]]] = field(default_factory=dict)
 
-    def of(self, below: _Below, running: EinsumPath) -> Iterator[int]:
+    def of(self, below: _Below) -> Iterator[int]:
         """Buffers of the nodes above an Einsum, without those whose users are in other branches of the next split."""
         for position, placed in enumerate(below.path):
             here = self.at.get(placed.address)

@@ -109,7 +109,8 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
     extents = dict(einsum.bounds)
     listed: dict[int, tuple[str, ...]] = {}
     held: dict[str, list[Station]] = {access.tensor: [] for access in einsum.accesses}
-    for position, (address, node) in enumerate((p.address, p.node) for p in placed):
+    for position, here in enumerate(placed):
+        address, node = here.address, here.node
         match node:
             case tree.Temporal() | tree.Spatial():
                 loop = _loop(node, einsum, position, address, leaves, levels)
@@ -129,9 +130,8 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
                     node.sliding_window if isinstance(node, tree.Storage) else None,
                 )
                 listed[position] = node.tensors
-                for tensor in node.tensors:
-                    if tensor in held:
-                        held[tensor].append(station)
+                for tensor in here.held & held.keys():
+                    held[tensor].append(station)
             case _:
                 pass
     unit = leaves[-1]

@@ -34,6 +34,9 @@ _OUTCOMES = {
 }
 _FULL = 0.9
 """Memories filled to this part are worth a look."""
+_LONGEST_BAR = 10
+_NARROWEST = 3
+"""Width of a column, with what stands between two columns."""
 _MOST_BEST = 20
 """Rows of a Pareto front that are shown."""
 
@@ -196,8 +199,11 @@ def totals_section(cost: Cost) -> RenderableType:
 def einsums_section(cost: Cost, width: int) -> RenderableType:
     """A cascade at a glance: one line for each Einsum; its bar is as long as the width allows."""
     rows = tables.einsum_rows(cost)
-    sizes = (_einsum_table(rows, bar) for bar in (10, 8, 6, 4, 2))
-    table = next((table for table in sizes if _natural_width(table) <= width), _einsum_table(rows, 0))
+    table = _einsum_table(rows, _LONGEST_BAR)
+    # a cascade may have a thousand Einsums: the width is measured once, and the bars are the only part that gives way
+    room = width - _natural_width(table) + _LONGEST_BAR
+    if room < _LONGEST_BAR:
+        table = _einsum_table(rows, next((bar for bar in (8, 6, 4, 2) if bar <= room), 0))
     return Group(_title("Einsums"), table)
 
 
@@ -225,9 +231,10 @@ def energy_section(cost: Cost, width: int) -> RenderableType:
     rows, tensors = tables.energy_rows(cost), tables.tensors(cost)
     scale = Scale.of((row.total for row in rows), "J")
     title = _title(f"Energy ({scale.unit}) by component and tensor")
-    matrix = _energy_matrix(rows, tensors, scale)
-    if _natural_width(matrix) <= width:
-        return Group(title, matrix)
+    if len(tensors) * _NARROWEST <= width:
+        matrix = _energy_matrix(rows, tensors, scale)
+        if _natural_width(matrix) <= width:
+            return Group(title, matrix)
     table = _table("", "total", "", "", "of which")
     for row in rows:
         parts = {**row.by_tensor, "compute": row.compute, "leak": row.leak}

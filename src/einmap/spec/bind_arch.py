@@ -26,7 +26,14 @@ from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.records import Record
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
-from einmap.spec.bind_component import ComponentBinder, bind_comparison, changed_globals, record_of, unknown_holding
+from einmap.spec.bind_component import (
+    ComponentBinder,
+    Where,
+    bind_comparison,
+    changed_globals,
+    record_of,
+    unknown_holding,
+)
 from einmap.spec.dialect import Choice
 from einmap.spec.names import check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
@@ -169,20 +176,20 @@ def _branches(nodes: tuple[LeafInput | BranchInput, ...]) -> list[BranchInput]:
 
 def bind_arch(
     arch: ArchInputs,
-    root: RawMap,
+    where: Where,
     variables: Scope,
     symbols: Mapping[str, NameSet],
     einsum: str,
     dialect: Choice,
 ) -> tuple[Architecture, tuple[Note, ...]]:
-    """Evaluate every expression of the architecture for one Einsum.
+    """Evaluate every expression of the architecture for one Einsum. `where`: the place of a path of the specification.
 
     Raises all problems together; each names component, field, place, and the Einsum where it matters.
     """
-    binder = _Binder(arch, root, variables, symbols, einsum, dialect)
+    binder = _Binder(arch, where, variables, symbols, einsum, dialect)
     bound = Architecture(binder.nodes(arch.nodes))
     raise_all(binder.problems)
-    _check_paths(bound, einsum, place(root, ("arch", "nodes")))
+    _check_paths(bound, einsum, where(("arch", "nodes")))
     return bound, tuple(binder.notes)
 
 
@@ -202,13 +209,13 @@ class _Binder:
     def __init__(
         self,
         arch: ArchInputs,
-        root: RawMap,
+        where: Where,
         variables: Scope,
         symbols: Mapping[str, NameSet],
         einsum: str,
         dialect: Choice,
     ) -> None:
-        self.root = root
+        self.where = where
         self.symbols = symbols
         self.einsum = einsum
         self.dialect = dialect
@@ -217,8 +224,8 @@ class _Binder:
         self.notes: list[Note] = []
         base = variables.layer(symbols)
         for field in ("variables", "extra_attributes_for_all_component_models"):
-            where = partial(self.place_in_arch, field)
-            self.problems += changed_globals(getattr(arch.given, field), base, where, "outside of arch")
+            at = partial(self.place_in_arch, field)
+            self.problems += changed_globals(getattr(arch.given, field), base, at, "outside of arch")
         for name in sorted(arch.given.variables.keys() & symbols.keys()):
             text = f"the variable {name!r} of arch hides the set, tensor or rank variable of that name in expressions"
             self.notes.append(Note(text, self.place_in_arch("variables", name)))
@@ -232,10 +239,10 @@ class _Binder:
         for leaf in arch.leaves:
             if leaf.given.name in self.hidden:
                 text = f"{leaf.given.name!r} also names a set, tensor or rank variable, which wins in expressions"
-                self.notes.append(Note(text, place(root, leaf.path)))
+                self.notes.append(Note(text, where(leaf.path)))
 
     def place_in_arch(self, field: str, name: str) -> At:
-        return place(self.root, ("arch", field, name))
+        return self.where(("arch", field, name))
 
     def _refuse_above(self) -> object:
         raise ExpressionError(unknown_holding("`Above`"))
@@ -254,7 +261,7 @@ class _Binder:
                     leaf = self.leaf(node)
                 except EinmapError as problem:
                     if not isinstance(problem, ManyErrors):
-                        problem.at = problem.at or place(self.root, node.path)
+                        problem.at = problem.at or self.where(node.path)
                     self.problems.append(problem)
                     continue
                 found.append(leaf)
@@ -272,7 +279,7 @@ class _Binder:
             container = Container(node.given.name, self.spatial(node.given.spatial, node.path, self.scope))
             self.show(container.name, record_of(container.name, container.spatial, {}))
             return container
-        binder = ComponentBinder(self.root, node.path, self.scope, self.symbols, self.einsum)
+        binder = ComponentBinder(self.where, node.path, self.scope, self.symbols, self.einsum)
         binder.components = {leaf.given.name for leaf in self.arch.leaves}
         binder.defaults = self.arch.given.extra_attributes_for_all_component_models
         component, record = binder.bind(
@@ -297,7 +304,7 @@ class _Binder:
 
     def dimension(self, given: SpatialInput, path: Path, scope: Scope) -> SpatialDimension:
         def at(field: str) -> At:
-            return place(self.root, (*path, field))
+            return self.where((*path, field))
 
         fields = {"fanout": given.fanout, "min_usage": given.min_usage, "usage_scale": given.usage_scale}
         scope = lazy_layer(fields, scope.layer({"name": given.name}), at)
@@ -355,4 +362,4 @@ class _Binder:
         return tensor_set(given, scope, at=at).members
 
     def comparisons(self, given: list[ComparisonInput], path: Path, scope: Scope) -> tuple[Comparison, ...]:
-        return tuple(bind_comparison(c, self.root, (*path, i), scope) for i, c in enumerate(given))
+        return tuple(bind_comparison(c, self.where, (*path, i), scope) for i, c in enumerate(given))

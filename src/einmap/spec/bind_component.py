@@ -37,7 +37,7 @@ from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.dialect import NEEDED_ACTIONS
 from einmap.spec.per_tensor import per_tensor
-from einmap.spec.raw import Path, Raw, place
+from einmap.spec.raw import Path
 from einmap.spec.schema.arch import (
     ActionInput,
     CarrierInput,
@@ -54,6 +54,8 @@ from einmap.spec.schema.arch import (
 from einmap.spec.symbols import union_text
 
 type Spatial = tuple[SpatialDimension, ...]
+type Where = Callable[[Path], At]
+"""Where what stands at a path is written."""
 
 _TOPOLOGIES = ("mesh", "all_to_all")
 _DIRECTIONS = ("up", "down", "up_and_down")
@@ -93,8 +95,8 @@ class ComponentBinder:
     defaults: Mapping[str, Any] = {}
     components: Collection[str] = ()
 
-    def __init__(self, root: Raw, path: Path, scope: Scope, symbols: Mapping[str, NameSet], einsum: str) -> None:
-        self.root = root
+    def __init__(self, where: Where, path: Path, scope: Scope, symbols: Mapping[str, NameSet], einsum: str) -> None:
+        self.where = where
         self.path = path
         self.outer = scope
         self.scope = scope
@@ -111,7 +113,7 @@ class ComponentBinder:
 
     def at(self, *path: str | int) -> At:
         """Where a field of the component is written."""
-        return place(self.root, (*self.path, *path))
+        return self.where((*self.path, *path))
 
     def bind(self, tag: str, base: ContainerInput, spatial_in: Callable[[Scope], Spatial]) -> tuple[Component, Record]:
         """The component and the record that expressions below see. Raises SpecError."""
@@ -504,26 +506,27 @@ class ComponentBinder:
             )
 
     def _comparison(self, given: ComparisonInput, index: int) -> Comparison:
-        return bind_comparison(given, self.root, (*self.path, "tensors", "tile_shape", index), self.scope)
+        return bind_comparison(given, self.where, (*self.path, "tensors", "tile_shape", index), self.scope)
 
 
 def changed_globals(names: Iterable[str], outer: Scope, where: Callable[[str], At], outside: str) -> list[EinmapError]:
     """One error for each name that starts with `global_` and is set in the outer scope, too."""
-    known = outer.names()
+    changing = [name for name in names if name.startswith("global_")]
+    known = outer.names() if changing else frozenset[str]()
     return [
         SpecError(f"{name!r} is already set {outside}; a global_ name may not change", at=where(name))
-        for name in names
-        if name.startswith("global_") and name in known
+        for name in changing
+        if name in known
     ]
 
 
-def bind_comparison(given: ComparisonInput, root: Raw, path: Path, scope: Scope) -> Comparison:
+def bind_comparison(given: ComparisonInput, where: Where, path: Path, scope: Scope) -> Comparison:
     """A limit on rank variables. Raises SpecError for unknown operators and tensor sets."""
     if given.operator not in OPERATORS:
-        at = place(root, (*path, "operator"))
+        at = where((*path, "operator"))
         raise SpecError(f"unknown operator {given.operator!r}", at=at, hint=f"one of {', '.join(OPERATORS)}")
-    variables = rank_variable_set(given.expression, scope, at=place(root, (*path, "expression")))
-    value = number(given.value, scope, at=place(root, (*path, "value")), what="value", integer=True)
+    variables = rank_variable_set(given.expression, scope, at=where((*path, "expression")))
+    value = number(given.value, scope, at=where((*path, "value")), what="value", integer=True)
     return Comparison(
         variables.members, given.operator, int(value), f"{union_text(given.expression)} {given.operator} {value}"
     )

@@ -18,7 +18,7 @@ from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.names import is_name, wrong_case
 from einmap.spec.per_tensor import per_tensor
-from einmap.spec.raw import Path, RawMap, place, placed
+from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed
 from einmap.spec.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
@@ -29,33 +29,52 @@ MAX_EXTENT = 2**40
 
 
 @dataclass(frozen=True)
+class BoundEinsum:
+    """An Einsum, its symbols, what it was made of (`raw`, and what was read there), and notes on it."""
+
+    einsum: Einsum
+    symbols: Mapping[str, NameSet]
+    raw: Raw
+    written: WrittenEinsum
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
 class BoundWorkload:
     """The frozen workload, the symbols that expressions may use in each Einsum, and notes."""
 
     workload: Workload
-    symbols: Mapping[str, Mapping[str, NameSet]]
+    einsums: Mapping[str, BoundEinsum]
     rank_sizes: Mapping[str, object]
     """Sizes of the workload, those that only one Einsum gives left out."""
     notes: tuple[Note, ...] = field(default=())
 
+    @property
+    def symbols(self) -> Mapping[str, Mapping[str, NameSet]]:
+        """The names that expressions may use in each Einsum."""
+        return {name: bound.symbols for name, bound in self.einsums.items()}
 
-def bind_workload(root: RawMap, variables: Scope) -> BoundWorkload:
+
+def bind_workload(root: RawMap, variables: Scope, known: BoundWorkload | None = None) -> BoundWorkload:
     """Bind the key `workload` (and `renames`) of a raw spec; `variables` is the scope of its top level.
 
+    `known`: a workload that differs in nothing but some Einsums, and in renames that mean nothing in others.
     Raises SpecError (or several together) naming Einsum, tensor or rank, and the place.
     """
-    return _Binder(root, variables).bind()
+    return _Binder(root, variables, known).bind()
 
 
 class _Binder:
     """The steps of binding; problems of one stage are collected and raised together."""
 
-    def __init__(self, root: RawMap, variables: Scope) -> None:
+    def __init__(self, root: RawMap, variables: Scope, known: BoundWorkload | None) -> None:
         self.root = root
+        self.known = known
         self.scope = variables
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
-        self.reader = WorkloadReader(root, self.problems)
+        read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
+        self.reader = WorkloadReader(root, self.problems, read)
 
     def bind(self) -> BoundWorkload:
         raw = self.root.get("workload") or RawMap(())
@@ -71,25 +90,23 @@ class _Binder:
         self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
         facts = _cascade_facts(einsums)
         renames = self.reader.read_renames([e.name for e in einsums])
-        bound: list[Einsum] = []
-        names: dict[str, Mapping[str, NameSet]] = {}
+        bound: dict[str, BoundEinsum] = {}
         for einsum in einsums:
             try:
-                done, table = self.bind_einsum(einsum, facts, renames)
+                bound[einsum.name] = self.same_as_known(einsum, facts) or self.bind_einsum(einsum, facts, renames)
             except EinmapError as problem:
                 self.problems.append(problem)
-                continue
-            bound.append(done)
-            names[einsum.name] = table
         raise_all(self.problems)
-        self.check_across(bound, {e.name: e.path for e in einsums})
+        done = tuple(own.einsum for own in bound.values())
+        self.notes += [note for own in bound.values() for note in own.notes]
+        self.check_across(done, {e.name: e.path for e in einsums})
         raise_all(self.problems)
         n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
         self.note_unused(given, einsums)
-        self.note_hidden(facts, names)
+        self.note_hidden(facts, [own.symbols for own in bound.values()])
         sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in given.rank_sizes}
         known = {rank: size for rank, size in sizes.items() if size is not None}
-        return BoundWorkload(Workload(tuple(bound), n_instances), names, known, tuple(self.notes))
+        return BoundWorkload(Workload(done, n_instances), bound, known, tuple(self.notes))
 
     def at(self, *path: str | int) -> At:
         return place(self.root, path)
@@ -97,9 +114,18 @@ class _Binder:
     def count(self, value: object, scope: Scope, *path: str | int) -> int:
         return int(number(value, scope, at=self.at(*path), what=str(path[-1]), minimum=1, integer=True))
 
-    def bind_einsum(
-        self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]
-    ) -> tuple[Einsum, Mapping[str, NameSet]]:
+    def same_as_known(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
+        """An Einsum that the known workload has, too: written once, its tensors used alike."""
+        found = self.known.einsums.get(einsum.name) if self.known is not None else None
+        if self.known is None or found is None or found.raw is not get_value(self.root, einsum.path):
+            return None
+        workload, own = self.known.workload, found.einsum.tensors
+        alike = (
+            facts.intermediates & own == workload.intermediates & own and facts.shared & own == workload.shared & own
+        )
+        return found if alike else None
+
+    def bind_einsum(self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]) -> BoundEinsum:
         here = place(self.root, einsum.path)
         problems: list[EinmapError] = []
         space = attempt(problems, lambda: self.space_of(einsum))
@@ -135,8 +161,9 @@ class _Binder:
                     f"values, at most 2**40 are allowed",
                     at=here,
                 )
+        notes: list[Note] = []
         if not space.is_box:
-            self.notes.append(
+            notes.append(
                 Note(
                     f"the iteration space of {einsum.name!r} is no box; counts are those of its bounding box "
                     f"({_product(extents)} points"
@@ -159,7 +186,7 @@ class _Binder:
             tuple((v, low) for v, low in space.low if low),
             space.cuts,
         )
-        return done, table
+        return BoundEinsum(done, table, get_value(self.root, einsum.path), einsum, tuple(notes))
 
     def lasting(self, einsum: WrittenEinsum, scope: Scope) -> frozenset[str]:
         """Tensors of the Einsum that `persistent_tensors` selects."""
@@ -267,13 +294,13 @@ class _Binder:
                 text = f"the size of rank {rank!r} is not used: no tensor has this rank"
                 self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
 
-    def note_hidden(self, facts: CascadeFacts, symbols_of: Mapping[str, Mapping[str, NameSet]]) -> None:
+    def note_hidden(self, facts: CascadeFacts, tables: list[Mapping[str, NameSet]]) -> None:
         """Variables that expressions of the architecture cannot see."""
         raw = self.root.get("variables")
         kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
         kinds |= dict.fromkeys(facts.tensors, "tensor")
         for name in raw.keys() if isinstance(raw, RawMap) else ():
-            is_rename = any(name in table for table in symbols_of.values())
+            is_rename = any(name in table for table in tables)
             kind = kinds.get(name, "rename" if is_rename else None)
             if kind is not None:
                 text = f"the variable {name!r} has the name of a {kind}, which wins in expressions"
@@ -310,7 +337,7 @@ class _Binder:
         if number(access.given.backing_storage_size_scale, scope, at=at, what=field) != 1:
             raise SpecError(f"{field} is not supported; no known tool gives it an effect", at=at, hint="leave it out")
 
-    def check_across(self, einsums: list[Einsum], paths: Mapping[str, Path]) -> None:
+    def check_across(self, einsums: Iterable[Einsum], paths: Mapping[str, Path]) -> None:
         """What one Einsum says of a variable or tensor must agree with the others."""
         extents: dict[str, tuple[str, int]] = {}
         bits: dict[str, tuple[str, float]] = {}

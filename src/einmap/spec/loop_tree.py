@@ -263,7 +263,7 @@ def _names(value: list[str] | str) -> tuple[str, ...]:
 
 
 def is_as_read(mapping: Mapping, einsums: Collection[str] | None = None) -> bool:
-    """Whether reading what `write_mapping` writes gives this very mapping, and no problem. `einsums`: see read_mapping."""
+    """Whether reading what `write_mapping` writes gives this very mapping, without any problem."""
     return _chain_as_read(mapping.nodes, einsums)
 
 
@@ -295,10 +295,11 @@ def _node_as_read(node: Node, einsums: Collection[str] | None) -> bool:
             assert_never(node)
 
 
-def _values_as_read(given: PerEinsum[Any], kind: type, einsums: Collection[str] | None) -> bool:
+def _values_as_read(given: PerEinsum[Any], kind: type[int] | type[str], einsums: Collection[str] | None) -> bool:
     names = [name for name, _ in given.by_einsum]
-    values = [value for _, value in given.by_einsum] if names else [given.default]
-    plain = all(type(v) is kind and (kind is str or 1 <= v <= MOST) for v in values) and len({*names}) == len(names)
+    values: list[Any] = [*(value for _, value in given.by_einsum)] or [given.default]
+    fits = all(type(v) is kind and (kind is str or 1 <= int(v) <= MOST) for v in values)
+    plain = fits and len({*names}) == len(names)
     return plain and (not names or (given.default is None and (einsums is None or all(n in einsums for n in names))))
 
 

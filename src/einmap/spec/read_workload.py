@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from einmap.einsum.operation import Operation, parse_operation, product_of
@@ -47,11 +47,15 @@ class WrittenEinsum:
 
 
 class WorkloadReader:
-    """Reads Einsums and renames; problems are collected in `problems`."""
+    """Reads Einsums and renames; problems are collected in `problems`.
 
-    def __init__(self, root: RawMap, problems: list[EinmapError]) -> None:
+    `known`: Einsums that are read already, by the id of the raw tree that they were read from.
+    """
+
+    def __init__(self, root: RawMap, problems: list[EinmapError], known: Mapping[int, WrittenEinsum]) -> None:
         self.root = root
         self.problems = problems
+        self.known = known
 
     def read_einsums(self, raw: Raw) -> Iterator[WrittenEinsum | None]:
         """All Einsums, nested lists flattened; None for those with problems."""
@@ -68,6 +72,8 @@ class WorkloadReader:
 
     def read_einsum(self, raw: Raw, path: Path) -> WrittenEinsum | None:
         """One Einsum, a string or a dictionary. Raises SpecError."""
+        if id(raw) in self.known:
+            return replace(self.known[id(raw)], path=path)
         text_path = (*path, "einsum")
         if isinstance(raw, RawScalar):
             raw, text_path = RawMap((("einsum", raw),), at=raw.at), path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from einmap.arch.tree import Architecture
@@ -165,7 +165,15 @@ class Spec:
         `copies`: the name of the copy by that of the input (`spec.shared_inputs.shareable`). There is no mapping, since
         the one that there was is for other Einsums.
         """
-        return replace(self, raw=without(with_copies(self.raw, self.workload, copies), "mapping"))
+        found = replace(self, raw=without(with_copies(self.raw, self.workload, copies), "mapping"))
+        found.__dict__["_original"] = self
+        return found
+
+    @property
+    def _without_copies(self) -> Spec | None:
+        """The specification that this one is but for copies of some inputs; what is the same is bound once."""
+        found: Spec | None = self.__dict__.get("_original")
+        return found
 
     def expanded(self) -> Spec:
         """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
@@ -203,7 +211,8 @@ class Spec:
     @cached_property
     def bound_workload(self) -> BoundWorkload:
         """The workload with the symbols of each Einsum. Raises SpecError."""
-        return bind_workload(self.raw, self.variables)
+        original = self._without_copies
+        return bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
 
     @property
     def workload(self) -> Workload:
@@ -222,10 +231,15 @@ class Spec:
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []
         variables = self._variables_and_spec()
+        where = cache(partial(place, self.raw))
+        same = self._without_copies.bound if self._without_copies is not None else {}
         for einsum in self.workload.einsums:
-            table = self.bound_workload.symbols[einsum.name]
+            table = self.bound_workload.einsums[einsum.name].symbols
+            if einsum.name in same and same[einsum.name].einsum is einsum:
+                found[einsum.name] = same[einsum.name]
+                continue
             try:
-                arch, notes = bind_arch(self.arch_inputs, self.raw, variables, table, einsum.name, dialect)
+                arch, notes = bind_arch(self.arch_inputs, where, variables, table, einsum.name, dialect)
             except EinmapError as problem:
                 problems.append(problem)
                 # what is wrong for one Einsum is mostly wrong for all: one report is enough

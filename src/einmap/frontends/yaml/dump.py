@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from einmap.frontends.yaml.merge import MERGE_KEYS
 from einmap.frontends.yaml.scalars import resolve
@@ -179,6 +180,7 @@ def _reads_as(text: str, value: Scalar) -> bool:
     return type(found) is type(value) and found == value
 
 
+@lru_cache(maxsize=10_000)
 def _is_plain(text: str) -> bool:
     """Whether `text` without quotes reads as the same text in block style."""
     if not could_be_expression(text) or not text.isprintable():

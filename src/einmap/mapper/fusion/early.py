@@ -86,4 +86,4 @@ def known_bound(search: FusedSearch) -> float:
         return search.lower_bound()
     nothing = np.zeros(len(search.weights))
     least = {id(m.chains): search.least[id(m.chains)] if m.chains.complete else nothing for m in search.distinct}
-    return float(corners(search.weights, search.sums(least)).prod(axis=1).min())
+    return float(corners(search.weights, search.sums(least)[None])[0].prod(axis=1).min())

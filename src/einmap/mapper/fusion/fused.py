@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,9 +26,10 @@ from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.chains import Chains, Effort, Front, Space, StoppedError
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.heads import Cut, Key, Outline
-from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
+from einmap.mapper.fusion.heads import Outline
+from einmap.mapper.fusion.interfaces import Graph, Relaxed, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
+from einmap.mapper.fusion.steps import AnyChains, Slots, Steps
 from einmap.mapper.fusion.tree import Chain, TreeBuilder
 from einmap.mapper.lattice import is_plain
 from einmap.mapper.options import Options
@@ -38,7 +39,6 @@ from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 type Floats = NDArray[np.float64]
-type AnyChains = Chains | CopyChains | FixedChains
 
 GUESSES = (1.02, 1.3, 2.0, 4.0, 16.0)
 """How far above the lower bound the best may be, one try after the other."""
@@ -60,7 +60,6 @@ class Member:
     einsum: Einsum
     chains: AnyChains
     same_as: str | None
-    outlines: Sequence[Outline] = ()
 
 
 @dataclass
@@ -74,10 +73,7 @@ class FusedSearch:
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
         self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS[goal]))
-        names = [e.name for e in self.workload.einsums]
-        users = {t: [names.index(u) for u in self.workload.users[t]] for t in self.workload.shared}
-        self.first_user = {t: min(own) for t, own in users.items()}
-        self.last_user = {t: max(own) for t, own in users.items()}
+        self.slots = Slots(self.workload)
         self.impossible: str | None = None
         self.known_bound = 0.0
         self.value = math.inf
@@ -267,7 +263,7 @@ class FusedSearch:
 
     def least_value(self) -> float:
         """What the objective is at least, each Einsum at its best."""
-        return float(corners(self.weights, self.sums(self.least)).prod(axis=1).min())
+        return float(corners(self.weights, self.sums(self.least)[None])[0].prod(axis=1).min())
 
     def request(self, einsum: Einsum) -> Request:
         """What is asked of an Einsum's chains."""
@@ -285,34 +281,6 @@ class FusedSearch:
             joint=self.joint & einsum.tensors,
         )
 
-    def options_of(self, member: Member) -> list[Option]:
-        """The outlines of an Einsum with the names that its tensors and their ranks have."""
-        einsum, chains = member.einsum, member.chains
-        member.outlines = chains.outlines if isinstance(chains, Chains) else list(chains.outlines)
-        found = []
-        for outline in member.outlines:
-            self.effort.go_on()
-            names = {t: einsum.accesses[t].tensor for t, _ in outline.keys}
-            keys = {}
-            for t, key in outline.keys:
-                keys[names[t]] = Key(key.memory, self.named(einsum, t, key.loops))
-            held: dict[str, tuple[tuple[int, str], ...]] = {}
-            for t, depth, memory in outline.held:
-                held[names[t]] = (*held.get(names[t], ()), (depth, memory))
-            backed = {names[t]: space for t, space in chains.backed(outline).items()}
-            cuts = {names[t]: self.named(einsum, t, loops) for t, loops in outline.cuts}
-            absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
-            found.append(Option(outline, keys, held, cuts, backed, chains.bounds(outline), absent))
-        return found
-
-    def named(self, einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
-        """Loops as a tensor sees them, with the names of its ranks."""
-        ranks = [rank for rank, _ in einsum.accesses[t].projection]
-        return tuple(
-            (kind, ranks[int(rank)] if rank.isdigit() else rank and f"{einsum.name}: {rank}", tile)
-            for kind, rank, tile in cuts
-        )
-
     def look_at(self) -> None:
         """Find the memories that can be too small for what several Einsums keep at the same time."""
         sizes: dict[str, float] = {}
@@ -325,13 +293,12 @@ class FusedSearch:
         names = tuple(name for name in sizes if order[name] <= deepest)
         self.space = Space(names, self.options.rules.lifetimes == "tree")
         self.capacity = np.array([sizes[name] for name in names])
-        finite = {t for t, first in self.first_user.items() if self.last_user[t] - first > 1}
-        for k, member in enumerate(self.members):
-            passes = {
-                t for t in finite if self.first_user[t] < k < self.last_user[t] and t not in member.einsum.tensors
-            }
-            if passes and isinstance(member.chains, Chains):
+        before = frozenset[int]()
+        for member, behind in zip(self.members, self.slots.behind, strict=True):
+            own = {self.slots.of.get(t) for t in member.einsum.tensors}
+            if isinstance(member.chains, Chains) and (before & behind) - own:
                 member.chains.crossed = True
+            before = behind
 
     def lower_bound(self) -> float:
         """What the objective is at least."""
@@ -354,19 +321,19 @@ class FusedSearch:
 
         with ThreadPoolExecutor(self.workers) as executor:
             list(executor.map(survey, self.distinct, range(len(self.distinct))))
+        steps = Steps(self.slots, self.effort.go_on)
         self.graph = Graph(
-            [Stage(m.einsum.name, self.options_of(m)) for m in self.members],
-            self.last_user,
-            self.workload.intermediates,
+            [member.einsum.name for member in self.members],
+            [steps.of(k, member.chains, self.times(member.einsum)) for k, member in enumerate(self.members)],
         )
         self.graph.build(fitting)
-        self.relaxed = Relaxed(self.graph, self.weights, [self.times(m.einsum) for m in self.members])
+        self.relaxed = Relaxed(self.graph, self.weights)
         self.passed("heads", begin)
         if not self.graph.exists:
             return []
         if most is None:
             return self.attempt(None)
-        least = float(corners(self.weights, self.relaxed.least).prod(axis=1).min())
+        least = float(corners(self.weights, self.relaxed.least[None])[0].prod(axis=1).min())
         # nothing is below the least that the graph says, and nothing up to `most` is missing in it
         for factor in STEPS:
             limit = min(least * factor * (1 + ROUNDING), most)
@@ -379,19 +346,23 @@ class FusedSearch:
     def attempt(self, most: float | None) -> list[LoopTree]:
         """The same with the heads that are listed."""
         begin = time.perf_counter()
-        parts = []
-        for member, fronts in zip(self.members, self.fronts(most), strict=True):
-            parts.append(Joined(self.times(member.einsum), fronts, self.own(member)))
+        fronts = self.fronts(most)
+        known = {
+            id(stage): Joined(fronts[id(stage)], self.own(member))
+            for member, stage in zip(self.members, self.graph.stages, strict=True)
+        }
+        parts = [known[id(stage)] for stage in self.graph.stages]
         self.passed("chains", begin)
         begin = time.perf_counter()
-        always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(self.capacity))])
+        always = np.zeros(len(self.capacity))
+        for stage, part in zip(self.graph.stages, parts, strict=True):
+            always += part.own * stage.step.times
         join = Join(
             self.graph,
             parts,
             self.space,
             self.capacity,
             always,
-            self.first_user,
             len(self.goals),
             self.relaxed,
             most,
@@ -408,18 +379,20 @@ class FusedSearch:
         self.passed("join", begin)
         return found
 
-    def fronts(self, most: float | None) -> Iterator[Mapping[int, Front]]:
-        """For each Einsum the fronts of the outlines that can be a part of something good, by number."""
-        wanted: dict[int, dict[Outline, list[Others | None]]] = {}
-        options: list[list[int]] = []
-        for k, (member, stage) in enumerate(zip(self.members, self.graph.stages, strict=True)):
-            own = wanted.setdefault(id(member.chains), {})
-            options.append([])
-            for o, rest in self.relaxed.rests(k).items():
-                others = self.others(rest, self.times(member.einsum), most)
-                if others is None or not others.hopeless(stage.options[o].bounds).all():
-                    own.setdefault(member.outlines[o], []).append(others)
-                    options[-1].append(o)
+    def fronts(self, most: float | None) -> Mapping[int, Mapping[int, Front]]:
+        """For each stage (by id) the fronts of the options that can be a part of something good, by number."""
+        wanted: dict[int, dict[Outline, list[Others | None]]] = {id(member.chains): {} for member in self.members}
+        chosen: dict[int, tuple[int, dict[int, Outline]]] = {}
+        for member, stage in zip(self.members, self.graph.stages, strict=True):
+            if id(stage) in chosen:
+                continue
+            own, outlines = wanted[id(member.chains)], dict[int, Outline]()
+            chosen[id(stage)] = id(member.chains), outlines
+            for o, rest in self.relaxed.rests[id(stage)].items():
+                option, others = stage.step.options[o], self.others(rest, stage.step.times, most)
+                if others is None or not others.hopeless(option.bounds).all():
+                    own.setdefault(option.outline, []).append(others)
+                    outlines[o] = option.outline
 
         searching = self.watch("the best chains of {}")
 
@@ -431,9 +404,10 @@ class FusedSearch:
         with ThreadPoolExecutor(self.workers) as executor:
             fronts = executor.map(complete, self.distinct, range(len(self.distinct)))
             found = dict(zip((id(m.chains) for m in self.distinct), fronts, strict=True))
-        for member, chosen in zip(self.members, options, strict=True):
-            own_fronts = found[id(member.chains)]
-            yield {o: own_fronts[member.outlines[o]] for o in chosen if member.outlines[o] in own_fronts}
+        return {
+            stage: {o: found[chains][outline] for o, outline in outlines.items() if outline in found[chains]}
+            for stage, (chains, outlines) in chosen.items()
+        }
 
     def passed(self, step: str, begin: float) -> None:
         """Count the time since `begin`."""
@@ -442,7 +416,7 @@ class FusedSearch:
     def others(self, rest: Floats, times: float, most: float | None) -> Others | None:
         """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
         if most is not None:
-            return Others(corners(self.weights, rest) / times, most / times ** len(self.goals))
+            return Others(corners(self.weights, rest[None])[0] / times, most / times ** len(self.goals))
         if len(self.reached_values):
             return Others((self.reached_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
         return None
@@ -477,18 +451,17 @@ class FusedSearch:
             interface, row = before, row_before
         chains.reverse()
         shared = [0] * len(chains)
-        for k in range(1, len(chains)):
-            shared[k] = max(
-                (c.backed[t] for t in self.first_user if self.first_user[t] < k <= self.last_user[t]
-                 for c in chains if t in c.backed), default=0,
-            )  # fmt: skip
+        for t, first in self.slots.first.items():
+            depth = max((c.backed[t] for c in chains[first : self.slots.last[t] + 1] if t in c.backed), default=0)
+            for k in range(first + 1, self.slots.last[t] + 1):
+                shared[k] = max(shared[k], depth)
         present = [k for k, chain in enumerate(chains) if chain.nodes]
         return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
 
     def chain(self, k: int, option: int, row: int) -> Chain:
         """One Einsum's chain, with its own names."""
         member = self.members[k]
-        outline = member.outlines[option]
+        outline = self.graph.stages[k].step.options[option].outline
         front = self.parts[k].fronts[option]
         nodes, n_outer = member.chains.nodes_of(outline, front, row)
         if member.same_as is not None:

@@ -4,13 +4,16 @@ An interface is what lies between two Einsums: the shared tensors that are still
 loops that stay open. Interfaces and outlines make a graph from the first Einsum to the last; paths through it are the
 ways to fuse the cascade. Its edges cost at least what the cost-to-go tables say, so that sums along paths bound the
 whole, space that Einsums share aside.
+
+Shared tensors go by slots, not by names, so that structure that repeats, such as layers of a network, has the same
+stages again: each is made once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +22,12 @@ from numpy.typing import NDArray
 from einmap.mapper.fusion.heads import Cut, Key, Kind, Outline
 
 type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+type Slot = int
+"""Stands for a shared tensor: no other one that is in use at the same time has the same."""
+
+OWN = "~"
+"""What the rank of a cut begins with that is none of a tensor's ranks: no other Einsum cuts alike."""
 
 
 class Live(NamedTuple):
@@ -27,14 +36,15 @@ class Live(NamedTuple):
     `shared`: loops that its last user so far and the next Einsum share. `held`: nodes in which the last user holds it
     inside above such loops, as (loops above, memory): the next user has to have the same ones, with a memory's name.
     `written`: how loops below its backing node that its producer and the next Einsum share cut it: a reader must cut it
-    alike, or it would read what is not written yet.
+    alike, or it would read what is not written yet. `bits`: of its tile in the memory that backs it.
     """
 
-    tensor: str
+    slot: Slot
     key: Key
     shared: int
     held: tuple[tuple[int, str], ...]
     written: tuple[Cut, ...]
+    bits: float
 
 
 class Interface(NamedTuple):
@@ -47,19 +57,19 @@ class Interface(NamedTuple):
 NOTHING = Interface((), ())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Option:
-    """One outline of an Einsum with the names that its tensors have. `bounds`: costs, a row for each head.
+    """One outline of an Einsum. `bounds`: costs, a row for each head.
 
-    `backed`: for each tensor the memory that backs it and the bits of its tile there. `absent`: the Einsum is a copy
-    that is left out.
+    `bits`: for each shared tensor those of its tile in the memory that backs it. `absent`: the Einsum is a copy that is
+    left out.
     """
 
     outline: Outline
-    keys: Mapping[str, Key]
-    held: Mapping[str, tuple[tuple[int, str], ...]]
-    cuts: Mapping[str, tuple[Cut, ...]]
-    backed: Mapping[str, tuple[str, float]]
+    keys: Mapping[Slot, Key]
+    held: Mapping[Slot, tuple[tuple[int, str], ...]]
+    cuts: Mapping[Slot, tuple[Cut, ...]]
+    bits: Mapping[Slot, float]
     bounds: Floats
     absent: bool = False
 
@@ -67,6 +77,21 @@ class Option:
     def loops(self) -> tuple[tuple[Kind, int], ...]:
         """Kind and iterations of the fused loops."""
         return self.outline.loops
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One Einsum as other ones see it, or several that look the same.
+
+    `needed`: slots in use behind it; `born`: of tensors that it is the first to use; `intermediates`: of those that
+    another Einsum writes, or another one reads. `times`: how often it runs.
+    """
+
+    options: Sequence[Option]
+    needed: frozenset[Slot]
+    born: frozenset[Slot]
+    intermediates: frozenset[Slot]
+    times: float
 
 
 class Edge(NamedTuple):
@@ -77,94 +102,137 @@ class Edge(NamedTuple):
     after: int
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Stage:
-    """One Einsum of the graph: its options, the edges, and the interfaces behind it."""
+    """A step between interfaces. Several Einsums share it where structure repeats."""
 
-    name: str
-    options: Sequence[Option]
-    edges: list[Edge] = field(default_factory=list)
-    interfaces: list[Interface] = field(default_factory=list)
+    step: Step
+    before: Sequence[Interface]
+    interfaces: tuple[Interface, ...]
+    edges: Sequence[Edge]
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The edges: rows of interface before, option, interface behind."""
+        return np.array(self.edges, dtype=np.int64).reshape(-1, 3)
+
+    def leading_to(self, after: frozenset[int]) -> Stage:
+        """The same with the edges alone that lead to some of the interfaces."""
+        return Stage(self.step, self.before, self.interfaces, [edge for edge in self.edges if edge.after in after])
+
+    @cached_property
+    def costs(self) -> dict[int, Floats]:
+        """Rows of costs of each option that an edge has."""
+        return {o: self.step.options[o].bounds for o in dict.fromkeys(edge.option for edge in self.edges)}
+
+    def least(self, weights: Floats) -> Floats:
+        """Least weighted costs of each option."""
+        found = np.full((len(self.step.options), len(weights)), np.inf)
+        for o, bounds in self.costs.items():
+            found[o] = self.step.times * (bounds @ weights.T).min(axis=0)
+        return found
 
 
 @dataclass
 class Graph:
-    """All ways to fuse a cascade. `last_user`: of each shared tensor the position of its last user."""
+    """All ways to fuse a cascade. `steps`: one for each Einsum; those that look the same are one object."""
 
-    stages: list[Stage]
-    last_user: Mapping[str, int]
-    intermediates: frozenset[str]
+    names: Sequence[str]
+    steps: Sequence[Step]
 
     def build(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> None:
         """Follow all options from the first Einsum on; what leads nowhere is left out.
 
         `go_on` hears where the work is, often; what it raises ends it.
         """
-        before = [NOTHING]
-        for position, stage in enumerate(self.stages):
-            found: dict[Interface, int] = {}
-            known = {live.tensor for interface in before for live in interface.live}
-            by_keys: dict[tuple[Key | None, ...], list[int]] = {}
-            met = sorted(known.intersection(*(option.keys for option in stage.options[:1])))
-            for o, option in enumerate(stage.options):
-                by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
-            for i, interface in enumerate(before):
-                go_on(stage.name, position)
-                keys = {live.tensor: live.key for live in interface.live}
-                for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
-                    option = stage.options[o]
-                    after = self.after(interface, option, position)
-                    if after is not None:
-                        stage.edges.append(Edge(i, o, found.setdefault(after, len(found))))
-            before = stage.interfaces = list(found)
-        used = {0} if self.stages and self.stages[-1].interfaces else set()
-        for stage in reversed(self.stages):
-            stage.edges = [edge for edge in stage.edges if edge.after in used]
-            used = {edge.before for edge in stage.edges}
+        forward: list[Stage] = []
+        known: dict[tuple[int, int], Stage] = {}
+        before: tuple[Interface, ...] = (NOTHING,)
+        lists = {before: before}
+        for position, step in enumerate(self.steps):
+            key = id(step), id(before)
+            if key not in known:
+                edges, after = self._edges(step, before, partial(go_on, self.names[position], position))
+                known[key] = Stage(step, before, lists.setdefault(after, after), edges)
+            forward.append(known[key])
+            before = known[key].interfaces
+        self.stages: list[Stage] = []
+        leading: dict[tuple[int, frozenset[int]], tuple[Stage, frozenset[int]]] = {}
+        used = frozenset({0} if before else ())
+        for stage in reversed(forward):
+            where = id(stage), used
+            if where not in leading:
+                left = stage.leading_to(used)
+                leading[where] = left, frozenset(edge.before for edge in left.edges)
+            left, used = leading[where]
+            self.stages.append(left)
+        self.stages.reverse()
 
-    def after(self, interface: Interface, option: Option, position: int) -> Interface | None:
+    def _edges(
+        self, step: Step, before: Sequence[Interface], go_on: Callable[[], None]
+    ) -> tuple[list[Edge], tuple[Interface, ...]]:
+        """What leads on behind some interfaces, and where to."""
+        edges: list[Edge] = []
+        found: dict[Interface, int] = {}
+        known = {live.slot for interface in before for live in interface.live}
+        by_keys: dict[tuple[Key | None, ...], list[int]] = {}
+        met = sorted(known.intersection(*(option.keys for option in step.options[:1])))
+        for o, option in enumerate(step.options):
+            by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
+        for i, interface in enumerate(before):
+            go_on()
+            keys = {live.slot: live.key for live in interface.live}
+            for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
+                after = self.after(interface, step.options[o], step)
+                if after is not None:
+                    edges.append(Edge(i, o, found.setdefault(after, len(found))))
+        return edges, tuple(found)
+
+    def after(self, interface: Interface, option: Option, step: Step) -> Interface | None:
         """The interface behind an Einsum, None if the option does not fit."""
         if option.absent:
-            copied = [Live(t, key, 0, (), ()) for t, key in option.keys.items()]
+            copied = [Live(t, key, 0, (), (), option.bits[t]) for t, key in option.keys.items()]
             return Interface(tuple(sorted((*interface.live, *copied))), interface.loops)
         n = len(interface.loops)
         if option.loops[:n] != interface.loops:
             return None
         waiting: list[Live] = []
         for live in interface.live:
-            key = option.keys.get(live.tensor)
+            key = option.keys.get(live.slot)
             if key is not None:
-                if key != live.key:
-                    return None
-                inside = self._inside(option, live.tensor, live.shared)
+                inside = self._inside(option, live.slot, live.shared)
                 if inside != live.held or any(not memory for _, memory in inside):
                     return None
-                if live.written != option.cuts.get(live.tensor, ())[: len(live.written)]:
+                cuts = option.cuts.get(live.slot, ())[: len(live.written)]
+                if not (_alike(key.loops, live.key.loops) and key == live.key and _alike(live.written, cuts)):
                     return None
-            if self.last_user[live.tensor] > position:
+            if live.slot in step.needed:
                 waiting.append(live)
-        known = {live.tensor for live in interface.live}
-        born = [t for t in option.keys if t not in known and self.last_user[t] > position]
-        keys = {**{live.tensor: live.key for live in waiting}, **{t: option.keys[t] for t in born}}
+        known = {live.slot for live in interface.live}
+        born = [t for t in option.keys if t not in known and t in step.needed]
+        keys = {**{live.slot: live.key for live in waiting}, **{t: option.keys[t] for t in born}}
         after = max((len(key.loops) for key in keys.values()), default=0)
         lives = [self._later(live, option, after) for live in waiting]
         for t in born:
             written = option.cuts.get(t, ())[: max(after - len(option.keys[t].loops), 0)]
             within = self._inside(option, t, after)
-            lives.append(Live(t, option.keys[t], after, within, written if t in self.intermediates else ()))
+            seen = written if t in step.intermediates else ()
+            lives.append(Live(t, option.keys[t], after, within, seen, option.bits[t]))
         return Interface(tuple(sorted(lives)), option.loops[:after])
 
-    def _inside(self, option: Option, tensor: str, shared: int) -> tuple[tuple[int, str], ...]:
+    def _inside(self, option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
         """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
-        return tuple(node for node in option.held.get(tensor, ()) if node[0] < shared)
+        return tuple(node for node in option.held.get(slot, ()) if node[0] < shared)
 
     def _later(self, live: Live, option: Option, after: int) -> Live:
         """A tensor that is needed later still, behind one more Einsum."""
         written = live.written[: max(after - len(live.key.loops), 0)]
-        if live.tensor in option.keys:
-            return Live(live.tensor, live.key, after, self._inside(option, live.tensor, after), written)
+        if live.slot in option.keys:
+            inside = self._inside(option, live.slot, after)
+            return Live(live.slot, live.key, after, inside, written, live.bits)
         shared = min(live.shared, after)
-        return Live(live.tensor, live.key, shared, tuple(n for n in live.held if n[0] < shared), written)
+        held = tuple(n for n in live.held if n[0] < shared)
+        return Live(live.slot, live.key, shared, held, written, live.bits)
 
     @cached_property
     def exists(self) -> bool:
@@ -172,46 +240,38 @@ class Graph:
         return bool(self.stages) and all(stage.edges for stage in self.stages)
 
 
+def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:
+    """Whether loops of two Einsums cut a tensor alike."""
+    return these == those and not any(rank.startswith(OWN) for _, rank, _ in these)
+
+
 @dataclass
 class Relaxed:
     """What a cascade costs at least, space that Einsums share aside, for several weights of the costs.
 
-    `weights`: rows of weights; `times[k]`: how often Einsum k runs. `forward[k]`, `backward[k]`: for each interface
-    before Einsum k the least weighted costs of what comes before it, and of the rest, a column for each weight.
+    `weights`: rows of weights. `forward[k]`, `backward[k]`: for each interface before Einsum k the least weighted costs
+    of what comes before it, and of the rest, a column for each weight.
     """
 
     graph: Graph
     weights: Floats
-    times: Sequence[float]
 
     def __post_init__(self) -> None:
-        self.costs = [
-            self._option_costs(stage, times) for stage, times in zip(self.graph.stages, self.times, strict=True)
-        ]
-        n = len(self.weights)
+        stages, n = self.graph.stages, len(self.weights)
+        known = {id(stage): stage.least(self.weights) for stage in {id(stage): stage for stage in stages}.values()}
         self.forward = [np.zeros((1, n))]
-        for stage, costs in zip(self.graph.stages, self.costs, strict=True):
+        for stage in stages:
+            before, option, after = stage.numbers.T
             reached = np.full((len(stage.interfaces), n), np.inf)
-            for edge in stage.edges:
-                reached[edge.after] = np.minimum(
-                    reached[edge.after], self.forward[-1][edge.before] + costs[edge.option]
-                )
+            np.minimum.at(reached, after, self.forward[-1][before] + known[id(stage)][option])
             self.forward.append(reached)
-        self.backward = [np.zeros((max(len(self.graph.stages[-1].interfaces), 1), n))]
-        for k in reversed(range(len(self.graph.stages))):
-            stage, costs = self.graph.stages[k], self.costs[k]
-            width = len(self.graph.stages[k - 1].interfaces) if k else 1
-            rest = np.full((width, n), np.inf)
-            for edge in stage.edges:
-                rest[edge.before] = np.minimum(rest[edge.before], costs[edge.option] + self.backward[0][edge.after])
-            self.backward.insert(0, rest)
-
-    def _option_costs(self, stage: Stage, times: float) -> Floats:
-        """Least weighted costs of each option."""
-        found = np.full((len(stage.options), len(self.weights)), np.inf)
-        for o in {edge.option for edge in stage.edges}:
-            found[o] = times * (stage.options[o].bounds @ self.weights.T).min(axis=0)
-        return found
+        self.backward = [np.zeros((max(len(stages[-1].interfaces), 1), n))]
+        for stage in reversed(stages):
+            before, option, after = stage.numbers.T
+            rest = np.full((len(stage.before), n), np.inf)
+            np.minimum.at(rest, before, known[id(stage)][option] + self.backward[-1][after])
+            self.backward.append(rest)
+        self.backward.reverse()
 
     @property
     def least(self) -> Floats:
@@ -219,44 +279,35 @@ class Relaxed:
         found: Floats = self.backward[0][0]
         return found
 
-    def rests(self, k: int) -> dict[int, Floats]:
-        """For each option of an Einsum the least weighted costs of all the others."""
+    @cached_property
+    def rests(self) -> dict[int, dict[int, Floats]]:
+        """For each stage (by id) and option the least weighted costs of all the others, wherever the stage is."""
         found: dict[int, Floats] = {}
-        for edge in self.graph.stages[k].edges:
-            rest = self.forward[k][edge.before] + self.backward[k + 1][edge.after]
-            found[edge.option] = np.minimum(found[edge.option], rest) if edge.option in found else rest
-        return found
-
-    def rest_from(self, k: int, interface: int) -> Floats:
-        """Least weighted costs of Einsum k and all later ones."""
-        found: Floats = self.backward[k][interface]
-        return found
+        for k, stage in enumerate(self.graph.stages):
+            before, option, after = stage.numbers.T
+            rest = found.setdefault(id(stage), np.full((len(stage.step.options), len(self.weights)), np.inf))
+            np.minimum.at(rest, option, self.forward[k][before] + self.backward[k + 1][after])
+        return {id(stage): {o: found[id(stage)][o] for o in stage.costs} for stage in self.graph.stages}
 
 
-def corners(weights: Floats, least: Floats) -> Floats:
-    """The lower left corners of all points x with weights @ x >= least (one or two costs): rows.
+def corners(weights: Floats, least: Floats) -> list[Floats]:
+    """For each row of `least` the lower left corners of all points x with weights @ x >= least (one or two costs).
 
     Whatever lies in this region has a product, with anything added, that is no less than that of some corner.
     """
     if weights.shape[1] != 2:
         # the unit weights stand first
-        found: Floats = least[None, : weights.shape[1]].copy()
-        return found
-    low_x, low_y = least[0], least[1]
-    lines = [(w[1] / w[0], s / w[0]) for w, s in zip(weights[2:], least[2:], strict=True)]
+        return [row[None, : weights.shape[1]].copy() for row in least]
     # the boundary as x over y: the largest of the lines s - slope * y and of the least x; from the least y on
-    slopes = np.array([0.0, *(slope for slope, _ in lines)])
-    offsets = np.array([low_x, *(offset for _, offset in lines)])
-    points = [low_y]
-    for i in range(len(slopes)):
-        for j in range(i):
-            if slopes[i] != slopes[j]:
-                y = (offsets[i] - offsets[j]) / (slopes[i] - slopes[j])
-                if y > low_y:
-                    points.append(y)
-    rows = [(float((offsets - slopes * y).max()), float(y)) for y in sorted(set(points))]
-    kept: list[tuple[float, float]] = []
-    for x, y in rows:
-        if not kept or x < kept[-1][0]:
-            kept.append((x, y))
-    return np.array(kept)
+    lines = weights[2:]
+    slopes = np.concatenate([[0.0], lines[:, 1] / lines[:, 0]])
+    offsets = np.concatenate([least[:, :1], least[:, 2:] / lines[:, 0]], axis=1)
+    one, other = np.nonzero(slopes[:, None] > slopes[None, :])
+    low = least[:, 1:2]
+    with np.errstate(invalid="ignore"):
+        meet = (offsets[:, one] - offsets[:, other]) / (slopes[one] - slopes[other])
+        y = np.sort(np.concatenate([low, np.where(meet > low, meet, low)], axis=1), axis=1)
+        x = (offsets[:, None, :] - slopes * y[:, :, None]).max(axis=2)
+    falls = np.ones(x.shape, dtype=bool)
+    falls[:, 1:] = x[:, 1:] < np.minimum.accumulate(x, axis=1)[:, :-1]
+    return [np.stack([x[i, own], y[i, own]], axis=1) for i, own in enumerate(falls)]

@@ -9,15 +9,14 @@ above these loops was in use then, too. Rows that another row with the same inte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import Key, Outline
-from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, corners
+from einmap.mapper.fusion.heads import Outline
+from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, Stage, Step, corners
 from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
@@ -43,13 +42,27 @@ class Rows:
 
 @dataclass(frozen=True)
 class Joined:
-    """Everything about one Einsum that a join needs. `times`: how often it runs; `own`: what its persistent tensors
-    take in each memory, which is counted at all times for all Einsums.
+    """The fronts of one Einsum, or of several that look the same, by option. `own`: what its persistent tensors take in
+    each memory, which is counted at all times for all Einsums.
     """
 
-    times: float
     fronts: Mapping[int, Front]
     own: Floats
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Chains of an edge that can fit: costs, bits in use, what they keep above the loops that are open before and above
+    all fused loops. `rows`: of the front; `opened`, `after`: numbers of loops that are open before, and behind.
+    """
+
+    costs: Floats
+    usage: Floats
+    above: Floats
+    kept: Floats
+    rows: Ints
+    opened: int
+    after: int
 
 
 @dataclass
@@ -65,11 +78,11 @@ class Join:
     space: Space
     capacity: Floats
     always: Floats
-    first_user: Mapping[str, int]
     n_costs: int
     relaxed: Relaxed
     most: float | None
     reached: Floats
+    _known: dict[tuple[int, Edge], Fitted] = field(default_factory=dict)
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
         """For each Einsum the rows behind it, by interface; the last one holds what was found.
@@ -81,61 +94,74 @@ class Join:
             np.zeros((1, self.n_costs)), np.zeros((1, n, 0)), np.zeros((1, n, 0)), np.zeros((1, 4), dtype=np.int64)
         )
         found: list[dict[int, Rows]] = [{0: start}]
-        interfaces: Sequence[Interface] = [Interface((), ())]
         for k, stage in enumerate(self.graph.stages):
             reached: dict[int, list[Rows]] = {}
-            for edge in stage.edges:
-                go_on(stage.name, k)
-                before, front = found[-1].get(edge.before), self.parts[k].fronts.get(edge.option)
-                if before is None or front is None or not len(front.values):
-                    continue
-                absent = stage.options[edge.option].absent
-                join = self._left_out if absent else self._joined
-                rows = join(k, edge, interfaces[edge.before], before, front)
+            fronts = self.parts[k].fronts
+            go_on(self.graph.names[k], k)
+            edges = [edge for edge in stage.edges if edge.before in found[-1] and edge.option in fronts]
+            others = self._others(k + 1, sorted({edge.after for edge in edges}))
+            for edge in edges:
+                go_on(self.graph.names[k], k)
+                before = found[-1][edge.before]
+                if stage.step.options[edge.option].absent:
+                    rows = self._left_out(stage, edge, before)
+                else:
+                    rows = self._joined(self._fitted(stage, edge, self.parts[k]), edge, before, others[edge.after])
                 if len(rows.costs):
                     reached.setdefault(edge.after, []).append(rows)
-            interfaces = stage.interfaces
             found.append({after: self._best(rows) for after, rows in reached.items()})
         return found
 
-    def _joined(self, k: int, edge: Edge, interface: Interface, before: Rows, front: Front) -> Rows:
+    def _fitted(self, stage: Stage, edge: Edge, part: Joined) -> Fitted:
+        """What the chains of an edge need, whatever comes before; the same for all Einsums of a stage."""
+        key = id(stage), edge
+        if key not in self._known:
+            option, interface = stage.step.options[edge.option], stage.before[edge.before]
+            values = part.fronts[edge.option].values
+            n, n_memories, fused, opened = self.n_costs, len(self.capacity), len(option.loops), len(interface.loops)
+            kept = values[:, n + n_memories :].reshape(len(values), n_memories, fused)
+            used = values[:, n : n + n_memories] - part.own
+            usage = used + self.always + self._passing(interface, option)
+            born, dying = self._shared(stage.step, option)
+            fits = (usage <= self.capacity).all(axis=1)
+            rows = np.flatnonzero(fits)
+            self._known[key] = Fitted(
+                stage.step.times * values[fits, :n],
+                usage[fits],
+                kept[fits, :, :opened] + born[None, :, :opened],
+                kept[fits] + dying,
+                rows,
+                opened,
+                len(stage.interfaces[edge.after].loops),
+            )
+        return self._known[key]
+
+    def _joined(self, own: Fitted, edge: Edge, before: Rows, others: Others) -> Rows:
         """All rows before an Einsum with all chains of one option, as far as they fit."""
-        part, option = self.parts[k], self.graph.stages[k].options[edge.option]
-        n, n_memories = self.n_costs, len(self.capacity)
-        pairs = np.arange(len(before.costs) * len(front.values))
-        left, right = pairs // len(front.values), pairs % len(front.values)
-        costs = before.costs[left] + part.times * front.values[right, :n]
-        ok = self._promising(k + 1, edge.after, costs)
+        pairs = np.arange(len(before.costs) * len(own.costs))
+        left, right = pairs // max(len(own.costs), 1), pairs % max(len(own.costs), 1)
+        costs = before.costs[left] + own.costs[right]
+        ok = ~others.hopeless(costs)
         left, right, costs = left[ok], right[ok], costs[ok]
-        after = self.graph.stages[k].interfaces[edge.after]
-        used = front.values[right, n : n + n_memories] - part.own
-        fused = len(option.loops)
-        kept = front.values[right, n + n_memories :].reshape(len(right), n_memories, fused)
-        usage = used + self.always + self._passing(interface, option)
-        if interface.loops:
+        usage, peak = own.usage[right], before.peak[left] + own.above[right]
+        if own.opened:
             usage = usage + before.stay[left][:, :, -1]
-        born, dying = self._shared(k, option)
-        peak = before.peak[left] + kept[:, :, : len(interface.loops)] + born[None, :, : len(interface.loops)]
         fits = (usage <= self.capacity).all(axis=1) & (peak <= self.capacity[:, None]).all(axis=(1, 2))
-        left, right, costs, usage, kept, peak = (
-            left[fits],
-            right[fits],
-            costs[fits],
-            usage[fits],
-            kept[fits],
-            peak[fits],
-        )
-        stay, peak = self._later(len(after.loops), before.stay[left], peak, usage, kept + dying)
-        number = np.stack([np.full(len(left), edge.before), left, np.full(len(left), edge.option), right], axis=1)
+        if not fits.all():
+            left, right, costs, usage, peak = left[fits], right[fits], costs[fits], usage[fits], peak[fits]
+        stay, peak = self._later(own.after, before.stay[left], peak, usage, own.kept[right])
+        number = np.empty((len(left), 4), dtype=np.int64)
+        number[:, 0], number[:, 1], number[:, 2], number[:, 3] = edge.before, left, edge.option, own.rows[right]
         return Rows(costs, stay, peak, number)
 
-    def _left_out(self, k: int, edge: Edge, interface: Interface, before: Rows, _: Front) -> Rows:
+    def _left_out(self, stage: Stage, edge: Edge, before: Rows) -> Rows:
         """The rows before a copy that is left out, with its tensor in use from here on."""
-        option, n_loops = self.graph.stages[k].options[edge.option], len(interface.loops)
+        option, loops = stage.step.options[edge.option], stage.before[edge.before].loops
         peak = before.peak
-        for memory, bits in option.backed.values():
-            alive = Outline((), interface.loops, (), ()).alive(self.space.by_tree)[0][1:]
-            peak = peak + (self._in(memory, bits)[:, None] * np.array(alive, dtype=np.float64))[None, :, :n_loops]
+        for slot, bits in option.bits.items():
+            alive = Outline((), loops, (), ()).alive(self.space.by_tree)[0][1:]
+            own = self._in(option.keys[slot].memory, bits)[:, None] * np.array(alive, dtype=np.float64)
+            peak = peak + own[None, :, : len(loops)]
         rows = np.arange(len(before.costs))[(peak <= self.capacity[:, None]).all(axis=(1, 2))]
         number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
         return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
@@ -161,44 +187,34 @@ class Join:
         """What shared tensors take that live on while an Einsum runs that does not use them."""
         found = np.zeros(len(self.capacity))
         for live in interface.live:
-            if live.tensor not in option.keys:
-                memory, bits = self._bits[live.tensor, live.key]
-                found += self._in(memory, bits)
+            if live.slot not in option.keys:
+                found += self._in(live.key.memory, live.bits)
         return found
 
-    def _shared(self, k: int, option: Option) -> tuple[Floats, Floats]:
+    def _shared(self, step: Step, option: Option) -> tuple[Floats, Floats]:
         """Bits of shared tensors that the Einsum uses first, and last, while others run below its first ... loops."""
         fused = len(option.loops)
         born, dying = np.zeros((len(self.capacity), fused)), np.zeros((len(self.capacity), fused))
-        for tensor, (memory, bits) in option.backed.items():
-            depth = len(option.keys[tensor].loops)
+        for slot, bits in option.bits.items():
+            depth = len(option.keys[slot].loops)
             alive = option.outline.alive(self.space.by_tree)[depth][1:]
-            own = self._in(memory, bits)[:, None] * np.array(alive, dtype=np.float64)
-            if self.first_user[tensor] == k:
+            own = self._in(option.keys[slot].memory, bits)[:, None] * np.array(alive, dtype=np.float64)
+            if slot in step.born:
                 born += own
-            if self.graph.last_user[tensor] == k:
+            if slot not in step.needed:
                 dying += own
         return born, dying
 
     def _in(self, memory: str, bits: float) -> Floats:
         return np.array([bits if name == memory else 0.0 for name in self.space.memories])
 
-    @cached_property
-    def _bits(self) -> dict[tuple[str, Key], tuple[str, float]]:
-        """What each shared tensor takes, and where, by how it is backed."""
-        return {
-            (tensor, option.keys[tensor]): backed
-            for stage in self.graph.stages
-            for option in stage.options
-            for tensor, backed in option.backed.items()
-        }
-
-    def _promising(self, k: int, interface: int, costs: Floats) -> NDArray[np.bool_]:
-        """Rows that may still become something good."""
-        rest = self.relaxed.rest_from(k, interface)
-        if self.most is not None:
-            return ~Others(corners(self.relaxed.weights, rest), self.most).hopeless(costs)
-        return ~Others(self.reached - rest[: self.n_costs], -1.0).hopeless(costs)
+    def _others(self, k: int, interfaces: Sequence[int]) -> dict[int, Others]:
+        """What Einsum k and all later ones add at least, by interface before them."""
+        rests = self.relaxed.backward[k]
+        if self.most is None:
+            return {i: Others(self.reached - rests[i, : self.n_costs], -1.0) for i in interfaces}
+        of_all = corners(self.relaxed.weights, rests[interfaces])
+        return {i: Others(own, self.most) for i, own in zip(interfaces, of_all, strict=True)}
 
     def _best(self, found: list[Rows]) -> Rows:
         """The rows that no other one beats."""

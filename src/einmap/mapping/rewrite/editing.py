@@ -72,13 +72,9 @@ def without_tensors(mapping: Mapping, address: Address, tensors: Iterable[str]) 
 
 def paths_through(mapping: Mapping, address: Address) -> dict[str, tuple[Placed, ...]]:
     """The paths of the Einsums below the node at `address`, in written order."""
-    depth = len(address)
-    return {name: path for name, path in mapping.path_of.items() if _runs_below(path[-1].address, address, depth)}
-
-
-def _runs_below(leaf: Address, address: Address, depth: int) -> bool:
-    """Whether the node at `address` stands on the path to a leaf: in the same lists, and not after it."""
-    return leaf[: depth - 1] == address[:-1] and leaf[depth - 1] >= address[-1]
+    step = len(address) - 1
+    near = mapping.paths_in.get(address[:-1], {})
+    return {name: path for name, path in near.items() if path[-1].address[step] >= address[-1]}
 
 
 def einsums_in(nodes: Nodes) -> tuple[str, ...]:

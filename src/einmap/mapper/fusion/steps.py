@@ -1,0 +1,89 @@
+"""What other Einsums see of each Einsum of a cascade, by slots: the same for Einsums that look the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.workload import Workload
+from einmap.mapper.fusion.chains import Chains
+from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
+from einmap.mapper.fusion.fixed import FixedChains
+from einmap.mapper.fusion.heads import Cut, Key
+from einmap.mapper.fusion.interfaces import OWN, Option, Slot, Step
+
+type AnyChains = Chains | CopyChains | FixedChains
+
+
+@dataclass
+class Slots:
+    """The slots of a workload's shared tensors: the lowest ones that are free. Where structure repeats, they do, too.
+
+    `first`, `last`: positions of the first and the last user of each shared tensor.
+    """
+
+    workload: Workload
+
+    def __post_init__(self) -> None:
+        position = {einsum.name: k for k, einsum in enumerate(self.workload.einsums)}
+        shared = self.workload.shared
+        users = {t: [position[user] for user in self.workload.users[t]] for t in sorted(shared)}
+        self.first = {t: min(own) for t, own in users.items()}
+        self.last = {t: max(own) for t, own in users.items()}
+        self.of: dict[str, Slot] = {}
+        self.behind: list[frozenset[Slot]] = []
+        """Slots of the tensors that are in use behind each Einsum."""
+        used: dict[Slot, str] = {}
+        for k, einsum in enumerate(self.workload.einsums):
+            for access in einsum.accesses:
+                if access.tensor in shared and access.tensor not in self.of:
+                    slot = next(s for s in range(len(used) + 1) if s not in used)
+                    self.of[access.tensor], used[slot] = slot, access.tensor
+            used = {slot: t for slot, t in used.items() if self.last[t] > k}
+            self.behind.append(frozenset(used))
+
+
+@dataclass
+class Steps:
+    """Makes the steps of one survey. `go_on`: raises when time is over."""
+
+    slots: Slots
+    go_on: Callable[[], None]
+    _known: dict[Hashable, Step] = field(default_factory=dict)
+
+    def of(self, k: int, chains: AnyChains, times: float) -> Step:
+        """The step of Einsum k, whose chains, up to names, are these."""
+        workload, first = self.slots.workload, self.slots.first
+        einsum = workload.einsums[k]
+        shared = [a.tensor for a in einsum.accesses if a.tensor in first]
+        of = {t: self.slots.of[t] for t in shared}
+        needed = self.slots.behind[k]
+        born = frozenset(of[t] for t in shared if first[t] == k)
+        inner = frozenset(of[t] for t in shared if t in workload.intermediates)
+        ranks = tuple(tuple(rank for rank, _ in a.projection) for a in einsum.accesses if a.tensor in first)
+        key = id(chains), tuple(of.values()), needed, born, inner, ranks
+        if key not in self._known:
+            options = tuple(self._options(einsum, chains, of))
+            self._known[key] = Step(options, needed, born, inner, times)
+        return self._known[key]
+
+    def _options(self, einsum: Einsum, chains: AnyChains, of: Mapping[str, Slot]) -> Iterable[Option]:
+        """The outlines of an Einsum with the slots of its tensors, and the names that their ranks have."""
+        for outline in list(chains.outlines):
+            self.go_on()
+            slots = {t: of[einsum.accesses[t].tensor] for t, _ in outline.keys}
+            keys = {slots[t]: Key(key.memory, named(einsum, t, key.loops)) for t, key in outline.keys}
+            held: dict[Slot, tuple[tuple[int, str], ...]] = {}
+            for t, depth, memory in outline.held:
+                held[slots[t]] = (*held.get(slots[t], ()), (depth, memory))
+            bits = {slots[t]: space for t, (_, space) in chains.backed(outline).items()}
+            cuts = {slots[t]: named(einsum, t, loops) for t, loops in outline.cuts}
+            absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
+            yield Option(outline, keys, held, cuts, bits, chains.bounds(outline), absent)
+
+
+def named(einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+    """Loops as a tensor sees them, with the names of its ranks."""
+    ranks = [rank for rank, _ in einsum.accesses[t].projection]
+    return tuple((kind, ranks[int(rank)] if rank.isdigit() else rank and OWN + rank, tile) for kind, rank, tile in cuts)
