@@ -18,6 +18,14 @@ from einmap.mapper.result import MapResult as MapResult
 from einmap.mapping.mapping import Mapping as Mapping
 from einmap.mapping.template import PartialMapping as PartialMapping
 from einmap.mapping.template import Template as Template
+from einmap.matmul.machine import ComputeUnit as ComputeUnit
+from einmap.matmul.machine import Level as Level
+from einmap.matmul.machine import Machine as Machine
+from einmap.matmul.plan import plan_matmul as plan_matmul
+from einmap.matmul.read_machine import load_machine as load_machine
+from einmap.matmul.read_machine import machine_from_dict as machine_from_dict
+from einmap.matmul.result import Plan as Plan
+from einmap.matmul.to_mapping import to_mapping as to_mapping
 from einmap.model.cost import Cost as Cost
 from einmap.model.evaluate import evaluate as evaluate
 from einmap.progress import Progress as Progress
@@ -26,17 +34,21 @@ from einmap.spec.spec import Spec as Spec
 
 __all__ = [
     "CapacityError",
+    "ComputeUnit",
     "Cost",
     "EinmapError",
     "Execution",
     "FanoutError",
+    "Level",
     "LiteralString",
+    "Machine",
     "MapResult",
     "Mapping",
     "MappingError",
     "Mapspace",
     "NoMappingError",
     "PartialMapping",
+    "Plan",
     "Progress",
     "Spec",
     "SpecError",
@@ -46,6 +58,10 @@ __all__ = [
     "evaluate",
     "execute",
     "load",
+    "load_machine",
     "loads",
+    "machine_from_dict",
     "map_workload",
+    "plan_matmul",
+    "to_mapping",
 ]

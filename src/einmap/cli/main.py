@@ -15,6 +15,7 @@ from einmap.cli.examples import examples_command
 from einmap.cli.explain import explain_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
+from einmap.cli.plan_matmul import plan_matmul_command
 from einmap.cli.rewrite import rewrite_command
 from einmap.cli.schema import schema_command
 from einmap.cli.show import show_command
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
 app.command("rewrite", no_args_is_help=True)(rewrite_command)
+app.command("plan-matmul", no_args_is_help=True)(plan_matmul_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)

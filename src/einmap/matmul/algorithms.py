@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
 
 from einmap.matmul.machine import DIMENSIONS, DIMENSIONS_OF, TENSORS, Level, Machine, Sizes
 from einmap.matmul.problem import Product, Rules
 
 type Pieces = tuple[tuple[int, int], ...]
 """(size, how many): the full blocks of a dimension, and the last one if it is smaller."""
-type Seconds = Callable[[Sizes], float]
+type Time = float | NDArray[np.float64]
+"""Seconds; or those of several plans that differ further in, at once."""
+type Seconds = Callable[[Sizes], Time]
 
 
 class Algorithm(Enum):
@@ -155,29 +161,29 @@ def pieces(size: int, block: int) -> Pieces:
     return (*found, (rest, 1)) if rest else found
 
 
-def block_seconds(stage: Stage, choice: Choice, size: Sizes, inside: Seconds) -> float:
+def block_seconds(stage: Stage, choice: Choice, size: Sizes, inside: Seconds) -> Time:
     """Seconds for a block of `size` of the level above, until the last worker is done.
 
     `inside`: seconds of a block at this level whose operands are here. Sequentially this is, for example for algorithm
     1 and without start-up costs, `m'n'(rho + sigma) + m'k'n' (rho/n + rho/m + 2 gamma)`.
     """
     chunks = pieces(size[choice.algorithm.inner], choice.chunk)
-    return max(_worker_seconds(stage, choice, size, chunk, inside) for chunk, _ in chunks)
+    return reduce(np.maximum, (_worker_seconds(stage, choice, size, chunk, inside) for chunk, _ in chunks))
 
 
-def _worker_seconds(stage: Stage, choice: Choice, size: Sizes, chunk: int, inside: Seconds) -> float:
+def _worker_seconds(stage: Stage, choice: Choice, size: Sizes, chunk: int, inside: Seconds) -> Time:
     """Seconds of a worker that gets `chunk` of the innermost dimension."""
     algorithm, block = choice.algorithm, choice.block
     shared = stage.shares_sums(choice)
     first, second = algorithm.outer
-    total = 0.0
+    total: Time = 0.0
     for rows, n_rows in pieces(size[first], block[first]):
         for columns, n_columns in pieces(size[second], block[second]):
             outer = {first: rows, second: columns}
             steps = tuple((_sizes(outer, algorithm.inner, inner), count) for inner, count in _inner(choice, chunk))
             resident, full = algorithm.resident, steps[0][0]
             stays = stage.load(resident, full, shared) + stage.store(resident, full, shared)
-            total += n_rows * n_columns * (stays + _sweep_seconds(stage, algorithm, shared, steps, inside))
+            total = total + n_rows * n_columns * (stays + _sweep_seconds(stage, algorithm, shared, steps, inside))
     return total
 
 
@@ -192,7 +198,7 @@ def _sizes(outer: dict[int, int], inner: int, size: int) -> Sizes:
 
 def _sweep_seconds(
     stage: Stage, algorithm: Algorithm, shared: bool, steps: tuple[tuple[Sizes, int], ...], inside: Seconds
-) -> float:
+) -> Time:
     """The innermost loop: load the streamed blocks, compute, store; one after the other or overlapped."""
     timed = []
     for size, count in steps:
@@ -204,21 +210,21 @@ def _sweep_seconds(
     return overlapped(timed)
 
 
-def overlapped(steps: list[tuple[tuple[float, float, float], int]]) -> float:
+def overlapped(steps: list[tuple[tuple[float, Time, float], int]]) -> Time:
     """Seconds of steps (load, compute, store) with two buffers: while one step computes, the next one loads and the one
     before stores, on the same link. Nothing hides the first load and the last store.
 
-    >>> overlapped([((2.0, 3.0, 1.0), 4)])
+    >>> float(overlapped([((2.0, 3.0, 1.0), 4)]))
     15.0
     """
     # three full steps stand for any number: those between the first and the last have the same neighbours
     line = [step for step, count in steps for _ in range(min(count, 3))]
-    total = line[0][0] + line[-1][2]
+    total: Time = line[0][0] + line[-1][2]
     for position, (_, compute, _) in enumerate(line):
         before = line[position - 1][2] if position else 0.0
         after = line[position + 1][0] if position + 1 < len(line) else 0.0
-        total += max(compute, before + after)
-    return total + sum((count - 3) * max(step[1], step[0] + step[2]) for step, count in steps if count > 3)
+        total = total + np.maximum(compute, before + after)
+    return total + sum((count - 3) * np.maximum(step[1], step[0] + step[2]) for step, count in steps if count > 3)
 
 
 def plan_seconds(
@@ -237,13 +243,13 @@ def plan_seconds(
         return known[key]
 
     def compute_parts(block: Sizes) -> tuple[float, ...]:
-        return (*(0.0 for _ in stages), compute(block))
+        return (*(0.0 for _ in stages), float(compute(block)))
 
     def split(position: int, block: Sizes) -> tuple[float, ...]:
         stage, choice = stages[position], choices[position]
         chunks = pieces(block[choice.algorithm.inner], choice.chunk)
         timed = [
-            (_worker_seconds(stage, choice, block, chunk, lambda b: sum(parts(position + 1, b))), chunk)
+            (float(_worker_seconds(stage, choice, block, chunk, lambda b: sum(parts(position + 1, b)))), chunk)
             for chunk, _ in chunks
         ]
         seconds, chunk = max(timed, key=lambda pair: pair[0])

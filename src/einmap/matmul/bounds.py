@@ -10,7 +10,7 @@ from einmap.matmul.problem import Product
 
 
 def square_block(capacity: float, grain: float) -> float:
-    """m = n = sqrt(S + g^2) - g: the best resident block for S values beside streamed blocks of g in the other dimension.
+    """m = n = sqrt(S + g^2) - g: the best resident block for S values beside streamed blocks g long.
 
     From m n + m g + g n = S with m = n. The same for m = k with A resident and k = n with B resident.
 

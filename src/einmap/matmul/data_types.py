@@ -23,7 +23,7 @@ DATA_TYPES = {name: DataType(name, bits) for name, bits in _BITS.items()}
 """What `data_type` knows, by name."""
 
 
-def data_type(name: str, field: str = "dtype") -> DataType:
+def data_type(name: object, field: str = "dtype") -> DataType:
     """The format of that name. Raises SpecError with the name that was probably meant; `field` is what it was for."""
     found = DATA_TYPES.get(name) if isinstance(name, str) else None
     if found is None:

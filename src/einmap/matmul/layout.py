@@ -23,9 +23,9 @@ ORDERS: tuple[Order, ...] = ("row", "column", "blocked")
 
 @dataclass(frozen=True, slots=True)
 class LayoutCost:
-    """One order of an operand: `run_bits` is the longest run of consecutive addresses in a block, `runs` are all runs of
-    all transfers, `full` the useful part of the lines that they touch, `seconds` the time of the transfers, one after
-    the other on one link.
+    """One order of an operand: `run_bits` is the longest run of consecutive addresses in a block, `runs` are all runs
+    of all transfers, `full` the useful part of the lines that they touch, `seconds` the time of the transfers, one
+    after the other on one link.
     """
 
     order: Order
@@ -70,7 +70,7 @@ class Matrix:
 
 
 def layouts_of(stage: Stage, traffic: LevelTraffic, choice: Choice, product: Product) -> tuple[Layouts, ...]:
-    """The orders of each operand that comes from the main memory; `stage`, `traffic`, `choice` of the outermost level."""
+    """The orders of each operand that comes from main memory; `stage`, `traffic`, `choice` of the outermost level."""
     found = []
     for position, tensor in enumerate(TENSORS):
         if not stage.moved[position]:

@@ -1,10 +1,13 @@
-"""The machine of a plan: memories with private copies for each worker, the links between them, and the compute units."""
+"""The machine of a plan: memories, one for each worker, the links between them, and the compute units."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.matmul.data_types import DATA_TYPES
@@ -74,8 +77,8 @@ class Level:
         what = f"level {self.name!r}"
         problems = [
             *_positive(self.size_bits, f"{what}: size"),
-            *_whole(self.workers, f"{what}: workers"),
-            *_whole(self.line_bits, f"{what}: line"),
+            *whole(self.workers, f"{what}: workers"),
+            *whole(self.line_bits, f"{what}: line"),
             *(p for name in BANDWIDTHS for p in _positive(getattr(self, name), f"{what}: {name}")),
             *(p for name in ("startup", "run_startup") for p in _seconds(getattr(self, name), f"{what}: {name}")),
         ]
@@ -142,7 +145,7 @@ class ComputeUnit:
             problems += _positive(rate, f"compute: flops of {name}")
         for dimension, steps in zip(DIMENSIONS, self.efficiency, strict=True):
             for size, part in steps:
-                problems += _whole(size, f"compute: a size of the efficiency of {dimension}")
+                problems += whole(size, f"compute: a size of the efficiency of {dimension}")
                 if not 0 < part <= 1:
                     text = f"compute: the efficiency of {dimension} is a part of the peak, in (0, 1], found {part:g}"
                     problems.append(SpecError(text))
@@ -153,6 +156,17 @@ class ComputeUnit:
         padded = tuple(-(-s // g) * g for s, g in zip(size, grain, strict=True)) if self.pads else size
         part = math.prod(_step(steps, s) for steps, s in zip(self.efficiency, size, strict=True))
         return 2 * math.prod(padded) / (rate * part)
+
+    def seconds_of_many(self, sizes: NDArray[np.int64], rate: float, grain: Sizes) -> NDArray[np.float64]:
+        """The same for rows of m, k, n."""
+        padded = -(-sizes // np.array(grain)) * np.array(grain) if self.pads else sizes
+        seconds = 2 / rate * padded.astype(float).prod(axis=1)
+        for dimension, steps in enumerate(self.efficiency):
+            if steps:
+                least, parts = np.array(steps).T
+                reached = np.searchsorted(least, sizes[:, dimension], side="right") - 1
+                seconds = seconds / parts[np.maximum(reached, 0)]
+        return np.asarray(seconds)
 
 
 def _step(steps: tuple[tuple[int, float], ...], size: int) -> float:
@@ -165,8 +179,8 @@ def _step(steps: tuple[tuple[int, float], ...], size: int) -> float:
 class Machine:
     """Memories from the outermost in; the main memory above them holds everything and has no limit.
 
-    `grain`: no dimension of a block is smaller, for each of m, k, n; blocks are multiples of it, or the whole dimension.
-    Raises SpecError for what cannot be a machine.
+    `grain`: no dimension of a block is smaller, for each of m, k, n; blocks are multiples of it, or all of the
+    dimension. Raises SpecError for what cannot be a machine.
     """
 
     name: str
@@ -181,16 +195,11 @@ class Machine:
         if not 1 <= len(self.levels) <= MAX_LEVELS:
             problems.append(SpecError(f"a machine has 1 to {MAX_LEVELS} levels, found {len(self.levels)}"))
         for name in names:
-            if not (isinstance(name, str) and name.isidentifier()):
+            if not _is_name(name):
                 problems.append(SpecError(f"{name!r} is no name", hint="letters, digits and _, a letter first"))
             elif names.count(name) > 1:
                 problems.append(SpecError(f"two parts of the machine are called {name!r}"))
-        if not isinstance(self.grain, tuple) or len(self.grain) != len(DIMENSIONS):
-            problems.append(SpecError(f"the grain has three numbers, for m, k and n, found {self.grain!r}"))
-        else:
-            problems += [
-                p for d, g in zip(DIMENSIONS, self.grain, strict=True) for p in _whole(g, f"the grain of {d}")
-            ]
+        problems += _grain(self.grain)
         raise_all(problems)
 
     def position(self, name: str) -> int:
@@ -223,6 +232,16 @@ class Machine:
         return self.rate(dtype) * self.instances(len(self.levels) - 1)
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier()
+
+
+def _grain(value: object) -> list[EinmapError]:
+    if not isinstance(value, tuple) or len(value) != len(DIMENSIONS):
+        return [SpecError(f"the grain has three numbers, for m, k and n, found {value!r}")]
+    return [p for d, g in zip(DIMENSIONS, value, strict=True) for p in whole(g, f"the grain of {d}")]
+
+
 def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
@@ -239,7 +258,8 @@ def _seconds(value: object, what: str) -> list[EinmapError]:
     return [SpecError(f"{what} must be seconds >= 0, found {value!r}")]
 
 
-def _whole(value: object, what: str) -> list[EinmapError]:
+def whole(value: object, what: str) -> list[EinmapError]:
+    """Nothing, or the error that `what` is no whole number above 0."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return []
     return [SpecError(f"{what} must be a whole number > 0, found {value!r}")]

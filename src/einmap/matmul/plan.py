@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from einmap.matmul.joint import JointSearch
 from einmap.matmul.machine import DIMENSIONS_OF, Machine, Sizes
 from einmap.matmul.problem import Method, Product, Rules, product_of, rules_of
 from einmap.matmul.read_machine import load_machine
-from einmap.matmul.result import Plan, compute_of
+from einmap.matmul.result import Plan
 from einmap.matmul.space import Options, check_smallest, even_sizes, options_of
 from einmap.progress import Progress
 
@@ -41,12 +42,12 @@ def plan_matmul(
 ) -> Plan:
     """Block `C <- A B + C`, A: m x k, B: k x n, for a machine, or the name or file of one.
 
-    `dtype`: of A and B, `accumulator`: of C, everywhere. `fit`: `all`, three blocks fit into every memory, or `resident`,
-    the rule of the article (only level by level): the resident block fits. `method`: `joint`, the least time over all
+    `dtype`: of A and B, `accumulator`: of C, everywhere. `fit`: `all`, three blocks fit into every memory, or
+    `resident`, the rule of the article (only level by level): the resident block fits. `method`: `joint`, the least time over all
     levels together, or `level by level` from the outermost in; default joint where there is a choice. `accumulate`:
     `owned` or `atomic`, see `Rules`. `double_buffer`: overlap transfers with computing. `resident`: operands that lie
     whole at a level from before, `{"A": "SLC"}`. `grain`: least block, one number or (m, k, n); default the machine's.
-    `candidates`: most block sizes of each dimension that are tried at a level, default 24.
+    `candidates`: most block sizes of each dimension that are tried at a level, default 16.
 
     Raises SpecError for bad input, and for levels too small for the smallest blocks.
     """
@@ -83,27 +84,33 @@ def _method(asked: str | None, rules: Rules) -> Method:
 def _planned(
     machine: Machine, product: Product, rules: Rules, stages: tuple[Stage, ...], method: Method, progress: Progress
 ) -> Plan:
+    choices = _level_by_level(
+        stages, product.size, by_resident_matrix if rules.fit == "resident" else by_least_transfers
+    )
     if method == "level by level":
-        rule = by_resident_matrix if rules.fit == "resident" else by_least_transfers
-        choices: list[Choice] = []
-        block = product.size
-        for stage in stages:
-            choices.append(rule(stage, block))
-            block = choices[-1].block
-        return Plan(machine, product, rules, tuple(choices), method)
-    flop_seconds = 2 / machine.rate(product.types[0].name)
-    search = JointSearch(stages, product.size, compute_of(machine, product, rules), flop_seconds, progress)
+        return Plan(machine, product, rules, choices, method)
+    compute = partial(machine.compute.seconds_of_many, rate=machine.rate(product.types[0].name), grain=rules.grain)
+    search = JointSearch(stages, product.size, compute, choices, progress)
     found = search.run()
     return Plan(machine, product, rules, found, method, optimal=search.proven)
+
+
+def _level_by_level(
+    stages: tuple[Stage, ...], size: Sizes, rule: Callable[[Stage, Sizes], Choice]
+) -> tuple[Choice, ...]:
+    choices: list[Choice] = []
+    for stage in stages:
+        choices.append(rule(stage, choices[-1].block if choices else size))
+    return tuple(choices)
 
 
 def by_least_transfers(stage: Stage, parent: Sizes) -> Choice:
     """The choice whose own transfers take least; of equal ones that of the largest blocks, then the first algorithm."""
     options = options_of(stage, parent)
-    stays, streams, _ = own_seconds(stage, options, parent)
+    own = own_seconds(stage, options, parent)
     volume = options.block.astype(float).prod(axis=1)
     # rounded: what is equal by formula may differ in the last digit
-    seconds = [float(f"{value:.9e}") for value in stays + streams]
+    seconds = np.array([float(f"{value:.9e}") for value in own.stays + own.streams])
     return options.choice(int(np.lexsort((options.algorithm, -volume, seconds))[0]))
 
 
@@ -171,7 +178,5 @@ def _transfers(stage: Stage, choice: Choice, parent: Sizes) -> float:
         np.array([choice.block], np.int64),
         np.array([choice.share]),
     )
-    stays, streams, _ = own_seconds(stage, one, parent)
-    return float(stays[0] + streams[0])
-
-
+    own = own_seconds(stage, one, parent)
+    return float(own.stays[0] + own.streams[0])

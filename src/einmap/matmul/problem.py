@@ -9,7 +9,7 @@ from typing import Literal
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.matmul.data_types import DataType, data_type
-from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes
+from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes, whole
 
 type Fit = Literal["all", "resident"]
 type Accumulate = Literal["owned", "atomic"]
@@ -64,7 +64,7 @@ def product_of(m: int, k: int, n: int, dtype: str, accumulator: str | None = Non
     """A and B of `dtype`, C of `accumulator` (default the same). Raises SpecError for sizes and unknown types."""
     problems: list[EinmapError] = []
     for name, value in zip(DIMENSIONS, (m, k, n), strict=True):
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_SIZE:
+        if whole(value, name) or value > MAX_SIZE:
             text = f"{name.upper()} must be a whole number from 1 to 2**40, found {value!r}"
             problems.append(SpecError(text, hint="a matrix product has at least one row and one column"))
     types: list[DataType] = []
@@ -97,7 +97,7 @@ def rules_of(
     for name, value, valid in (("fit", fit, ("all", "resident")), ("accumulate", accumulate, ("owned", "atomic"))):
         if value not in valid:
             problems.append(SpecError(f"{name}: no rule {value!r}", hint=did_you_mean(str(value), valid)))
-    if candidates is not None and (not isinstance(candidates, int) or candidates < 2):
+    if candidates is not None and (whole(candidates, "candidates") or candidates < 2):
         problems.append(SpecError(f"candidates must be a whole number >= 2, found {candidates!r}"))
     least = machine.grain if grain is None else (grain,) * 3 if isinstance(grain, int) else tuple(grain)
     problems += grain_problems(least, product)
@@ -116,7 +116,7 @@ def rules_of(
 
 def grain_problems(grain: tuple[int, ...], product: Product) -> list[EinmapError]:
     """Grains that are no sizes, or larger than the dimension."""
-    if len(grain) != len(DIMENSIONS) or any(not isinstance(g, int) or isinstance(g, bool) or g < 1 for g in grain):
+    if len(grain) != len(DIMENSIONS) or any(whole(g, "grain") for g in grain):
         return [SpecError(f"the grain is one or three whole numbers > 0, for m, k and n, found {grain!r}")]
     hint = "give --grain a smaller one, or pad the matrix"
     return [

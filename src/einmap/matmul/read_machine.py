@@ -122,10 +122,7 @@ def _grain(raw: Raw, given: Any) -> Sizes:
         return one, one, one
     unknown = [d for d in given if d not in DIMENSIONS]
     raise_all(
-        [
-            SpecError(f"no dimension {d!r}", at=place(raw, (*path, d)), hint=did_you_mean(d, DIMENSIONS))
-            for d in unknown
-        ]
+        [SpecError(f"no dimension {d!r}", at=place(raw, (*path, d)), hint=did_you_mean(d, DIMENSIONS)) for d in unknown]
     )
     m, k, n = (_whole(raw, (*path, d), given.get(d, 1)) for d in DIMENSIONS)
     return m, k, n

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from einmap.errors import Note
-from einmap.matmul.algorithms import Choice, Stage, plan_seconds, stages_of
+from einmap.matmul.algorithms import Choice, Seconds, Stage, plan_seconds, stages_of
 from einmap.matmul.bounds import least_bits
 from einmap.matmul.layout import Layouts, layouts_of
 from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes
@@ -65,7 +65,9 @@ class Plan:
 
     @cached_property
     def _times(self) -> tuple[float, tuple[float, ...]]:
-        return plan_seconds(self.stages, self.choices, self.product.size, compute_of(self.machine, self.product, self.rules))
+        return plan_seconds(
+            self.stages, self.choices, self.product.size, compute_of(self.machine, self.product, self.rules)
+        )
 
     @property
     def seconds(self) -> float:
@@ -101,9 +103,7 @@ class Plan:
             least = least_bits(stage, self.product)
             seconds = self._times[1][position]
             rows.append(
-                PlannedLevel(
-                    stage, choice, number, (m, k, n), (a, b, c), needed, traffic[position], least, seconds
-                )
+                PlannedLevel(stage, choice, number, (m, k, n), (a, b, c), needed, traffic[position], least, seconds)
             )
             parent = choice.block
         return tuple(rows)
@@ -151,10 +151,9 @@ class Plan:
         }
 
 
-def compute_of(machine: Machine, product: Product, rules: Rules) -> Any:
+def compute_of(machine: Machine, product: Product, rules: Rules) -> Seconds:
     """Seconds of one compute unit as a function of the sizes of a block."""
-    rate = machine.rate(product.types[0].name)
-    return partial(machine.compute.seconds, rate=rate, grain=rules.grain)
+    return partial(machine.compute.seconds, rate=machine.rate(product.types[0].name), grain=rules.grain)
 
 
 def _overflow(row: PlannedLevel) -> str:

@@ -13,14 +13,14 @@ from einmap.errors import SpecError
 from einmap.mapper.factors import divisors
 from einmap.matmul.algorithms import Algorithm, Choice, Stage
 from einmap.matmul.machine import DIMENSIONS, DIMENSIONS_OF, TENSORS, Sizes
-from einmap.units import format_bits, format_count
+from einmap.units import format_bits
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
 type Bools = NDArray[np.bool_]
 
-MOST = 24
-"""Block sizes of one dimension that are tried, unless a plan asks for more: 24^3 blocks at each level."""
+MOST = 16
+"""Block sizes of one dimension that are tried, unless a plan asks for more: 16^3 blocks at each level."""
 ALL = 2000
 """What is tried when all are asked for; dimensions of more than a million grains have more."""
 
@@ -77,6 +77,10 @@ class Options:
 
     def __len__(self) -> int:
         return len(self.algorithm)
+
+    def take(self, rows: Bools) -> Options:
+        """Some of them."""
+        return Options(self.parent, self.workers, self.algorithm[rows], self.block[rows], self.share[rows])
 
     def choice(self, row: int) -> Choice:
         """One of them."""
@@ -150,4 +154,4 @@ def too_small(stage: Stage, smallest: Sizes | None = None) -> SpecError:
 
 
 def _bytes(bits: float) -> str:
-    return f"{format_count(bits / 8)} bytes" if bits < 8 * 2**40 else format_bits(bits)
+    return f"{math.ceil(bits / 8):,} bytes" if bits < 8 * 2**40 else format_bits(bits)
