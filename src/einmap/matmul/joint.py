@@ -3,8 +3,8 @@
 The time of a block depends on what is chosen below through the times of its parts alone, and grows with each of them.
 So the best choices below a block depend on its size only, and are found once for each size (dynamic programming).
 Where a dimension does not divide, blocks of several sizes share the choices below; then all choices are kept that no
-other one beats for every size (a Pareto set). Two cuts leave out what cannot become the best: `LowerBounds`, and a price for the
-time of each size of block, at which everything that costs 1 or more cannot beat the best whole plan so far.
+other one beats for every size (a Pareto set). Two cuts leave out what cannot become the best: `LowerBounds`, and a
+price for the time of each size of block, at which everything that costs 1 or more cannot beat the best plan so far.
 """
 
 from __future__ import annotations

@@ -43,10 +43,10 @@ def plan_matmul(
     """Block `C <- A B + C`, A: m x k, B: k x n, for a machine, or the name or file of one.
 
     `dtype`: of A and B, `accumulator`: of C, everywhere. `fit`: `all`, three blocks fit into every memory, or
-    `resident`, the rule of the article (only level by level): the resident block fits. `method`: `joint`, the least time over all
-    levels together, or `level by level` from the outermost in; default joint where there is a choice. `accumulate`:
-    `owned` or `atomic`, see `Rules`. `double_buffer`: overlap transfers with computing. `resident`: operands that lie
-    whole at a level from before, `{"A": "SLC"}`. `grain`: least block, one number or (m, k, n); default the machine's.
+    `resident`, the rule of the article (only level by level): the resident block fits. `method`: `joint`, the least
+    time over all levels together, or `level by level` from the outermost in; default joint where there is a choice.
+    `accumulate`: `owned` or `atomic`, see `Rules`. `double_buffer`: overlap transfers with computing. `resident`:
+    operands that lie whole at a level from before, `{"A": "SLC"}`. `grain`: least block, one number or (m, k, n); default the machine's.
     `candidates`: most block sizes of each dimension that are tried at a level, default 16.
 
     Raises SpecError for bad input, and for levels too small for the smallest blocks.
