@@ -82,7 +82,9 @@ class Walker:
                     yield ((number, block), *rest)
 
     def fits(self, level, number, block):
-        bits = {t: b * block[OPERANDS[t][0]] * block[OPERANDS[t][1]] for t, b in zip("ABC", self.product.bits)}
+        bits = {
+            t: b * block[OPERANDS[t][0]] * block[OPERANDS[t][1]] for t, b in zip("ABC", self.product.bits, strict=True)
+        }
         copies = 2 if self.rules.double_buffer else 1
         resident = RESIDENT[number]
         return bits[resident] + copies * (sum(bits.values()) - bits[resident]) <= level.size_bits

@@ -98,6 +98,12 @@ def test_a_stopped_search_gives_the_plan_of_level_by_level_at_least():
     assert plan.seconds == alone.seconds
 
 
+def test_no_time_at_all_gives_a_plan_that_is_not_proven():
+    plan = plan_matmul(1000, 1003, 777, "cpu_core", dtype="fp32", time_limit_s=0.0)
+    assert plan.method == "joint"
+    assert not plan.optimal
+
+
 def test_the_same_input_gives_the_same_plan():
     first, second = (plan_matmul(1000, 900, 700, "chiplet_256", dtype="fp8", double_buffer=True) for _ in range(2))
     assert first == second

@@ -70,6 +70,12 @@ Candidates = Annotated[
         metavar="N", help="Most block sizes of one dimension that are tried; the default is 16.", show_default=False
     ),
 ]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit", metavar="S", min=0, help="Seconds after which the best so far is given.", show_default=False
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -97,6 +103,7 @@ def plan_matmul_command(
     resident: Resident = None,
     grain: Grain = None,
     candidates: Candidates = None,
+    time_limit: TimeLimit = None,
     define: Define = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -132,6 +139,7 @@ def plan_matmul_command(
             resident=homes(resident),
             grain=grain_of(grain),
             candidates=candidates,
+            time_limit_s=time_limit,
             progress=search.progress,
         )
     if output is not None:

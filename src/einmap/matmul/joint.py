@@ -165,8 +165,7 @@ class JointSearch:
             return nothing
         inner = _prices_of_parts(choice, sizes, parts, prices) / (1 - fixed)
         self.tried += 1
-        if self.tried % 64 == 0:
-            self.progress.report("joint plan", self.tried)
+        self.progress.report("joint plan", self.tried)
         front = self._front(position + 1, below, inner)
         if not front.choices:
             return nothing

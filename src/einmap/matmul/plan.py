@@ -38,6 +38,7 @@ def plan_matmul(
     resident: Mapping[str, str] | None = None,
     grain: Sizes | int | None = None,
     candidates: int | None = None,
+    time_limit_s: float | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Block `C <- A B + C`, A: m x k, B: k x n, for a machine, or the name or file of one.
@@ -46,8 +47,9 @@ def plan_matmul(
     `resident`, the rule of the article (only level by level): the resident block fits. `method`: `joint`, the least
     time over all levels together, or `level by level` from the outermost in; default joint where there is a choice.
     `accumulate`: `owned` or `atomic`, see `Rules`. `double_buffer`: overlap transfers with computing. `resident`:
-    operands that lie whole at a level from before, `{"A": "SLC"}`. `grain`: least block, one number or (m, k, n); default the machine's.
-    `candidates`: most block sizes of each dimension that are tried at a level, default 16.
+    operands that lie whole at a level from before, `{"A": "SLC"}`. `grain`: least block, one number or (m, k, n);
+    default the machine's. `candidates`: most block sizes of each dimension that are tried at a level, default 16.
+    `time_limit_s`: seconds after which the joint search gives its best so far, and says that it is not proven.
 
     Raises SpecError for bad input, and for levels too small for the smallest blocks.
     """
@@ -67,7 +69,8 @@ def plan_matmul(
     )
     stages = stages_of(machine, product, rules)
     check_smallest(stages, product.size)
-    return _planned(machine, product, rules, stages, _method(method, rules), progress or Progress())
+    token = (progress or Progress()).within(time_limit_s)
+    return _planned(machine, product, rules, stages, _method(method, rules), token)
 
 
 def _method(asked: str | None, rules: Rules) -> Method:
