@@ -20,7 +20,7 @@ def counted(plan):
 def test_evaluation_of_the_mapping_counts_exactly_what_the_planner_does():
     rng = random.Random(7)
     for _ in range(40):
-        plan = random_plan(rng)
+        plan = random_plan(rng, sizes=(3, 16))
         assert counted(plan) == actions_of(plan)
 
 

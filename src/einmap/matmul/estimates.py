@@ -61,7 +61,9 @@ def _own(stage: Stage, algorithm: Algorithm, block: Ints, share: Ints, size: Siz
             steps = parts[inner]
             last = extent[inner] - (steps - 1) * block[:, inner]
             first = np.minimum(block[:, inner], extent[inner])
-            exposed += (load * first + store * last) / extent[inner]
+            # at least: of start-ups the first of unequal steps has less than its part of the values
+            exposed += load * np.minimum(first / extent[inner], 1 / steps)
+            exposed += store * np.minimum(last / extent[inner], 1 / steps)
     return Own(times[0], times[1] + times[2], exposed, length)
 
 
