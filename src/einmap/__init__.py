@@ -26,6 +26,14 @@ from einmap.mapper.result import MapResult as MapResult
 from einmap.mapping.mapping import Mapping as Mapping
 from einmap.mapping.template import PartialMapping as PartialMapping
 from einmap.mapping.template import Template as Template
+from einmap.matmul.machine import ComputeUnit as ComputeUnit
+from einmap.matmul.machine import Level as Level
+from einmap.matmul.machine import Machine as Machine
+from einmap.matmul.plan import plan_matmul as plan_matmul
+from einmap.matmul.read_machine import load_machine as load_machine
+from einmap.matmul.read_machine import machine_from_dict as machine_from_dict
+from einmap.matmul.result import Plan as Plan
+from einmap.matmul.to_mapping import to_mapping as to_mapping
 from einmap.model.cost import Cost as Cost
 from einmap.model.evaluate import evaluate as evaluate
 from einmap.progress import Progress as Progress
@@ -34,11 +42,14 @@ from einmap.spec.spec import Spec as Spec
 
 __all__ = [
     "CapacityError",
+    "ComputeUnit",
     "Cost",
     "EinmapError",
     "Execution",
     "FanoutError",
+    "Level",
     "LiteralString",
+    "Machine",
     "MapResult",
     "Mapping",
     "MappingError",
@@ -46,6 +57,7 @@ __all__ = [
     "NoMappingError",
     "PartialMapping",
     "Partitioned",
+    "Plan",
     "Progress",
     "Spec",
     "SpecError",
@@ -58,10 +70,14 @@ __all__ = [
     "flatten",
     "linearise",
     "load",
+    "load_machine",
     "loads",
+    "machine_from_dict",
     "map_workload",
     "partition",
+    "plan_matmul",
     "pretty_einsums",
     "pretty_loops",
     "split",
+    "to_mapping",
 ]

@@ -4,12 +4,15 @@ from pathlib import Path
 
 from einmap.cli.examples import first_comment
 from einmap.frontends.yaml.spec import example_paths
+from einmap.matmul.read_machine import machine_paths
+
+SHIPPED = {**example_paths(), **machine_paths()}
 
 
 def test_every_shipped_file_is_listed_with_its_first_comment(run):
     done = run("examples")
     assert done.status == 0
-    assert [name for name in example_paths() if f"  {name}  " not in done.out] == []
+    assert [name for name in SHIPPED if f"  {name}  " not in done.out] == []
     assert "A teaching architecture" in done.out
     assert done.out.index("arches") < done.out.index("workloads") < done.out.index("mappings")
 
@@ -23,8 +26,8 @@ def test_copies_are_equal_and_copying_again_changes_nothing(run, tmp_path):
     folder = tmp_path / "my" / "specs"
     assert run("examples", "--copy", folder).status == 0
     copies = {path.stem: path for path in folder.rglob("*.yaml")}
-    assert copies.keys() == example_paths().keys()
-    assert all(copies[name].read_text() == path.read_text() for name, path in example_paths().items())
+    assert copies.keys() == SHIPPED.keys()
+    assert all(copies[name].read_text() == path.read_text() for name, path in SHIPPED.items())
     assert run("examples", "--copy", folder).status == 0
 
 
@@ -64,4 +67,4 @@ def test_version_is_printed(run):
 
 def test_every_shipped_file_has_its_row_in_the_documentation():
     text = (Path(__file__).parents[2] / "docs" / "examples.md").read_text()
-    assert [path.name for path in example_paths().values() if f"`{path.name}`" not in text] == []
+    assert [path.name for path in SHIPPED.values() if f"`{path.name}`" not in text] == []

@@ -13,7 +13,8 @@ from rich.text import Text
 from einmap.cli.output import print_report
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file, write_atomically
-from einmap.frontends.yaml.spec import example_paths
+from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
+from einmap.matmul.read_machine import KIND
 
 Copy = Annotated[
     Path | None,
@@ -22,7 +23,7 @@ Copy = Annotated[
 
 
 def examples_command(copy: Copy = None) -> None:
-    """List the shipped architectures, workloads and mappings; their names stand for files.
+    """List the shipped architectures, workloads, mappings and machines; their names stand for files.
 
     Example: einmap examples --copy my_specs
     """
@@ -70,7 +71,7 @@ def copy_examples(folder: Path) -> list[str]:
 
 def _by_kind() -> dict[str, dict[str, Path]]:
     found: dict[str, dict[str, Path]] = {}
-    for name, path in example_paths().items():
+    for name, path in example_paths((*SPEC_KINDS, KIND)).items():
         found.setdefault(path.parent.name, {})[name] = path
     return found
 

@@ -17,6 +17,7 @@ from einmap.cli.map import map_command
 from einmap.cli.ordered import OrderedCommand
 from einmap.cli.output import print_error
 from einmap.cli.partition import partition_command
+from einmap.cli.plan_matmul import plan_matmul_command
 from einmap.cli.rewrite import rewrite_command
 from einmap.cli.schema import schema_command
 from einmap.cli.show import show_command
@@ -37,6 +38,7 @@ app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
 app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("partition", no_args_is_help=True, cls=OrderedCommand)(partition_command)
+app.command("plan-matmul", no_args_is_help=True)(plan_matmul_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)

@@ -1,0 +1,184 @@
+"""`einmap plan-matmul`: block one matrix product for the memories of a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import AsJson, Define, definitions
+from einmap.cli.output import print_hint, print_json, print_notes, print_report
+from einmap.cli.searching import searching
+from einmap.errors import At, SpecError
+from einmap.frontends.files import check_target, write_atomically
+from einmap.frontends.yaml.spec import dump
+from einmap.report.matmul import plan_report
+
+Size = Annotated[int, typer.Argument(show_default=False)]
+MachineName = Annotated[
+    str,
+    typer.Option(metavar="NAME|FILE", help="A machine of `einmap examples`, or a YAML file.", show_default=False),
+]
+DataTypeName = Annotated[
+    str, typer.Option("--dtype", metavar="TYPE", help="Data type of A and B: fp8, bf16, fp32, ...", show_default=False)
+]
+Accumulator = Annotated[
+    str | None, typer.Option(metavar="TYPE", help="Data type of C; the default is --dtype.", show_default=False)
+]
+Fit = Annotated[
+    str,
+    typer.Option(
+        metavar="all|resident",
+        help="What has to fit into each memory: all three blocks, or, level by level, the resident one.",
+    ),
+]
+Accumulate = Annotated[
+    str,
+    typer.Option(
+        metavar="owned|atomic",
+        help="owned: workers load and store blocks of C that are theirs alone; atomic: always zero and accumulate.",
+    ),
+]
+Joint = Annotated[
+    bool | None,
+    typer.Option(
+        "--joint/--level-by-level",
+        help="Optimise all levels together, or one after the other from the outermost in; joint where fit is all.",
+        show_default=False,
+    ),
+]
+Resident = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A@LEVEL",
+        help="An operand that lies whole in a level from before; may be given several times.",
+        show_default=False,
+    ),
+]
+DoubleBuffer = Annotated[
+    bool,
+    typer.Option("--double-buffer", help="Overlap transfers with computing; streamed blocks take space twice."),
+]
+Grain = Annotated[
+    str | None,
+    typer.Option(metavar="G|M,K,N", help="The least block; the default is the machine's.", show_default=False),
+]
+Candidates = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Most block sizes of one dimension that are tried; the default is 16.", show_default=False
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit", metavar="S", min=0, help="Seconds after which the best so far is given.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the plan as a specification with its mapping, for `einmap evaluate` and others.",
+        show_default=False,
+    ),
+]
+
+
+def plan_matmul_command(
+    m: Size,
+    k: Size,
+    n: Size,
+    *,
+    machine: MachineName,
+    dtype: DataTypeName,
+    accumulator: Accumulator = None,
+    fit: Fit = "all",
+    joint: Joint = None,
+    accumulate: Accumulate = "owned",
+    double_buffer: DoubleBuffer = False,
+    resident: Resident = None,
+    grain: Grain = None,
+    candidates: Candidates = None,
+    time_limit: TimeLimit = None,
+    define: Define = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Block C <- A B + C, A: M x K, B: K x N, for every memory of a machine, and predict the time.
+
+    Ctrl-C ends the joint search and gives the best plan so far.
+
+    Example: einmap plan-matmul 4096 4096 16384 --machine chiplet_256 --dtype fp8
+    """
+    # Here, not above: they import numpy and the searches, which other commands do not need
+    from einmap.matmul.plan import plan_matmul
+    from einmap.matmul.read_machine import load_machine
+    from einmap.matmul.to_mapping import to_mapping
+
+    if output is not None:
+        check_target(output)
+        if output.resolve() == Path(machine).resolve():
+            text = "the output would replace the file of the machine"
+            raise SpecError(text, at=At(str(output)), hint="choose another name")
+    with searching() as search:
+        plan = plan_matmul(
+            m,
+            k,
+            n,
+            load_machine(machine, definitions(define)),
+            dtype=dtype,
+            accumulator=accumulator,
+            fit=fit,
+            method=None if joint is None else "joint" if joint else "level by level",
+            accumulate=accumulate,
+            double_buffer=double_buffer,
+            resident=homes(resident),
+            grain=grain_of(grain),
+            candidates=candidates,
+            time_limit_s=time_limit,
+            progress=search.progress,
+        )
+    if output is not None:
+        write_atomically(output, dump(to_mapping(plan)))
+    if as_json:
+        print_json(plan.to_dict())
+    else:
+        print_report(plan_report(plan))
+    print_notes(plan.notes)
+    if output is not None:
+        print_hint(f"wrote the plan to {output}")
+
+
+def homes(given: list[str] | None) -> dict[str, str]:
+    """`["A@SLC"]` as a dictionary. A usage error where `@` is missing or an operand is named twice."""
+    found: dict[str, str] = {}
+    for one in given or ():
+        tensor, at, level = one.partition("@")
+        if not at or not tensor or not level:
+            raise typer.BadParameter(f"{one!r}: write OPERAND@LEVEL, for example A@SLC", param_hint="--resident")
+        if tensor in found:
+            raise typer.BadParameter(f"{tensor} is given twice", param_hint="--resident")
+        found[tensor] = level
+    return found
+
+
+def grain_of(text: str | None) -> int | tuple[int, int, int] | None:
+    """`128` or `64,32,128`. A usage error for anything else."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    match numbers:
+        case [one]:
+            return one
+        case [m, k, n]:
+            return m, k, n
+        case _:
+            message = f"{text!r}: write one whole number, or three for m, k and n, for example 64,32,128"
+            raise typer.BadParameter(message, param_hint="--grain")

@@ -1,0 +1,31 @@
+"""The number formats of the operands, and how many bits a value has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from einmap.errors import SpecError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A number format; `bits` of one value."""
+
+    name: str
+    bits: int
+
+
+_BITS = {
+    "fp4": 4, "int4": 4, "fp6": 6, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "int16": 16,
+    "fp32": 32, "int32": 32, "fp64": 64, "int64": 64,
+}  # fmt: skip
+DATA_TYPES = {name: DataType(name, bits) for name, bits in _BITS.items()}
+"""What `data_type` knows, by name."""
+
+
+def data_type(name: object, field: str = "dtype") -> DataType:
+    """The format of that name. Raises SpecError with the name that was probably meant; `field` is what it was for."""
+    found = DATA_TYPES.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise SpecError(f"{field}: no data type {name!r}", hint=did_you_mean(str(name), DATA_TYPES, listing="types"))
+    return found

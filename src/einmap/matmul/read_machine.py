@@ -1,0 +1,142 @@
+"""A machine from a YAML file, a shipped one by name, or a dictionary of the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from einmap.errors import EinmapError, SpecError, attempt, closest, did_you_mean, raise_all
+from einmap.expressions.arithmetic import number
+from einmap.expressions.scope import Scope
+from einmap.frontends.files import exists
+from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.include import Documents
+from einmap.frontends.yaml.spec import example_paths
+from einmap.matmul.data_types import DATA_TYPES
+from einmap.matmul.machine import BANDWIDTHS, DIMENSIONS, ComputeUnit, Level, Machine, Sizes
+from einmap.spec.raw import Path as RawPath
+from einmap.spec.raw import Raw, RawMap, from_python, place, placed
+from einmap.spec.schema.base import check
+from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
+
+KIND = "machines"
+"""The directory of shipped machines."""
+_TOP = ("machine",)
+
+
+def machine_paths() -> dict[str, Path]:
+    """The shipped machines by name."""
+    return example_paths((KIND,))
+
+
+def load_machine(path: str | Path, define: Mapping[str, object] | None = None) -> Machine:
+    """The machine in a YAML file under the key `machine`, or a shipped one by name when there is no such file.
+
+    `define`: values of template variables. Raises SpecError (several problems together) with file, line and field.
+    """
+    file = Path(path)
+    if not exists(path):
+        shipped = machine_paths()
+        if str(path) not in shipped:
+            hint = did_you_mean(str(path), shipped, listing="shipped machines")
+            raise SpecError(f"there is no file {str(path)!r}, and no shipped machine of that name", hint=hint)
+        file = shipped[str(path)]
+    return read_machine(Documents(define or {}, Roots.of([file])).file(file), file.stem)
+
+
+def machine_from_dict(value: Mapping[str, Any], name: str = "machine") -> Machine:
+    """The same from a dictionary: `{"machine": {...}}`, or what stands under that key. Raises SpecError."""
+    if not isinstance(value, Mapping):
+        raise SpecError(f"a machine is a dictionary, found {value!r}")
+    return read_machine(from_python(value if "machine" in value else {"machine": value}), name)
+
+
+def read_machine(raw: Raw, name: str) -> Machine:
+    """The machine of a raw tree; `name` for one that gives itself none."""
+    top = raw.get("machine") if isinstance(raw, RawMap) else None
+    if top is None:
+        known = raw.keys() if isinstance(raw, RawMap) else ()
+        guess = closest("machine", known)
+        hint = f"did you mean {guess!r}? " if guess else ""
+        raise SpecError("the key 'machine' is missing", at=place(raw, ()), hint=hint + "levels stand below it")
+    problems: list[EinmapError] = []
+    given = check(MachineInput, top, raw, _TOP, problems)
+    raise_all(problems)
+    assert given is not None
+    levels = [
+        attempt(problems, partial(_level, raw, (*_TOP, "levels", i), level)) for i, level in enumerate(given.levels)
+    ]
+    compute = attempt(problems, partial(_compute, raw, (*_TOP, "compute"), given.compute))
+    grain = attempt(problems, partial(_grain, raw, given.grain))
+    raise_all(problems)
+    assert compute is not None
+    assert grain is not None
+    with placed(raw, _TOP):
+        found = tuple(level for level in levels if level is not None)
+        return Machine(given.name or name.replace("-", "_"), found, compute, grain, given.main)
+
+
+def _level(raw: Raw, path: RawPath, given: LevelInput) -> Level:
+    problems: list[EinmapError] = []
+    values: dict[str, Any] = {}
+    for field in ("size", *BANDWIDTHS, "startup", "run_startup"):
+        if getattr(given, field) is not None:
+            check_value = partial(_value, raw, (*path, field), getattr(given, field), zero="startup" in field)
+            values[field] = attempt(problems, check_value)
+    for field in ("workers", "line"):
+        values[field] = attempt(problems, partial(_whole, raw, (*path, field), getattr(given, field)))
+    raise_all(problems)
+    with placed(raw, path):
+        size, load, line = values.pop("size"), values.pop("load_bandwidth"), values.pop("line")
+        return Level.of(given.name, size, load, line_bits=line, **values)
+
+
+def _compute(raw: Raw, path: RawPath, given: ComputeUnitInput) -> ComputeUnit:
+    problems: list[EinmapError] = []
+    flops: dict[str, float] = {}
+    for name, rate in given.flops.items():
+        at = (*path, "flops", name)
+        if name not in DATA_TYPES:
+            hint = did_you_mean(name, DATA_TYPES, listing="types")
+            problems.append(SpecError(f"no data type {name!r}", at=place(raw, at), hint=hint))
+            continue
+        flops[name] = attempt(problems, partial(_value, raw, at, rate)) or 0.0
+    tables: dict[str, dict[int, float]] = {}
+    for dimension, steps in given.efficiency.items():
+        tables[dimension] = {}
+        for size, part in steps.items():
+            at = (*path, "efficiency", dimension, size)
+            least = attempt(problems, partial(_whole, raw, at, size))
+            tables[dimension][least or 0] = attempt(problems, partial(_value, raw, at, part)) or 0.0
+    raise_all(problems)
+    with placed(raw, path):
+        return ComputeUnit.of(flops, given.name, pads=given.pads, efficiency=tables)
+
+
+def _grain(raw: Raw, given: Any) -> Sizes:
+    path = (*_TOP, "grain")
+    if not isinstance(given, dict):
+        one = _whole(raw, path, given)
+        return one, one, one
+    unknown = [d for d in given if d not in DIMENSIONS]
+    raise_all(
+        [SpecError(f"no dimension {d!r}", at=place(raw, (*path, d)), hint=did_you_mean(d, DIMENSIONS)) for d in unknown]
+    )
+    m, k, n = (_whole(raw, (*path, d), given.get(d, 1)) for d in DIMENSIONS)
+    return m, k, n
+
+
+def _value(raw: Raw, path: RawPath, text: object, *, zero: bool = False) -> float:
+    """A number > 0, or >= 0 with `zero`."""
+    at = place(raw, path)
+    value = number(text, Scope(), at=at, what=str(path[-1]), minimum=0)
+    if not value and not zero:
+        raise SpecError(f"{path[-1]} must be > 0, found {text}", at=at)
+    return value
+
+
+def _whole(raw: Raw, path: RawPath, text: object) -> int:
+    at = place(raw, path)
+    return int(number(text, Scope(), at=at, what=str(path[-1]), minimum=1, integer="exact", allow_inf=False))
