@@ -118,18 +118,17 @@ def check_fusion(
     `slides`: storage nodes that keep what the next iteration of a loop needs again.
     """
     problems: list[EinmapError] = []
+    users = _users(order, paths)
     for tensor in sorted(workload.shared):
-        users = tuple(u for u in order if tensor in paths[u].stations)
-        if len(users) > 1:
-            problems += _backings_agree(tensor, users, workload, paths, semantics, where, mapping)
+        if len(users.get(tensor, ())) > 1:
+            problems += _backings_agree(tensor, users[tensor], workload, paths, semantics, where, mapping)
     for tensor in sorted(workload.intermediates):
-        for user in order:
-            if tensor in paths[user].stations:
-                problems += _no_recomputation(tensor, paths[user], where)
+        for user in users.get(tensor, ()):
+            problems += _no_recomputation(tensor, paths[user], where)
     raise_all(problems)
     if semantics.buffer_above_split == "one":
         for tensor in sorted(workload.intermediates):
-            problems += _read_too_early(tensor, workload.producers[tensor], order, paths, where)
+            problems += _read_too_early(tensor, workload.producers[tensor], users.get(tensor, ()), paths, where)
         for name in order:
             if paths[name].einsum.is_copy:
                 problems += _copied_too_late(paths[name], order, paths, where)
@@ -139,13 +138,22 @@ def check_fusion(
     raise_all(problems)
 
 
+def _users(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> dict[str, tuple[str, ...]]:
+    """The Einsums that access each tensor, as they run."""
+    found: dict[str, list[str]] = {}
+    for name in order:
+        for tensor in paths[name].stations:
+            found.setdefault(tensor, []).append(name)
+    return {tensor: tuple(names) for tensor, names in found.items()}
+
+
 def _read_too_early(
-    tensor: str, producer: str, order: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
+    tensor: str, producer: str, users: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
 ) -> list[EinmapError]:
     """What a consumer reads in an iteration of the loops that it shares with the producer exists by then."""
     problems: list[EinmapError] = []
-    for reader in order:
-        if producer not in paths or reader == producer or tensor not in paths[reader].stations:
+    for reader in users:
+        if producer not in paths or reader == producer:
             continue
         source, target = paths[producer], paths[reader]
         shared = {lp.address for lp in source.loops if not lp.absent} & {lp.address for lp in target.loops}
@@ -166,10 +174,11 @@ def half_reduced(
 ) -> list[Note]:
     """Consumers inside a loop that reduces the tensor they read: counts are right, values are partial sums."""
     notes: list[Note] = []
+    users = _users(order, paths)
     for tensor in sorted(workload.intermediates):
         producer = workload.producers[tensor]
-        for reader in order:
-            if producer not in paths or reader == producer or tensor not in paths[reader].stations:
+        for reader in users.get(tensor, ()):
+            if producer not in paths or reader == producer:
                 continue
             source = paths[producer]
             shared = {lp.address for lp in paths[reader].loops}

@@ -53,15 +53,15 @@ ARCH = {
 
 
 def layers(n: int) -> einmap.Spec:
-    """Feed-forward layers that are equal but for names, each with a gate that reads the layer's input again."""
+    """Gated layers that are equal but for names: two products with the layer's input, multiplied."""
     einsums = []
     for i in range(n):
         einsums += [
             f"U{i}[m, f] = X{i}[m, d] * WU{i}[d, f]",
             f"V{i}[m, f] = X{i}[m, d] * WV{i}[d, f]",
-            f"X{i + 1}[m, d] = U{i}[m, f] * V{i}[m, f] * WD{i}[F: f, d]",
+            f"X{i + 1}[M: m, D: f] = U{i}[m, f] * V{i}[m, f]",
         ]
-    sizes = {"M": 4, "D": 4, "F": 8}
+    sizes = {"M": 2, "D": 4, "F": 4}
     return einmap.Spec.from_dict(
         arch=ARCH, workload={"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}
     )
@@ -89,7 +89,10 @@ def test_stages_of_eight_layers_are_those_of_four():
 
 
 def test_every_layer_in_the_middle_costs_the_same():
-    costs = {n: einmap.map_workload(layers(n), metrics="energy", max_fused_loops=1).cost.energy for n in (2, 3, 4)}
+    costs = {
+        n: einmap.map_workload(layers(n), metrics="energy", max_fused_loops=1, share_inputs=False).cost.energy
+        for n in (2, 3, 4)
+    }
     assert costs[4] - costs[3] == pytest.approx(costs[3] - costs[2])
 
 
