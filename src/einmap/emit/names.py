@@ -1,0 +1,62 @@
+"""Identifiers of the target language for the names of a specification."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+type Language = Literal["pseudo", "python", "c"]
+LANGUAGES: tuple[Language, ...] = ("pseudo", "python", "c")
+
+_C_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm
+    main printf fprintf stderr stdout malloc calloc free exit abs fabs fmax fmin exp log sqrt pow tanh isnan isfinite
+    INFINITY NAN NULL EOF div round floor ceil gamma lgamma tgamma erf erfc sin cos tan asin acos atan sinh cosh log2
+    log10 log1p expm1 cbrt hypot fma trunc rint modf ldexp frexp scalbn ilogb random rand
+    srand signgam abort atexit system getenv qsort remove rename index rindex time clock linux unix i386
+    MAX MIN TRUE FALSE BIG
+""".split()
+_OWN_C = """
+    mvin mvin_part mvin_live take mvout mvout_sum mvout_max mvout_min clear mark tiles smaller larger rsqrt sigmoid
+    relu nest plain next_value seed new_values is_close n_moved value wrong largest sum_up boolean BIG
+""".split()
+_OWN_PYTHON = "np nest mvin_part mvin_live n_moved value".split()
+_PYTHON_WORDS = [*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_OWN_PYTHON]
+
+RESERVED: dict[Language, frozenset[str]] = {
+    "c": frozenset(_C_WORDS) | frozenset(_OWN_C),
+    "python": frozenset(_PYTHON_WORDS),
+    "pseudo": frozenset(),
+}
+
+
+@dataclass
+class Names:
+    """Hands out identifiers, and remembers which names could not be kept."""
+
+    language: Language
+    taken: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def identifier(self, name: str, *, what: str | None = None) -> str:
+        """An identifier that nothing else has; `what`: name of the specification, where a change is to be told."""
+        found = as_identifier(name, self.language)
+        candidate, n = found, 2
+        while candidate in self.taken or candidate in RESERVED[self.language]:
+            candidate, n = f"{found}_{n}", n + 1
+        self.taken[candidate] = name
+        if what is not None and candidate != what:
+            self.renamed[what] = candidate
+        return candidate
+
+
+def as_identifier(name: str, language: Language) -> str:
+    """ASCII letters, digits and underscores, no reserved word, no name that C keeps for itself."""
+    found = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if not re.match(r"[A-Za-z]", found):
+        found = "v" + found
+    return found + "_" if found in RESERVED[language] else found
