@@ -17,6 +17,7 @@ from einmap.execute.buffers import Box, hull
 from einmap.execute.machine import box_of
 from einmap.execute.place import Place
 from einmap.execute.routes import Hold, Route, Turn
+from einmap.execute.sliding import is_alike
 from einmap.mapping.nodes import Address
 
 MAX_TILES = 200_000
@@ -136,7 +137,7 @@ def point_of(index: Affine, starts: Mapping[str, Linear]) -> Linear:
 
 def largest_shape(place: Place) -> tuple[int, ...]:
     """For each rank the most indices of a tile. Raises NotSupportedError where too many tiles have to be compared."""
-    if len(place.users) == 1:
+    if is_alike(place):
         return _largest_of(place, place.users[0])
     shapes = [tuple(high - low for low, high in hull(list(boxes.values()))) for boxes in visits_of(place)]
     return tuple(max(sizes) for sizes in zip(*shapes, strict=True)) if shapes and shapes[0] else ()
@@ -157,7 +158,7 @@ def _largest_of(place: Place, user: Route) -> tuple[int, ...]:
 def leaves_some(place: Place) -> bool:
     """Whether a tile has elements that the producer below the node does not touch in that visit."""
     producer = place.producer
-    if producer is None:
+    if producer is None or is_alike(place):
         return False
     for boxes in visits_of(place):
         own = boxes.get(producer.einsum.name)

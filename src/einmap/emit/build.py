@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from einmap.einsum.einsum import Einsum
@@ -15,6 +14,7 @@ from einmap.emit.lower import Lowering
 from einmap.emit.names import Language, Names
 from einmap.emit.program import Plain, Program
 from einmap.emit.scope import Indices
+from einmap.emit.symbols import symbols_of
 from einmap.emit.tidy import tidied
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.execute.buffers import Heap
@@ -22,7 +22,7 @@ from einmap.execute.execute import ranks_of
 from einmap.execute.machine import Machine
 from einmap.execute.recorder import Occupancy, Recorder
 from einmap.execute.routes import Route, route_of
-from einmap.mapping.nodes import Address, format_address
+from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
 from einmap.model.evaluate import evaluate
 from einmap.model.path import path_of
@@ -43,7 +43,6 @@ def program_of(spec: Spec, language: Language) -> Program:
     declared = Declared(machine, names, index_of)
     body = tidied(Lowering(machine, declared, Indices(names, index_of)).run())
     plain = tuple(_plain(machine.workload.by_name[e.name], declared, names) for e in machine.workload.einsums)
-    tile_texts, constants = _constants(machine.routes, index_of, names)
     return Program(
         tensors=declared.tensors(),
         buffers=tuple(declared.buffers.values()),
@@ -52,8 +51,7 @@ def program_of(spec: Spec, language: Language) -> Program:
         plain=plain,
         exact=all(e.is_copy or keeps_integers(e.operation.map) for e in machine.workload.einsums),
         renamed=tuple(sorted(names.renamed.items())),
-        tile_texts=tile_texts,
-        constants=constants,
+        symbols=symbols_of(machine.routes, index_of, names),
         instances=machine.workload.n_instances,
         variables=dict(declared.variables),
         plain_functions={e.name: names.identifier(f"plain_{e.name}") for e in machine.workload.einsums},
@@ -117,34 +115,3 @@ def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
         accessed(False),
         accessed(True),
     )
-
-
-def _constants(
-    routes: Mapping[str, Route], index_of: Mapping[Address, str], names: Names
-) -> tuple[tuple[tuple[str, int, str], ...], tuple[tuple[str, int, str], ...]]:
-    """For text: the number of tiles of each loop that cuts evenly, and tile shapes as products of them."""
-    texts: dict[str, tuple[str, int, str]] = {}
-    constants: dict[str, tuple[str, int, str]] = {}
-    for route in routes.values():
-        for variable, extent in route.einsum.bounds:
-            turns = [t for t in route.turns if t.variable == variable and route.iterations[t.address] > 1]
-            shapes = [extent, *(t.shape for t in turns)]
-            even = all(a % b == 0 for a, b in zip(shapes, shapes[1:], strict=False))
-            if not even or any(t.first != t.shape for t in turns):
-                continue
-            for n, turn in enumerate(turns):
-                index = index_of[turn.address]
-                if index in texts:
-                    continue
-                symbol = names.identifier(index.upper())
-                constants[index] = symbol, route.iterations[turn.address], variable
-                inner = turns[n + 1 :]
-                if all(index_of[t.address] in constants or t.address != turn.address for t in inner):
-                    texts[index] = index, turn.shape, "*".join(index_of[t.address] for t in inner)
-    by_index = {index: constant[0] for index, constant in constants.items()}
-    found = []
-    for index, shape, text in texts.values():
-        parts = [by_index[i] for i in text.split("*")] if text else []
-        known = math.prod(constants[i][1] for i in text.split("*")) if text else 1
-        found.append((index, shape, "*".join(parts) if known == shape else str(shape)))
-    return tuple(found), tuple(constants.values())

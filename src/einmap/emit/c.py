@@ -72,7 +72,8 @@ def _declarations(program: Program) -> Iterator[str]:
         yield f"static {pointer(tensor.name, tensor.shape)}; /* {comment_safe(buffer_note(held[0]))} */"
         for buffer in held:
             if buffer.flags:
-                yield f"static {pointer(buffer.flags, buffer.shape, 'unsigned char')}; /* which elements hold results */"
+                flags = pointer(buffer.flags, buffer.shape, "unsigned char")
+                yield f"static {flags}; /* which elements hold results */"
     if any(not b.whole for b in program.buffers):
         yield "\n/* Buffers: one tile each, for each instance. */"
     for buffer in program.buffers:
@@ -211,7 +212,8 @@ def _operate(operation: Operate) -> Iterator[str]:
                 yield from indented(_count_up(result.fresh, "1"))
                 yield "}"
             yield f"{flag} = 1;"
-        yield reduced(_element(result.at), value, operation.reduction)
+        at = _element(result.at)
+        yield f"{at} = {value};" if operation.once else reduced(at, value, operation.reduction)
     yield from _count_up(operation.charges, "1")
 
 

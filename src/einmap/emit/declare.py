@@ -12,7 +12,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.numeric import shapes
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Relevance
-from einmap.emit.boxes import lane_turns, largest_shape, leaves_some, memories
+from einmap.emit.boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.emit.liveness import Liveness, covers_tiles, link_of, tiles_overlap
 from einmap.emit.names import Names, as_identifier
 from einmap.emit.program import ALWAYS, Action, Buffer, Condition, Counter, TensorVariable
@@ -88,6 +88,15 @@ class Declared:
         einsum = producer.einsum
         return alone and (einsum.operation.reduction == "sum" or covers_tiles(einsum, einsum.by_tensor[tensor]))
 
+    def is_written_once(self, tensor: str) -> bool:
+        """Whether each element has one value, so that nothing is reduced."""
+        producer = self.producer(tensor)
+        if producer is None or not self.is_simple(tensor):
+            return False
+        access = producer.einsum.by_tensor[tensor]
+        kept = all(n == 1 or access.relevance(v) is Relevance.FULL for v, n in producer.einsum.bounds)
+        return kept and covers_tiles(producer.einsum, access)
+
     def needs_clearing(self, place: Place) -> bool:
         """Whether a buffer of an output must hold neutral values before results come in."""
         tensor, producer = place.hold.tensor, place.producer
@@ -97,7 +106,9 @@ class Declared:
         is_innermost = place.holds[producer.einsum.name] == chain[-1]
         all_skip = all(liveness.skips(link_of(producer, tensor, hold)) for hold in (*chain[1:], None))
         whole_tiles = covers_tiles(producer.einsum, producer.einsum.by_tensor[tensor])
-        return is_innermost or not (all_skip and whole_tiles and self.is_simple(tensor))
+        return (is_innermost and not self.is_written_once(tensor)) or not (
+            all_skip and whole_tiles and self.is_simple(tensor)
+        )
 
     def refuse_overlap_of_copy(self, einsum: Einsum, access: TensorAccess) -> None:
         """Copies of overlapping windows move an element once, however often it is visited."""
@@ -164,7 +175,7 @@ class Declared:
             shape, name = self.shapes[tensor], self.variables[tensor]
             return Buffer(
                 name, memory.name, tensor, ranks, (), shape, _use(place), True, self._flag(name) if flags else "",
-                bits * math.prod(shape), capacity,
+                bits * math.prod(shape), capacity, size_from=self._sizes_from(place, shape),
             )  # fmt: skip
         turns = lane_turns(place.users[0], place.hold.level)
         lanes = tuple(place.users[0].iterations[t.address] for t in turns)
@@ -173,8 +184,29 @@ class Declared:
         lane_names = tuple(self.index_of[t.address] for t in turns)
         return Buffer(
             name, memory.name, tensor, ranks, lanes, shape, _use(place), False, self._flag(name) if flags else "",
-            bits * math.prod(shape), capacity, lane_names,
+            bits * math.prod(shape), capacity, lane_names, self._sizes_from(place, shape),
         )  # fmt: skip
+
+    def _sizes_from(self, place: Place, shape: tuple[int, ...]) -> tuple[str | tuple[str, int] | None, ...]:
+        """Where the length of each rank comes from, as far as one rank variable makes it."""
+        route = place.users[0]
+        hold = place.holds[route.einsum.name]
+        found: list[str | tuple[str, int] | None] = []
+        for index, size in zip(route.indices[hold.tensor], shape, strict=True):
+            found.append(None)
+            if len(index.terms) != 1 or abs(index.terms[0][1]) != 1:
+                continue
+            variable = index.terms[0][0]
+            cuts = [
+                t
+                for t in route.turns
+                if t.variable == variable and route.iterations[t.address] > 1 and applies_at(hold)(t)
+            ]
+            if not cuts and size == route.einsum.extents[variable]:
+                found[-1] = variable, size
+            elif cuts and size == cuts[-1].shape:
+                found[-1] = self.index_of[cuts[-1].address]
+        return tuple(found)
 
     def _flag(self, name: str) -> str:
         return self.names.identifier(f"{name}_live")
@@ -241,27 +273,33 @@ def _use(place: Place) -> str:
 
 
 def loop_names(routes: Iterable[Route], names: Names) -> dict[Address, str]:
-    """An index for each loop: `k1`, `k0`, numbered as partitions are; loops that never meet may share a name."""
+    """An index for each loop: `k1`, `k0`, numbered as partitions are; loops that never meet and are alike share one."""
     routes = list(routes)
     wishes: dict[Address, tuple[str, int]] = {}
     users: dict[Address, set[str]] = {}
+    kinds: dict[Address, object] = {}
     for route in routes:
         turns = [t for t in route.turns if route.iterations[t.address] > 1]
         for i, turn in enumerate(turns):
-            inner = sum(t.variable == turn.variable for t in turns[i + 1 :])
+            inner = [t for t in turns[i + 1 :] if t.variable == turn.variable]
             variable, before = wishes.get(turn.address, (turn.variable, 0))
-            wishes[turn.address] = variable, max(before, inner)
+            wishes[turn.address] = variable, max(before, len(inner))
             users.setdefault(turn.address, set()).add(route.einsum.name)
+            cuts = tuple((t.first, t.shape, route.iterations[t.address]) for t in (turn, *inner))
+            kinds.setdefault(turn.address, (turn.variable, route.einsum.extents[turn.variable], cuts))
     found: dict[Address, str] = {}
     for address, (variable, place) in sorted(wishes.items()):
         stem = as_identifier(variable, names.language)
         wish = f"{stem}_{place}" if stem[-1].isdigit() or stem[-1] == "_" else f"{stem}{place}"
-        rivals = {name for other, name in found.items() if users[other] & users[address]}
+        rivals = {
+            name
+            for other, name in found.items()
+            if users[other] & users[address] or kinds[other] != kinds[address]
+        }  # fmt: skip
         candidate, n = wish, 2
         while candidate in rivals or (candidate in names.taken and candidate not in found.values()):
             candidate, n = f"{wish}_{n}", n + 1
-        if candidate not in names.taken:
-            names.taken[candidate] = variable
+        names.taken.setdefault(candidate, variable)
         if stem != variable:
             names.renamed[variable] = stem
         found[address] = candidate

@@ -25,7 +25,7 @@ _INNERMOST = 1 << 40
 
 @dataclass(frozen=True)
 class Link:
-    """The way from a buffer (None: the Compute) to the next memory outward. `merged`: loops whose lanes share a copy."""
+    """The way from a buffer (None: the Compute) to the next memory outward; lanes of `merged` share a copy."""
 
     inner: Hold | None
     outer: Hold

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Relevance
 from einmap.emit.boxes import Boxes, Tile, applies_at, lane_turns, leaves_some, memories, point_of
 from einmap.emit.declare import Declared
@@ -34,8 +32,7 @@ from einmap.emit.program import (
     Tiles,
     When,
 )
-from einmap.emit.scope import Indices, Scope, fanout_of, guarded, new_lets, opened
-from einmap.execute.copying import used_by_copy
+from einmap.emit.scope import Indices, Scope, guarded, new_lets, opened
 from einmap.execute.machine import Machine
 from einmap.execute.place import Place
 from einmap.execute.routes import Hold, Route, Turn
@@ -221,9 +218,11 @@ class Lowering:
         tensor = place.hold.tensor
         link = link_of(acting, tensor, place.holds[acting.einsum.name])
         part, live = self._live(acting, link, tensor)
+        own = self.boxes.part(place, acting, acting, scope)
+        if own.condition != tile.condition:
+            self.declared.refuse_partial_visits(place, own.condition)
         if self.declared.has_flags(tensor):
             # in its own box only, consumers fetch the rest
-            own = self.boxes.part(place, acting, acting, scope)
             definitions, inner, outer = self._ends(place, acting, own, link, scope)
             lets, _ = new_lets(own.definitions, scope)
             charges = self._charges(acting, link, tensor, inward=True, lane=False)
@@ -239,8 +238,7 @@ class Lowering:
         move = Move(kind, inner, outer, tile.sizes, reduction, charges, tile.ranges)  # type: ignore[arg-type]
         cleared = self._cleared(place, acting, tile, scope)
         condition = both(part, live) if self.liveness(acting).skips(link) else part
-        body = _when(condition, (*definitions, move), cleared)
-        return body
+        return _when(condition, (*definitions, move), cleared)
 
     def _live(self, acting: Route, link: Link, tensor: str) -> tuple[Condition, Condition]:
         liveness = self.liveness(acting)
@@ -365,8 +363,8 @@ class Lowering:
             if turn.level is None:
                 continue
             apart = all(
-                memories(route, a.tensor)[-1].level >= turn.level or a.relevance(turn.variable) is Relevance.FULL
-                and not tiles_overlap(a)
+                memories(route, a.tensor)[-1].level >= turn.level or (a.relevance(turn.variable) is Relevance.FULL
+                and not tiles_overlap(a))
                 for a in route.einsum.accesses
                 if a.output
             )  # fmt: skip
@@ -400,11 +398,13 @@ class Lowering:
             charges.append(Charge(self._counter(link.outer, access.tensor, "write"), part))
             results.append(self._result(route, access, link, region, charges))
         assert einsum.operation.map is not None
+        once = all(self.declared.is_written_once(a.tensor) for a in einsum.accesses if a.output)
         return (
             *definitions,
             Operate(
                 einsum.name, einsum.operation.map, tuple(operands), tuple(results), einsum.operation.reduction,
                 tuple(charges),
+                once,
             ),
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from einmap.einsum.operation import MapExpression, Reduction
 from einmap.emit.linear import Linear
+from einmap.emit.symbols import Symbols
 
 type Statement = Loop | Let | Extreme | When | Move | TakeLive | Clear | Operate | Copy
 type Definition = Let | Extreme
@@ -76,6 +77,7 @@ class Buffer:
     """One tensor in one memory: `lanes` instances (one axis for each spatial loop) of tiles of at most `shape`.
 
     `whole`: it is the tensor itself, indexed from 0, not a tile. `flags`: the variable that keeps which elements hold results.
+    `size_from`: for each rank the loop whose tile shape is its length, or the rank variable with its extent, or neither.
     `bits`: of the largest tile; `capacity`: bits of one instance of the memory, may be inf.
     """
 
@@ -91,6 +93,7 @@ class Buffer:
     bits: float = 0.0
     capacity: float = 0.0
     lane_names: tuple[str, ...] = ()
+    size_from: tuple[str | tuple[str, int] | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Operate:
-    """One point of an Einsum: apply `map` to the operands, reduce into every result."""
+    """One point of an Einsum: apply `map` to the operands, reduce into every result (`once`: it is the only value)."""
 
     einsum: str
     map: MapExpression
@@ -201,6 +204,7 @@ class Operate:
     results: tuple[Result, ...]
     reduction: Reduction
     charges: tuple[Charge, ...]
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +247,7 @@ class TensorVariable:
 class Program:
     """What is printed.
 
-    `exact`: integers stay integers in the whole cascade. `tile_texts`: for each loop index its tile shape and that as a
-    product of the counts of inner loops; `constants`: those counts, with the rank variable. `variables`: name of the
+    `exact`: integers stay integers in the whole cascade. `variables`: name of the
     variable for each tensor; `plain_variables`: of the written ones in the plain loop
     nests, which are `plain_functions` by Einsum. `instances`: how often the workload does it.
     """
@@ -256,8 +259,7 @@ class Program:
     plain: tuple[Plain, ...]
     exact: bool
     renamed: tuple[tuple[str, str], ...]
-    tile_texts: tuple[tuple[str, int, str], ...]
-    constants: tuple[tuple[str, int, str], ...]
+    symbols: Symbols
     variables: Mapping[str, str]
     plain_variables: Mapping[str, str]
     plain_functions: Mapping[str, str]

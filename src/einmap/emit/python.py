@@ -258,7 +258,7 @@ def _operate(operation: Operate) -> Iterator[str]:
                 yield "else:"
                 yield from indented(_count_up(result.fresh, "1"))
             yield f"{flag} = True"
-        yield _reduced(at, value, operation.reduction)
+        yield f"{at} = {value}" if operation.once else _reduced(at, value, operation.reduction)
     yield from _count_up(operation.charges, "1")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from einmap.einsum.operation import format_map
+from einmap.einsum.operation import MapExpression
 from einmap.emit.linear import Linear
 from einmap.emit.program import Buffer, Plain, Program, TensorVariable
-from einmap.emit.text import comment_safe
+from einmap.emit.text import comment_safe, map_text
 
 
 def about(program: Program) -> Iterator[str]:
@@ -23,12 +23,26 @@ def about(program: Program) -> Iterator[str]:
         yield f"Renamed: {comment_safe(name)!r} is {kept} here."
 
 
+_CALLS = {
+    "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "rsqrt": "rsqrt({0})", "abs": "abs({0})",
+    "tanh": "tanh({0})", "sigmoid": "sigmoid({0})", "relu": "relu({0})", "negative": "(-({0}))",
+    "max": "max({0}, {1})", "min": "min({0}, {1})", "power": "power({0}, {1})",
+}  # fmt: skip
+
+
+def map_in_words(expression: MapExpression, operands: Mapping[str, str]) -> str:
+    """A map expression as text."""
+    return map_text(expression, operands, _CALLS, "{0}")
+
+
 def einsum_text(plain: Plain) -> str:
-    """`Z[m, n] = sum(A[m, k] * B[k, n])`."""
+    """`Z[m, n] = A[m, k] * B[k, n]`."""
     outputs = ", ".join(f"{name}[{', '.join(map(str, indices))}]" for _, name, indices in plain.outputs)
-    inputs = ", ".join(f"{name}[{', '.join(map(str, indices))}]" for _, name, indices in plain.inputs)
-    what = "copy" if plain.is_copy else f"{plain.reduction} of {format_map(plain.map)}"
-    return f"{outputs} = {what}, {inputs}"
+    operands = {tensor: f"{name}[{', '.join(map(str, indices))}]" for tensor, name, indices in plain.inputs}
+    value = map_in_words(plain.map, operands)
+    if plain.reduction != "sum" and not plain.is_copy:
+        value = f"{plain.reduction}imum of {value}"
+    return f"{outputs} = {value}"
 
 
 def buffer_note(buffer: Buffer) -> str:
