@@ -1,5 +1,6 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
+from einmap.emit.emit import emit as emit
 from einmap.errors import CapacityError as CapacityError
 from einmap.errors import EinmapError as EinmapError
 from einmap.errors import FanoutError as FanoutError
@@ -43,6 +44,7 @@ __all__ = [
     "Template",
     "dump",
     "dump_mapping",
+    "emit",
     "evaluate",
     "execute",
     "load",

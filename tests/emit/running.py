@@ -37,7 +37,7 @@ def run_python(text: str, spec: einmap.Spec, seed: int = 0) -> tuple[dict[str, n
     """Outputs and moved values of an emitted module."""
     inputs = random_inputs(spec.workload, seed)
     namespace: dict = {}
-    exec(compile(text, "emitted.py", "exec"), namespace)  # noqa: S102 - the text under test
+    exec(compile(text, "emitted.py", "exec"), namespace)  # the text under test
     return namespace["nest"](*inputs.values())
 
 

@@ -10,6 +10,7 @@ import typer
 
 from einmap.cli.diff import diff_command
 from einmap.cli.dump import dump_command
+from einmap.cli.emit import emit_command
 from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
 from einmap.cli.explain import explain_command
@@ -35,6 +36,7 @@ app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
 app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("emit", no_args_is_help=True)(emit_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)
 app.command("explain", no_args_is_help=True)(explain_command)

@@ -70,10 +70,9 @@ def _declarations(program: Program) -> Iterator[str]:
     for tensor in program.tensors:
         held = [b for b in program.buffers if b.whole and b.name == tensor.name]
         yield f"static {pointer(tensor.name, tensor.shape)}; /* {comment_safe(buffer_note(held[0]))} */"
-        for buffer in held:
-            if buffer.flags:
-                flags = pointer(buffer.flags, buffer.shape, "unsigned char")
-                yield f"static {flags}; /* which elements hold results */"
+        if held[0].flags:
+            flags = pointer(held[0].flags, held[0].shape, "unsigned char")
+            yield f"static {flags}; /* which elements hold results */"
     if any(not b.whole for b in program.buffers):
         yield "\n/* Buffers: one tile each, for each instance. */"
     for buffer in program.buffers:

@@ -302,11 +302,11 @@ def _compare(name: str, plain: str, tensor: str, shape: tuple[int, ...]) -> Iter
 def _allocated(program: Program) -> Iterator[tuple[str, str, str]]:
     for tensor in program.tensors:
         yield tensor.name, "double", f"new_values({math.prod(tensor.shape)}, sizeof(double))"
-    for buffer in program.buffers:
-        if buffer.whole and buffer.flags:
-            yield buffer.flags, "unsigned char", f"new_values({math.prod(buffer.shape)}, 1)"
-    for tensor, name in program.plain_variables.items():
-        yield name, "double", f"new_values({math.prod(program.shapes[tensor])}, sizeof(double))"
+    flagged = {buffer.flags: buffer for buffer in program.buffers if buffer.whole and buffer.flags}
+    for buffer in flagged.values():
+        yield buffer.flags, "unsigned char", f"new_values({math.prod(buffer.shape)}, 1)"
+    for written, name in program.plain_variables.items():
+        yield name, "double", f"new_values({math.prod(program.shapes[written])}, sizeof(double))"
 
 
 def _string(text: str) -> str:

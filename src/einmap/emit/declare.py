@@ -15,7 +15,7 @@ from einmap.einsum.projection import Relevance
 from einmap.emit.boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.emit.liveness import Liveness, covers_tiles, link_of, tiles_overlap
 from einmap.emit.names import Names, as_identifier
-from einmap.emit.program import ALWAYS, Action, Buffer, Condition, Counter, TensorVariable
+from einmap.emit.program import ALWAYS, Action, Buffer, Condition, Counter, Role, TensorVariable
 from einmap.errors import NotSupportedError
 from einmap.execute.execute import ranks_of
 from einmap.execute.machine import Machine
@@ -36,6 +36,8 @@ class Declared:
     """The variable of each whole tensor."""
     buffers: dict[VisitKey, Buffer] = field(default_factory=dict)
     counters: dict[tuple[str, str, Action], Counter] = field(default_factory=dict)
+    flag_of: dict[str, str] = field(default_factory=dict)
+    """The flags of each buffer that has some."""
 
     def __post_init__(self) -> None:
         self.shapes = shapes(self.machine.workload)
@@ -209,7 +211,9 @@ class Declared:
         return tuple(found)
 
     def _flag(self, name: str) -> str:
-        return self.names.identifier(f"{name}_live")
+        if name not in self.flag_of:
+            self.flag_of[name] = self.names.identifier(f"{name}_live")
+        return self.flag_of[name]
 
     def counter(self, memory: str, tensor: str, action: Action) -> Counter:
         """The counter of values read from or written to a memory."""
@@ -221,8 +225,7 @@ class Declared:
 
     def sorted_counters(self) -> tuple[Counter, ...]:
         """Outer memories first, tensors in order of use."""
-        arch = next(iter(self.machine.routes.values())).arch
-        order = [name for route in self.machine.routes.values() for name in route.arch.leaves] or list(arch.leaves)
+        order = [name for route in self.machine.routes.values() for name in route.arch.leaves]
         tensors = list(self.machine.workload.tensors)
         return tuple(
             sorted(self.counters.values(), key=lambda c: (order.index(c.memory), tensors.index(c.tensor), c.action))
@@ -237,20 +240,11 @@ class Declared:
             if tensor not in whole:
                 continue
             producer = self.producer(tensor)
-            role = "input" if producer is None else "intermediate" if tensor in workload.intermediates else "output"
+            role: Role = "intermediate" if tensor in workload.intermediates else "output" if producer else "input"
             reduction = None if producer is None or producer.einsum.is_copy else producer.einsum.operation.reduction
             covered = producer is None or self._is_covered(producer.einsum, tensor)
-            found.append(
-                TensorVariable(
-                    self.variables[tensor],
-                    tensor,
-                    self.ranks[tensor],
-                    self.shapes[tensor],
-                    role,
-                    reduction,
-                    covered,  # type: ignore[arg-type]
-                )  # fmt: skip
-            )
+            name, ranks, shape = self.variables[tensor], self.ranks[tensor], self.shapes[tensor]
+            found.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered))
         return tuple(found)
 
     def _is_covered(self, einsum: Einsum, tensor: str) -> bool:

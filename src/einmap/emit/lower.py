@@ -6,6 +6,7 @@ of its memory, inside the temporal loops.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from einmap.einsum.einsum import TensorAccess
@@ -32,13 +33,15 @@ from einmap.emit.program import (
     Tiles,
     When,
 )
-from einmap.emit.scope import Indices, Scope, guarded, new_lets, opened
+from einmap.emit.scope import Indices, Scope, everywhere, guarded, new_lets, opened
 from einmap.execute.machine import Machine
 from einmap.execute.place import Place
 from einmap.execute.routes import Hold, Route, Turn
 from einmap.execute.visits import VisitKey
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
+
+type _Make = Callable[[Place, Route, Tile, Scope], tuple[Statement, ...]]
 
 
 @dataclass
@@ -244,7 +247,7 @@ class Lowering:
         liveness = self.liveness(acting)
         return liveness.first_lane(link), liveness.at_start(tensor, link)
 
-    def _cleared(self, place: Place, acting: Route, tile: Tile, scope: Scope) -> tuple[Statement, ...]:
+    def _cleared(self, place: Place, acting: Route, tile: Tile, _scope: Scope) -> tuple[Statement, ...]:
         if not self.declared.needs_clearing(place):
             return ()
         region = Region(self.declared.buffer(place), self._lane(place, acting), (number(0),) * len(tile.ranges))
@@ -344,10 +347,8 @@ class Lowering:
             if route.iterations[t.address] > 1 and (t.level is not None or t.position > start)
         ]  # fmt: skip
         parallel = self._first_independent(route, turns)
-        opening = opened(self.indices, route, turns, scope, lambda t: True, lambda t: t is parallel)
-        intervals = {
-            v: self.indices.interval(route, v, opening.scope, lambda t: True) for v in route.einsum.rank_variables
-        }
+        opening = opened(self.indices, route, turns, scope, everywhere, parallel)
+        intervals = {v: self.indices.interval(route, v, opening.scope, everywhere) for v in route.einsum.rank_variables}
         starts = {v: i.start for v, i in intervals.items()}
         lets = [let for i in intervals.values() for let in i.lets]
         definitions, inside = new_lets(lets, opening.scope)
@@ -461,9 +462,6 @@ class Lowering:
                 if route.iterations[t.address] > 1 and access.relevance(t.variable) is Relevance.NONE
             )
         )
-
-
-type _Make = "Callable[[Place, Route, Tile, Scope], tuple[Statement, ...]]"  # noqa: F821
 
 
 def _turn_at(route: Route, address: Address) -> Turn:

@@ -17,6 +17,7 @@ type Statement = Loop | Let | Extreme | When | Move | TakeLive | Clear | Operate
 type Definition = Let | Extreme
 type Condition = Is | All | Any
 type Action = Literal["read", "write"]
+type Role = Literal["input", "output", "intermediate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class Charge:
 class Buffer:
     """One tensor in one memory: `lanes` instances (one axis for each spatial loop) of tiles of at most `shape`.
 
-    `whole`: it is the tensor itself, indexed from 0, not a tile. `flags`: the variable that keeps which elements hold results.
-    `size_from`: for each rank the loop whose tile shape is its length, or the rank variable with its extent, or neither.
+    `whole`: it is the tensor itself, indexed from 0, not a tile. `flags`: variable of which elements hold results.
+    `size_from`: for each rank the loop whose tile shape is its length, or the rank variable and extent, or neither.
     `bits`: of the largest tile; `capacity`: bits of one instance of the memory, may be inf.
     """
 
@@ -238,7 +239,7 @@ class TensorVariable:
     tensor: str
     ranks: tuple[str, ...]
     shape: tuple[int, ...]
-    role: Literal["input", "output", "intermediate"]
+    role: Role
     reduction: Reduction | None = None
     covered: bool = True
 

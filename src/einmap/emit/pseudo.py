@@ -115,7 +115,7 @@ class _Printer:
         symbols = self.program.symbols
         if isinstance(origin, tuple):
             return symbols.extents[origin]
-        return (symbols.tiles[origin][1] if origin in symbols.tiles else "") or str(size)
+        return (symbols.tiles[origin][1] if origin is not None and origin in symbols.tiles else "") or str(size)
 
     # integers
 

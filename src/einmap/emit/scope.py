@@ -16,6 +16,11 @@ type Bound = tuple[Linear, int, int]
 type Applies = Callable[[Turn], bool]
 
 
+def everywhere(_turn: Turn) -> bool:
+    """All loops apply, at the innermost point."""
+    return True
+
+
 @dataclass(frozen=True)
 class Interval:
     """Values of a rank variable: `start`, `size`; `largest`: of all tiles. It is empty unless all `guards` are > 0."""
@@ -145,9 +150,12 @@ def opened(
     turns: Iterable[Turn],
     scope: Scope,
     applies: Applies,
-    independent: Callable[[Turn], bool] = lambda turn: False,
+    parallel: Turn | None = None,
 ) -> Opening:
-    """Open the loops `turns` of a route, in written order; `applies`: loops that cut what they iterate over."""
+    """Open the loops `turns` of a route, in written order.
+
+    `applies`: loops that cut what they iterate over; `parallel`: the one whose iterations are independent.
+    """
     layers = []
     for turn in turns:
         before = indices.interval(
@@ -159,7 +167,7 @@ def opened(
         lets, scope = new_lets(before.lets, scope)
         bound = (before.size, turn.first, turn.shape)
         layers.append(
-            (lets, Loop(indices.index_of[turn.address], Tiles(*bound), (), fanout_of(route, turn), independent(turn)))
+            (lets, Loop(indices.index_of[turn.address], Tiles(*bound), (), fanout_of(route, turn), turn is parallel))
         )
         scope = scope.in_loop(turn.address, bound)
     return Opening(tuple(layers), scope)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from einmap.emit.names import Names
 from einmap.execute.routes import Route, Turn
@@ -12,7 +13,7 @@ from einmap.mapping.nodes import Address
 
 @dataclass(frozen=True)
 class RankText:
-    """A rank variable with its extent, and the counts of the loops that cut it, outermost first (where all are even)."""
+    """A rank variable, and the counts of the loops that cut it, outermost first (none where they do not cut evenly)."""
 
     symbol: str
     extent: int
@@ -21,9 +22,8 @@ class RankText:
 
 @dataclass(frozen=True)
 class Symbols:
-    """`counts`: for each loop index that cuts evenly the symbol of its count; `tiles`: its tile shape, and as a product.
-
-    `extents`: the symbol of a rank variable with an extent. `ranks`: all of them, each way in which they are cut.
+    """`counts`: for each loop index that cuts evenly the symbol of its count; `tiles`: its tile shape, and as a product
+    of counts. `extents`: the symbol of a rank variable with an extent. `ranks`: all of them, each way in which they are cut.
     """
 
     counts: Mapping[str, str]
@@ -61,5 +61,5 @@ def symbols_of(routes: Mapping[str, Route], index_of: Mapping[Address, str], nam
 
 def _is_even(extent: int, turns: list[Turn]) -> bool:
     shapes = [extent, *(t.shape for t in turns)]
-    whole = all(a % b == 0 for a, b in zip(shapes, shapes[1:], strict=False))
+    whole = all(a % b == 0 for a, b in pairwise(shapes))
     return whole and all(t.first == t.shape for t in turns)
