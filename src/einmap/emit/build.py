@@ -90,7 +90,8 @@ def _machine(spec: Spec) -> Machine:
 def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
     """The Einsum as loops over its rank variables."""
     first = dict(einsum.first_values)
-    variables = {v: names.identifier(v) for v in einsum.rank_variables}
+    own = Names(names.language, dict(names.taken))  # loops of different Einsums may have the same names
+    variables = {v: own.identifier(v) for v in einsum.rank_variables}
     starts: Mapping[str, Linear] = {v: named(name) for v, name in variables.items()}
 
     def accessed(output: bool) -> tuple[tuple[str, str, tuple[Linear, ...]], ...]:

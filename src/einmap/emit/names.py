@@ -22,7 +22,7 @@ rename puts gets getc putc index rindex time clock size_t FILE
 """
 _OWN_C = """
 mvin mvin_part mvin_live take mvout mvout_sum mvout_max mvout_min clear mark tiles smaller larger nest new_values
-next_integer next_fraction is_close n_moved value wrong largest here there BIG
+i next_integer next_fraction is_close n_moved value wrong largest here there BIG
 """
 _OWN_PYTHON = "np nest mvin_part mvin_live n_moved value"
 

@@ -22,8 +22,10 @@ class RankText:
 
 @dataclass(frozen=True)
 class Symbols:
-    """`counts`: for each loop index that cuts evenly the symbol of its count; `tiles`: its tile shape, and as a product
-    of counts. `extents`: the symbol of a rank variable with an extent. `ranks`: all of them, each way in which they are cut.
+    """Symbols by loop index and rank variable.
+
+    `counts`: that of each loop that cuts evenly. `tiles`: its tile shape, also as a product of counts. `extents`: a
+    rank variable with an extent. `ranks`: all of them, each way in which they are cut.
     """
 
     counts: Mapping[str, str]
