@@ -58,9 +58,7 @@ def problems(text: str, spec: einmap.Spec, cost: einmap.Cost | None = None) -> l
 def differences(moved: Moved, expected: Moved) -> list[object]:
     """Counts that are not equal."""
     keys = sorted({*moved, *expected})
-    return [
-        (key, moved.get(key, 0), expected.get(key, 0)) for key in keys if moved.get(key, 0) != expected.get(key, 0)
-    ]
+    return [(key, moved.get(key, 0), expected.get(key, 0)) for key in keys if moved.get(key, 0) != expected.get(key, 0)]
 
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

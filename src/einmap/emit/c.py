@@ -144,8 +144,8 @@ def _loop(loop: Loop) -> Iterator[str]:
 
 
 def _count(tiles: Tiles) -> str:
-    if tiles.extent.is_number:
-        return str(1 - min(0, (tiles.first - tiles.extent.constant) // tiles.shape))
+    if tiles.count is not None:
+        return str(tiles.count)
     if tiles.first == tiles.shape == 1:
         return str(tiles.extent)
     return f"tiles({tiles.extent}, {tiles.first}, {tiles.shape})"

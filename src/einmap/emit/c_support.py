@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -310,5 +309,6 @@ def _allocated(program: Program) -> Iterator[tuple[str, str, str]]:
 
 
 def _string(text: str) -> str:
-    """A string of C; names may hold any character."""
-    return json.dumps(text, ensure_ascii=True).replace("\\u", "\\\\u").replace("?", "\\?")
+    """A string of C: names may hold any character; three octal digits end where they end."""
+    plain = (c if 32 <= ord(c) < 127 and c not in '"\\?' else "".join(f"\\{b:03o}" for b in c.encode()) for c in text)
+    return f'"{"".join(plain)}"'.replace("\\011", "\\t")

@@ -33,7 +33,7 @@ from einmap.emit.program import (
     Tiles,
     When,
 )
-from einmap.emit.scope import Indices, Scope, everywhere, guarded, new_lets, opened
+from einmap.emit.scope import Bound, Indices, Scope, everywhere, guarded, new_lets, opened
 from einmap.execute.machine import Machine
 from einmap.execute.place import Place
 from einmap.execute.routes import Hold, Route, Turn
@@ -93,18 +93,22 @@ class Lowering:
         count = max(r.iterations[address] for r in routes)
         if count == 1:
             return self._walk(nodes, prefix, i + 1, scope)
-        lets, inside, bound = self._loop_bound(routes, address, scope)
-        tiles = Tiles(number(count), 1, 1) if bound is None else Tiles(*bound)
-        inside = inside.in_loop(address, bound)
+        lets, inside, bounds = self._loop_bounds(routes, address, scope)
+        if len(bounds) == 1:
+            tiles = Tiles(*bounds[0])
+        else:
+            tiles = Tiles(number(count), 1, 1)
+            bounds = [b for b in bounds if Tiles(*b).count == count]
+        inside = inside.in_loop(address, bounds)
         sizes, inside = self._sizes_in_loop(routes, address, inside)
         body = (*sizes, *self._walk(nodes, prefix, i + 1, inside))
         return (*lets, Loop(self.indices.index_of[address], tiles, body))
 
-    def _loop_bound(
+    def _loop_bounds(
         self, routes: list[Route], address: Address, scope: Scope
-    ) -> tuple[tuple[Statement, ...], Scope, tuple[Linear, int, int] | None]:
-        """What a temporal loop goes over, where that is one thing for all Einsums below it."""
-        found = []
+    ) -> tuple[tuple[Statement, ...], Scope, list[Bound]]:
+        """What a temporal loop goes over: one thing, or several by Einsum."""
+        found: dict[Bound, None] = {}
         lets: tuple[Statement, ...] = ()
         for route in routes:
             turn = _turn_at(route, address)
@@ -115,9 +119,8 @@ class Lowering:
             )  # fmt: skip
             more, scope = new_lets(before.lets, scope)
             lets = (*lets, *more)
-            found.append((before.size, turn.first, turn.shape))
-        same = all(bound == found[0] for bound in found)
-        return lets, scope, found[0] if same else None
+            found[before.size, turn.first, turn.shape] = None
+        return lets, scope, list(found)
 
     def _sizes_in_loop(
         self, routes: list[Route], address: Address, scope: Scope

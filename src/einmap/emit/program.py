@@ -54,6 +54,13 @@ class Tiles:
     first: int
     shape: int
 
+    @property
+    def count(self) -> int | None:
+        """The number of tiles, where it does not depend on where the loop runs."""
+        if not self.extent.is_number:
+            return None
+        return 1 - min(0, (self.first - self.extent.constant) // self.shape)
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:

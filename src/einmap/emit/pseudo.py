@@ -136,9 +136,7 @@ class _Printer:
         tiles = loop.tiles
         if loop.index in self.program.symbols.counts:
             return self.program.symbols.counts[loop.index]
-        if tiles.extent.is_number:
-            return str(1 - min(0, (tiles.first - tiles.extent.constant) // tiles.shape))
-        return self._count(tiles)
+        return self._count(tiles) if tiles.count is None else str(tiles.count)
 
     def _count(self, tiles: Tiles) -> str:
         extent = self.text(tiles.extent)

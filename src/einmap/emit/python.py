@@ -176,12 +176,10 @@ def _statement(statement: Statement) -> Iterator[str]:
 
 
 def _count(tiles: Tiles) -> str:
+    if tiles.count is not None:
+        return str(tiles.count)
     if tiles.first == tiles.shape:
-        if tiles.extent.is_number:
-            return str(-(-tiles.extent.constant // tiles.shape))
         return str(tiles.extent) if tiles.shape == 1 else f"-(-({tiles.extent}) // {tiles.shape})"
-    if tiles.extent.is_number:
-        return str(1 - min(0, (tiles.first - tiles.extent.constant) // tiles.shape))
     return f"1 - min(0, ({tiles.first} - ({tiles.extent})) // {tiles.shape})"
 
 

@@ -37,15 +37,16 @@ class Scope:
     """Names that are defined here, and what the open loops iterate over."""
 
     defined: frozenset[str] = frozenset()
-    bounds: Mapping[Address, Bound] = field(default_factory=dict)
+    bounds: Mapping[Address, frozenset[Bound]] = field(default_factory=dict)
+    """What a loop iterates over exactly; several where Einsums cut different ranks into equally many tiles."""
 
     def with_names(self, names: Iterable[str]) -> Scope:
         """This scope with more names."""
         return replace(self, defined=self.defined | frozenset(names))
 
-    def in_loop(self, address: Address, bound: Bound | None) -> Scope:
-        """Inside a loop; `bound`: what it iterates over, where that is one thing."""
-        return self if bound is None else replace(self, bounds={**self.bounds, address: bound})
+    def in_loop(self, address: Address, bounds: Iterable[Bound]) -> Scope:
+        """Inside a loop that iterates over the tiles of `bounds`."""
+        return replace(self, bounds={**self.bounds, address: frozenset(bounds)})
 
 
 @dataclass
@@ -84,7 +85,7 @@ class Indices:
             offset, most = self._place(turn, index, lets)
             left = size - offset
             same = turn.first == turn.shape
-            is_bounded = scope.bounds.get(turn.address) == (size, turn.first, turn.shape)
+            is_bounded = (size, turn.first, turn.shape) in scope.bounds.get(turn.address, ())
             if not (same and size.is_number and size.constant % turn.shape == 0):
                 if not is_bounded:
                     guards.append(left)
@@ -169,7 +170,7 @@ def opened(
         layers.append(
             (lets, Loop(indices.index_of[turn.address], Tiles(*bound), (), fanout_of(route, turn), turn is parallel))
         )
-        scope = scope.in_loop(turn.address, bound)
+        scope = scope.in_loop(turn.address, [bound])
     return Opening(tuple(layers), scope)
 
 

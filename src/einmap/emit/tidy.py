@@ -1,4 +1,4 @@
-"""Leave out sizes that nothing uses."""
+"""Define each size once in a block, and leave out those that nothing uses."""
 
 from __future__ import annotations
 
@@ -30,8 +30,28 @@ type Names = frozenset[str]
 
 
 def tidied(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """The statements without definitions of names that are not used after them."""
-    return _tidied(statements, frozenset())[0]
+    """The statements without definitions that are there already, or whose names are not used after them."""
+    return _tidied(_once(statements, frozenset()), frozenset())[0]
+
+
+def _once(statements: tuple[Statement, ...], defined: Names) -> tuple[Statement, ...]:
+    """A name stands for one expression, so that a second definition inside the first one's block says nothing new."""
+    kept: list[Statement] = []
+    for statement in statements:
+        match statement:
+            case Let(name=name) | Extreme(name=name):
+                if name in defined:
+                    continue
+                defined |= {name}
+                kept.append(statement)
+            case Loop():
+                kept.append(replace(statement, body=_once(statement.body, defined)))
+            case When():
+                body, otherwise = _once(statement.body, defined), _once(statement.otherwise, defined)
+                kept.append(replace(statement, body=body, otherwise=otherwise))
+            case _:
+                kept.append(statement)
+    return tuple(kept)
 
 
 def _tidied(statements: tuple[Statement, ...], used: Names) -> tuple[tuple[Statement, ...], Names]:
