@@ -22,6 +22,8 @@ from einmap.emit.program import (
     Clear,
     Condition,
     Copy,
+    Counter,
+    Definition,
     Is,
     Loop,
     Move,
@@ -290,7 +292,7 @@ class Lowering:
 
     def _ends(
         self, place: Place, acting: Route, tile: Tile, link: Link, scope: Scope
-    ) -> tuple[tuple[Statement, ...], Region, Region]:
+    ) -> tuple[tuple[Definition, ...], Region, Region]:
         """Where a tile is in a buffer, and where in the next one outward."""
         outer_place = self.machine.places[link.outer.address, place.hold.tensor]
         definitions, origin = self._origin(outer_place, acting, scope)
@@ -305,10 +307,9 @@ class Lowering:
             self._lane(outer_place, acting),
             tuple(low - begin for low, begin in zip(tile.start, origin, strict=True)),
         )
-        known = {d.name for d in mine}  # type: ignore[union-attr]
-        return (*mine, *(d for d in definitions if d.name not in known)), inner, outer  # type: ignore[union-attr]
+        return (*mine, *definitions), inner, outer
 
-    def _origin(self, place: Place, acting: Route, scope: Scope) -> tuple[tuple[Statement, ...], tuple[Linear, ...]]:
+    def _origin(self, place: Place, acting: Route, scope: Scope) -> tuple[tuple[Definition, ...], tuple[Linear, ...]]:
         """The first index of what a buffer holds."""
         if self.declared.buffer(place).whole:
             return (), (number(0),) * len(self.declared.buffer(place).shape)
@@ -326,14 +327,15 @@ class Lowering:
     ) -> tuple[Charge, ...]:
         """The two sides of an exchange; the outer one counts merged lanes once."""
         assert link.inner is not None
-        here, there = ("write", "read") if inward else ("read", "write")
+        here: Action = "write" if inward else "read"
+        there: Action = "read" if inward else "write"
         part = self.liveness(acting).first_lane(link) if lane else ALWAYS
         return (
-            Charge(self._counter(link.inner, tensor, here)),  # type: ignore[arg-type]
-            Charge(self._counter(link.outer, tensor, there), part),  # type: ignore[arg-type]
+            Charge(self._counter(link.inner, tensor, here)),
+            Charge(self._counter(link.outer, tensor, there), part),
         )
 
-    def _counter(self, hold: Hold, tensor: str, action: Action):  # type: ignore[no-untyped-def]
+    def _counter(self, hold: Hold, tensor: str, action: Action) -> Counter:
         return self.declared.counter(hold.component.name, tensor, action)
 
     def liveness(self, route: Route) -> Liveness:
