@@ -128,7 +128,7 @@ def test_the_text_does_not_depend_on_the_order_of_sets():
         " print(*(einmap.emit(spec, lang) for lang in ('pseudo', 'python', 'c')))"
     )
     texts = set()
-    for seed in ("0", "1", "2"):
+    for seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         texts.add(done.stdout)
