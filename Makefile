@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 PYTEST := $(BIN)/pytest -n 2
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
-PARTS := simulator mapper fusion
+PARTS := simulator mapper fusion emit
 ifneq ($(filter-out $(PARTS),$(PART)),)
 $(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
 endif
@@ -22,7 +22,8 @@ help: ## list the targets
 		printf '  make %-9s %s\n' "$$name" "$$what"; done
 	@echo '  parts of test-all: PART=simulator (10,000 random mappings executed and compared with the model),'
 	@echo '                     PART=mapper (the search against brute force on random problems),'
-	@echo '                     PART=fusion (fused mappings against brute force on random cascades)'
+	@echo '                     PART=fusion (fused mappings against brute force on random cascades),'
+	@echo '                     PART=emit (emitted code of 200 random mappings, compiled and run)'
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
 
 demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more

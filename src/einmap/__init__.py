@@ -8,6 +8,7 @@ from einmap.einsum.pretty import pretty_einsums as pretty_einsums
 from einmap.einsum.pretty import pretty_loops as pretty_loops
 from einmap.einsum.steps import Partitioned as Partitioned
 from einmap.einsum.steps import partition as partition
+from einmap.emit.emit import emit as emit
 from einmap.errors import CapacityError as CapacityError
 from einmap.errors import EinmapError as EinmapError
 from einmap.errors import FanoutError as FanoutError
@@ -65,6 +66,7 @@ __all__ = [
     "delay_reduction",
     "dump",
     "dump_mapping",
+    "emit",
     "evaluate",
     "execute",
     "flatten",

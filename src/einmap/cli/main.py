@@ -10,6 +10,7 @@ import typer
 
 from einmap.cli.diff import diff_command
 from einmap.cli.dump import dump_command
+from einmap.cli.emit import emit_command
 from einmap.cli.evaluate import evaluate_command
 from einmap.cli.examples import examples_command
 from einmap.cli.explain import explain_command
@@ -40,6 +41,7 @@ app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("partition", no_args_is_help=True, cls=OrderedCommand)(partition_command)
 app.command("plan-matmul", no_args_is_help=True)(plan_matmul_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("emit", no_args_is_help=True)(emit_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)
 app.command("explain", no_args_is_help=True)(explain_command)

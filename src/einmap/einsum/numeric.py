@@ -92,7 +92,7 @@ def random_inputs(workload: Workload, seed: int) -> dict[TensorName, Tensor]:
     sums), else numbers between 0.5 and 1.5, for which exp, log and division are harmless.
     """
     rng = np.random.default_rng(seed)
-    exact = all(e.is_copy or _keeps_integers(e.operation.map) for e in workload.einsums)
+    exact = all(e.is_copy or keeps_integers(e.operation.map) for e in workload.einsums)
     size = shapes(workload)
     found: dict[TensorName, Tensor] = {}
     for tensor in graph_inputs(workload):
@@ -101,7 +101,8 @@ def random_inputs(workload: Workload, seed: int) -> dict[TensorName, Tensor]:
     return found
 
 
-def _keeps_integers(expression: MapExpression | None) -> bool:
+def keeps_integers(expression: MapExpression | None) -> bool:
+    """Whether integers as inputs give integers."""
     match expression:
         case None:
             return False
@@ -110,7 +111,7 @@ def _keeps_integers(expression: MapExpression | None) -> bool:
         case Number(value):
             return value == int(value)
         case Apply(function, arguments):
-            return function in EXACT_ON_INTEGERS and all(_keeps_integers(a) for a in arguments)
+            return function in EXACT_ON_INTEGERS and all(keeps_integers(a) for a in arguments)
 
 
 def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:

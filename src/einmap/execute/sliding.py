@@ -86,7 +86,7 @@ def sliding_loops(
         if turn is None or not all(_slides(u, key[1], t) for u, t in zip(place.users, turns, strict=True)):
             continue
         if place.producer is not None:
-            ours = _alike(place) and not _split_between(mapping, place, turn) and not _hands_on(place)
+            ours = is_alike(place) and not _split_between(mapping, place, turn) and not _hands_on(place)
         else:
             ours = _is_settled(workload, routes, key[1], turn)
         if ours:
@@ -128,7 +128,7 @@ def _innermost(route: Route, place: Place) -> Turn | None:
     return next((t for t in reversed(timed) if route.iterations[t.address] > 1), None)
 
 
-def _alike(place: Place) -> bool:
+def is_alike(place: Place) -> bool:
     """Whether all users have the same tile in every visit: the same expressions of loops that move alike."""
     return len({_movement(route, place) for route in place.users}) == 1
 

@@ -1,0 +1,118 @@
+"""A Spec becomes a Program: check the mapping, declare, lower, tidy up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.numeric import keeps_integers
+from einmap.einsum.operation import Operand
+from einmap.emit.boxes import point_of
+from einmap.emit.declare import Declared, loop_names
+from einmap.emit.linear import Linear, named
+from einmap.emit.lower import Lowering
+from einmap.emit.names import Language, Names
+from einmap.emit.program import Plain, Program
+from einmap.emit.scope import Indices
+from einmap.emit.symbols import symbols_of
+from einmap.emit.tidy import tidied
+from einmap.errors import MappingError, NotSupportedError, raise_all
+from einmap.execute.buffers import Heap
+from einmap.execute.execute import ranks_of
+from einmap.execute.machine import Machine
+from einmap.execute.recorder import Occupancy, Recorder
+from einmap.execute.routes import Route, route_of
+from einmap.mapping.nodes import format_address
+from einmap.mapping.validate import validate
+from einmap.model.evaluate import evaluate
+from einmap.model.path import path_of
+from einmap.model.sharing import half_reduced
+from einmap.spec.spec import Spec
+
+
+def program_of(spec: Spec, language: Language) -> Program:
+    """The program of a mapping, with identifiers of `language`. Raises what `emit` raises."""
+    machine = _machine(spec)
+    names = Names(language)
+    # tensors keep their names before anything else takes them
+    for tensor in machine.workload.tensors:
+        names.taken.setdefault(tensor, tensor)
+    index_of = loop_names(machine.routes.values(), names)
+    for tensor in machine.workload.tensors:
+        del names.taken[tensor]
+    declared = Declared(machine, names, index_of)
+    body = tidied(Lowering(machine, declared, Indices(names, index_of)).run())
+    plain = tuple(_plain(machine.workload.by_name[e.name], declared, names) for e in machine.workload.einsums)
+    return Program(
+        tensors=declared.tensors(),
+        buffers=tuple(declared.buffers.values()),
+        counters=declared.sorted_counters(),
+        body=body,
+        plain=plain,
+        exact=all(e.is_copy or keeps_integers(e.operation.map) for e in machine.workload.einsums),
+        renamed=tuple(sorted(names.renamed.items())),
+        symbols=symbols_of(machine.routes, index_of, names),
+        instances=machine.workload.n_instances,
+        variables=dict(declared.variables),
+        plain_functions={e.name: names.identifier(f"plain_{e.name}") for e in machine.workload.einsums},
+        shapes=dict(declared.shapes),
+        plain_variables={t: names.identifier(f"{declared.variables[t]}_plain") for t in machine.workload.producers},
+    )
+
+
+def _machine(spec: Spec) -> Machine:
+    """The simulator's machine, set up but not run: it knows what each node holds and for whom."""
+    tree = spec.mapping
+    if tree is None:
+        raise MappingError("no mapping given; name a file that has `mapping:`")
+    workload = spec.workload
+    archs = {name: bound.arch for name, bound in spec.bound.items()}
+    validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
+    evaluate(spec, semantics="exact")
+    order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
+    paths = {n: path_of(tree, workload.by_name[n], archs[n]) for n in order}
+    partial = half_reduced(workload, tuple(order), paths, spec.place_of_node)
+    raise_all([MappingError(f"the code would be wrong: {note.text}", at=note.at) for note in partial])
+    ranks = ranks_of(workload)
+    routes: dict[str, Route] = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}
+    sliding = spec.model_options.sliding_window
+    machine = Machine(tree, workload, routes, {}, Heap(), Recorder(frozenset()), Occupancy({}), sliding)
+    for (address, tensor), loop in machine.windows.loops.items():
+        raise NotSupportedError(
+            f"{tensor!r} is held in a line buffer that slides along {format_address(loop)}; "
+            "code for sliding windows cannot be emitted yet",
+            at=spec.place_of_node(address),
+            hint="leave out sliding_window: each tile is then fetched in full",
+        )
+    return machine
+
+
+def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
+    """The Einsum as loops over its rank variables."""
+    first = dict(einsum.first_values)
+    own = Names(names.language, dict(names.taken))  # loops of different Einsums may have the same names
+    variables = {v: own.identifier(v) for v in einsum.rank_variables}
+    starts: Mapping[str, Linear] = {v: named(name) for v, name in variables.items()}
+
+    def accessed(output: bool) -> tuple[tuple[str, str, tuple[Linear, ...]], ...]:
+        return tuple(
+            (
+                a.tensor,
+                declared.variables[a.tensor],
+                tuple(point_of(dict(a.projection)[rank], starts) for rank in declared.ranks[a.tensor]),
+            )
+            for a in einsum.accesses
+            if a.output is output
+        )
+
+    expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
+    assert expression is not None
+    return Plain(
+        einsum.name,
+        tuple((variables[v], first.get(v, 0), n) for v, n in einsum.bounds),
+        expression,
+        einsum.operation.reduction,
+        einsum.is_copy,
+        accessed(False),
+        accessed(True),
+    )
