@@ -31,25 +31,34 @@ MAX_VALUES = 5 * 10**8
 CHUNK = 2**19
 """Points that are evaluated at a time."""
 
-FUNCTION_OF: Mapping[str, Callable[..., Any]] = {
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "abs": np.abs,
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "relu": lambda x: np.maximum(x, 0),
-    "negative": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "power": np.power,
-}
-"""What each function of `operation.FUNCTIONS` computes, value by value (IEEE: 1/0 is inf)."""
+
+def functions_in(xp: Any) -> Mapping[str, Callable[..., Any]]:
+    """What each function of `operation.FUNCTIONS` computes, value by value (IEEE: 1/0 is inf).
+
+    `xp`: a module with the names of numpy, for its arrays.
+    """
+    return {
+        "exp": xp.exp,
+        "log": xp.log,
+        "sqrt": xp.sqrt,
+        "rsqrt": lambda x: 1 / xp.sqrt(x),
+        "abs": xp.abs,
+        "tanh": xp.tanh,
+        "sigmoid": lambda x: 1 / (1 + xp.exp(-x)),
+        "relu": lambda x: xp.maximum(x, 0),
+        "negative": xp.negative,
+        "max": xp.maximum,
+        "min": xp.minimum,
+        "add": xp.add,
+        "subtract": xp.subtract,
+        "multiply": xp.multiply,
+        "divide": xp.divide,
+        "power": xp.power,
+    }
+
+
+FUNCTION_OF = functions_in(np)
+"""The functions for numpy's own arrays."""
 EXACT_ON_INTEGERS = frozenset({"add", "subtract", "multiply", "max", "min", "negative", "abs", "relu"})
 """Functions that give integers for integers, so that sums are exact in any order."""
 
@@ -146,7 +155,7 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
     """
     size = shapes(workload)
     for einsum in workload.einsums:
-        _check_executable(einsum)
+        check_executable(einsum)
     tensors = _checked_inputs(workload, inputs, size)
     ranks = _first_projections(workload)
     for einsum in workload.einsums:
@@ -170,7 +179,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     Raises NotSupportedError for a space that is no box, SpecError for an operation that is no arithmetic, for
     inputs that are missing or too small, and for more than MAX_POINTS points.
     """
-    _check_executable(einsum)
+    check_executable(einsum)
     flat: dict[TensorName, Tensor] = {}
     strides: dict[TensorName, tuple[int, ...]] = {}
     sizes: dict[TensorName, tuple[int, ...]] = {}
@@ -262,7 +271,8 @@ def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> ND
 # checks
 
 
-def _check_executable(einsum: Einsum) -> None:
+def check_executable(einsum: Einsum) -> None:
+    """Raise NotSupportedError for a space that is no box, SpecError for no arithmetic and for too many points."""
     if einsum.n_points is not None:
         raise NotSupportedError(
             f"the iteration space of Einsum {einsum.name!r} is no box ({einsum.n_points:,} of "
