@@ -14,7 +14,6 @@ from einmap.einsum.numeric import compute, random_inputs, run, shapes
 from einmap.einsum.operation import FUNCTIONS, Number, Operation, parse_operation
 from einmap.einsum.projection import Affine
 from einmap.einsum.workload import Workload
-from einmap.errors import NotSupportedError
 
 
 def workload(*einsums, **fields):
@@ -253,15 +252,46 @@ def test_inputs_depend_on_the_seed_alone():
     assert random_inputs(e, 1)["A"].tolist() != random_inputs(e, 2)["A"].tolist()
 
 
-# what is refused
+# spaces that are no box
 
 
-def test_a_space_that_is_no_box_is_refused():
+def test_points_beyond_the_bounds_take_no_part():
     e = workload({"name": "E", "einsum": "Z[m] = A[m, k]", "iteration_space_shape": ["0 <= k <= m", "0 <= m < 4"]})
-    with pytest.raises(NotSupportedError, match="'E' is no box"):
-        run(e, {"A": np.zeros((4, 4))})
-    with pytest.raises(NotSupportedError, match="'E' is no box"):
-        compute(e.einsums[0], {"A": np.zeros((4, 4))})
+    assert e.einsums[0].cuts == ("m - k >= 0",)
+    values = np.where(np.tril(np.ones((4, 4))), np.arange(16.0).reshape(4, 4), np.nan)
+    assert run(e, {"A": values})["Z"].tolist() == [0, 9, 27, 54]
+
+
+def test_a_tensor_ends_where_the_space_does():
+    e = workload("Z[p, q] = A[K: 4*p + q]", rank_sizes={"K": 10, "P": 3, "Q": 4})
+    assert shapes(e) == {"A": (10,), "Z": (3, 4)}
+    assert e.tensor_shape("A") == {"K": 10}
+    assert run(e, {"A": np.arange(10.0)})["Z"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 0]]
+
+
+@pytest.mark.parametrize("reduction", ["sum", "max", "min"])
+def test_every_reduction_keeps_to_the_space(reduction):
+    text = {"einsum": "Z[m, H: p + r] = A[m, p] * B[r, k]", "reduction": reduction}
+    text["iteration_space_shape"] = ["p + r < 5", "p + 2*k mod 3 < 6 and not p = 2"]
+    e = workload(text, rank_sizes={"M": 2, "P": 4, "R": 3, "K": 3})
+    data = {t: values - 3.5 for t, values in random_inputs(e, 3).items()}
+    expected = np.zeros((2, 5))
+    found = {}
+    for m, p, r, k in product(range(2), range(4), range(3), range(3)):
+        if p + r < 5 and p + (2 * k) % 3 < 6 and p != 2:
+            found.setdefault((m, p + r), []).append(data["A"][m, p] * data["B"][r, k])
+    for at, values in found.items():
+        expected[at] = {"sum": sum, "max": max, "min": min}[reduction](values)
+    np.testing.assert_allclose(run(e, data)["Z"], expected)
+
+
+def test_a_copy_keeps_to_the_space():
+    text = {"einsum": "C[G: 4*h + f] = A[h, f]", "is_copy_operation": True, "iteration_space_shape": ["4*h + f < 6"]}
+    e = workload(text, rank_sizes={"H": 2, "F": 4})
+    assert run(e, {"A": np.array([[1, 2, 3, 4], [5, 6, np.nan, np.nan]])})["C"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+# what is refused
 
 
 def test_an_operation_that_is_no_arithmetic_is_refused():

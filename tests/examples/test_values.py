@@ -158,3 +158,13 @@ def llama(x):
 def test_llama3_is_grouped_query_attention_and_swiglu(name):
     x = computed(name)
     np.testing.assert_allclose(x["O"], llama(x))
+
+
+# small ones
+
+
+def test_matrix_vector_and_elementwise():
+    x = computed("matrix_vector")
+    np.testing.assert_allclose(x["Z"], x["A"].T @ x["B"])
+    y = computed("elementwise")
+    np.testing.assert_allclose(y["Z"], y["A"] * y["B"])

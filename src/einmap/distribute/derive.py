@@ -107,6 +107,12 @@ def _check_supported(workload: Workload) -> None:
 
 def _check_einsum(einsum: Einsum) -> None:
     check_executable(einsum)
+    if einsum.cuts:
+        raise NotSupportedError(
+            f"the iteration space of Einsum {einsum.name!r} is no box: {' and '.join(einsum.cuts)}; "
+            "only boxes can be distributed",
+            hint="leave the rank whole, it is split evenly by its placement: imperfect splits are no bound",
+        )
     for access in einsum.accesses:
         for rank, index in access.projection if access.output else ():
             if mixed_radix(einsum, index) is None:

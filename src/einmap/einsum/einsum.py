@@ -8,6 +8,7 @@ from functools import cached_property
 
 from einmap.einsum.operation import Operation
 from einmap.einsum.projection import Projection, Rank, RankVar, Relevance, footprint, relevance
+from einmap.einsum.space import index_ends
 
 type TensorName = str
 
@@ -57,6 +58,8 @@ class Einsum:
     n_points: int | None = None
     first_values: tuple[tuple[RankVar, int], ...] = ()
     """Smallest value of the rank variables for which it is not 0."""
+    cuts: tuple[str, ...] = ()
+    """Constraints that cut points off the box of the bounds, such as `4*k1 + k0 < 10`; none where it is a box."""
 
     @cached_property
     def extents(self) -> Mapping[RankVar, int]:
@@ -89,17 +92,9 @@ class Einsum:
         return tuple(v for v, _ in self.bounds)
 
     def index_range(self, access: TensorAccess) -> dict[Rank, tuple[int, int]]:
-        """The smallest and the largest index of each rank of an access, both included."""
+        """The smallest and the largest index of each rank of an access, both included (see `space.index_ends`)."""
         first = dict(self.first_values)
-        found: dict[Rank, tuple[int, int]] = {}
-        for rank, index in access.projection:
-            low = high = index.constant
-            for variable, a in index.terms:
-                begin = a * first.get(variable, 0)
-                end = begin + a * (self.extents[variable] - 1)
-                low, high = low + min(begin, end), high + max(begin, end)
-            found[rank] = low, high
-        return found
+        return {rank: index_ends(index, first, self.extents, self.cuts) for rank, index in access.projection}
 
     @cached_property
     def n_computes(self) -> int:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.operation import FUNCTIONS, Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.projection import Projection, Rank, RankVar
+from einmap.einsum.space import inside_of, parse_constraint
 from einmap.einsum.workload import Workload
-from einmap.errors import NotSupportedError, SpecError, did_you_mean
+from einmap.errors import SpecError, did_you_mean
 
 type Tensor = NDArray[np.float64]
 type Block = Mapping[RankVar, NDArray[np.int64]]
@@ -176,8 +177,8 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     """The outputs of one Einsum from its inputs; ranks of all tensors in the order of the Einsum's own accesses.
 
     An output is as large as the largest index that the Einsum writes.
-    Raises NotSupportedError for a space that is no box, SpecError for an operation that is no arithmetic, for
-    inputs that are missing or too small, and for more than MAX_POINTS points.
+    Points that the Einsum's `cuts` cut off take no part. Raises SpecError for an operation that is no arithmetic, for
+    inputs that are missing or too small, and for more than MAX_POINTS points in the box.
     """
     check_executable(einsum)
     flat: dict[TensorName, Tensor] = {}
@@ -200,27 +201,42 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     results = {t: np.full(math.prod(shape), start) for t, shape in sizes.items()}
     written = {t: np.zeros(math.prod(shape), dtype=bool) for t, shape in sizes.items()}
     outputs = [access for access in einsum.accesses if access.output]
+    constraints = [parse_constraint(text) for text in einsum.cuts]
     with np.errstate(all="ignore"):
         for block in _blocks(einsum):
-            read = {t: flat[t][_index(einsum.by_tensor[t].projection, strides[t], block)] for t in flat}
+            # Outside an index may lie beyond its tensor: any element will do, as its value takes no part.
+            mode = "clip" if constraints else "raise"
+            read = {t: flat[t].take(_index(einsum.by_tensor[t].projection, strides[t], block), mode=mode) for t in flat}
             values = np.broadcast_to(_value(expression, read), _shape(block))
+            inside = np.broadcast_to(inside_of(constraints, block), values.shape) if constraints else None
+            if inside is not None:
+                values = np.where(inside, values, start)
             for access in outputs:
                 where = _index(access.projection, strides[access.tensor], block)
-                _write(results[access.tensor], where, values, combine)
-                written[access.tensor][where.ravel()] = True
+                here = _write(results[access.tensor], where, values, combine, inside)
+                written[access.tensor][here] = True
     for tensor, result in results.items():
         result[~written[tensor]] = 0
     return {tensor: result.reshape(sizes[tensor]) for tensor, result in results.items()}
 
 
-def _write(result: Tensor, where: NDArray[np.int64], values: Tensor, combine: np.ufunc | None) -> None:
-    """Bring the values of a block to their elements: first along axes that do not move the element."""
-    fixed = tuple(axis for axis, n in enumerate(where.shape) if n == 1 and values.shape[axis] > 1)
+def _write(
+    result: Tensor, where: NDArray[np.int64], values: Tensor, combine: np.ufunc | None, inside: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
+    """Bring the values of a block to their elements: first along axes that do not move the element.
+
+    Values that are not `inside` of the space are those that `combine` starts from. Gives the elements written.
+    """
     if combine is None:
-        result[np.broadcast_to(where, values.shape)] = values
-        return
+        where = np.broadcast_to(where, values.shape)
+        here, values = (where, values) if inside is None else (where[inside], values[inside])
+        result[here] = values
+        return here
+    fixed = tuple(axis for axis, n in enumerate(where.shape) if n == 1 and values.shape[axis] > 1)
     reduced = combine.reduce(values, axis=fixed, keepdims=True) if fixed else values
-    combine.at(result, where.ravel(), reduced.ravel())
+    kept = np.ones(where.shape, dtype=bool) if inside is None else inside.any(axis=fixed, keepdims=True)
+    combine.at(result, where[kept], reduced[kept])
+    return where[kept]
 
 
 def _value(expression: MapExpression, read: Mapping[TensorName, Tensor]) -> Tensor:
@@ -272,12 +288,7 @@ def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> ND
 
 
 def check_executable(einsum: Einsum) -> None:
-    """Raise NotSupportedError for a space that is no box, SpecError for no arithmetic and for too many points."""
-    if einsum.n_points is not None:
-        raise NotSupportedError(
-            f"the iteration space of Einsum {einsum.name!r} is no box ({einsum.n_points:,} of "
-            f"{math.prod(einsum.extents.values()):,} points); evaluating it is not supported yet"
-        )
+    """Raise SpecError for an operation that is no arithmetic and for more than MAX_POINTS points."""
     if einsum.operation.map is None and not einsum.is_copy:
         raise SpecError(
             f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",

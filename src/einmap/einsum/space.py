@@ -44,6 +44,8 @@ class Space:
     high: tuple[tuple[RankVar, int], ...]
     points: int | None
     is_box: bool
+    cuts: tuple[str, ...] = ()
+    """The constraints that cut points off the box, in a form of their own; none where the space is a box."""
 
 
 type _Ends = dict[RankVar, int | None]
@@ -161,6 +163,8 @@ def _linear_parts(node: ast.expr) -> tuple[list[_Linear], bool]:
 def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what: str) -> Space:
     """The bounding box of the space, exact by enumeration where it is no box and small enough.
 
+    Only variables that constraints link are enumerated together.
+
     Raises SpecError when a variable has no bound, a name is unknown, or the space is empty.
     """
     variables = list(variables)
@@ -184,14 +188,91 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
     is_box = not rest and all(_implied(part, low, high) for part in linear)
     points: int | None = math.prod(high[v] - low[v] + 1 for v in variables)
     if not is_box:
-        low, high, points = _enumerate(variables, constraints, low, high, what)
+        cutting = [c for c in constraints if not _holds_everywhere(c, low, high)]
+        points = 1
+        for group in linked(variables, cutting):
+            own = [c for c in cutting if names_in(c) <= {*group}]
+            low, high, found = _enumerate(group, own, low, high, what)
+            points = None if found is None or points is None else points * found
         is_box = points == math.prod(high[v] - low[v] + 1 for v in variables)
     return Space(
         tuple((v, low[v]) for v in variables),
         tuple((v, high[v]) for v in variables),
         points,
         is_box,
+        () if is_box else _cuts(variables, constraints, low, high),
     )
+
+
+def linked(variables: Iterable[RankVar], constraints: Iterable[Constraint]) -> list[list[RankVar]]:
+    """The variables in groups, such that no constraint speaks of two groups."""
+    groups = [[v] for v in variables]
+    for constraint in constraints:
+        names = names_in(constraint)
+        joined = [group for group in groups if names & {*group}]
+        groups = [group for group in groups if group not in joined]
+        groups.append([v for group in joined for v in group])
+    return [group for group in groups if group]
+
+
+def _holds_everywhere(constraint: Constraint, low: Mapping[str, int], high: Mapping[str, int]) -> bool:
+    parts, whole = _linear_parts(constraint.tree)
+    return whole and all(_implied(part, low, high) for part in parts)
+
+
+def _cuts(
+    variables: Iterable[RankVar], constraints: Iterable[Constraint], low: Mapping[str, int], high: Mapping[str, int]
+) -> tuple[str, ...]:
+    """What of the constraints the box does not imply, without repetition and in an order of its own."""
+    found: set[str] = set()
+    for constraint in constraints:
+        parts, whole = _linear_parts(constraint.tree)
+        if whole:
+            found |= {_comparison(part, variables) for part in parts if not _implied(part, low, high)}
+        else:
+            found.add(ast.unparse(constraint.tree))
+    return tuple(sorted(found))
+
+
+def _comparison(part: _Linear, variables: Iterable[RankVar]) -> str:
+    """`4*k1 + k0 < 10` or `m - n >= 0`: the first coefficient is positive."""
+    terms = tuple((v, part.coefficients[v]) for v in variables if part.coefficients.get(v))
+    if terms[0][1] > 0:
+        return f"{Affine(terms)} >= {-part.constant}"
+    return f"{Affine(tuple((v, -a) for v, a in terms))} < {part.constant + 1}"
+
+
+def index_ends(
+    index: Affine, low: Mapping[RankVar, int], extents: Mapping[RankVar, int], cuts: Iterable[str]
+) -> tuple[int, int]:
+    """The smallest and the largest value of an index at the points of a space: a box without what `cuts` cut off.
+
+    Exact; where a group of variables that cuts link has more than MAX_POINTS points, that of the box.
+    """
+    constraints = [parse_constraint(text) for text in cuts]
+    groups = linked(extents, constraints)
+    least = most = index.constant
+    for group in groups:
+        terms = [(v, a) for v, a in index.terms if v in group]
+        own = [c for c in constraints if names_in(c) & {*group}]
+        if own and terms and math.prod(extents[v] for v in group) <= MAX_POINTS:
+            grid, inside = _points(group, own, low, {v: low.get(v, 0) + extents[v] - 1 for v in group})
+            values = np.broadcast_to(sum(a * grid[v] for v, a in terms), inside.shape)[inside]
+            least, most = least + int(values.min()), most + int(values.max())
+            continue
+        for v, a in terms:
+            begin = a * low.get(v, 0)
+            end = begin + a * (extents[v] - 1)
+            least, most = least + min(begin, end), most + max(begin, end)
+    return least, most
+
+
+def inside_of(constraints: Iterable[Constraint], grid: Mapping[RankVar, Any]) -> Any:
+    """Whether points satisfy all constraints; `grid` holds values of the variables that broadcast to one shape."""
+    inside: Any = np.True_
+    for constraint in constraints:
+        inside = np.logical_and(inside, _holds(constraint.tree, grid))
+    return inside
 
 
 def _propagate(variables: list[str], linear: list[_Linear], what: str) -> tuple[_Ends, _Ends]:
@@ -253,25 +334,31 @@ def _enumerate(
     high: dict[str, int],
     what: str,
 ) -> tuple[dict[str, int], dict[str, int], int | None]:
-    shape = [high[v] - low[v] + 1 for v in variables]
-    if math.prod(shape) > MAX_POINTS:
+    if math.prod(high[v] - low[v] + 1 for v in variables) > MAX_POINTS:
         return low, high, None
+    _, inside = _points(variables, constraints, low, high)
+    if not inside.any():
+        raise SpecError(f"the iteration space of {what} is empty: no point satisfies all bounds")
+    tight_low, tight_high = dict(low), dict(high)
+    for axis, v in enumerate(variables):
+        kept = np.flatnonzero(inside.any(axis=tuple(a for a in range(inside.ndim) if a != axis)))
+        tight_low[v], tight_high[v] = low[v] + int(kept[0]), low[v] + int(kept[-1])
+    return tight_low, tight_high, int(inside.sum())
+
+
+def _points(
+    variables: list[RankVar], constraints: list[Constraint], low: Mapping[RankVar, int], high: Mapping[RankVar, int]
+) -> tuple[dict[RankVar, Any], Any]:
+    """Values of the variables of a box, one axis for each, and which of its points satisfy the constraints."""
+    low = {v: low.get(v, 0) for v in variables}
+    shape = [high[v] - low[v] + 1 for v in variables]
     reach = {v: max(abs(low[v]), abs(high[v])) for v in variables}
     is_small = all(_reach(constraint.tree, reach) < 2**62 for constraint in constraints)
     number = np.int64 if is_small else object
     steps = (np.arange(n).astype(number) + low[v] for v, n in zip(variables, shape, strict=True))
     axes = np.meshgrid(*steps, indexing="ij", sparse=True)
     grid = dict(zip(variables, axes, strict=True))
-    inside = np.ones(shape, dtype=bool)
-    for constraint in constraints:
-        inside &= np.asarray(_holds(constraint.tree, grid), dtype=bool)
-    if not inside.any():
-        raise SpecError(f"the iteration space of {what} is empty: no point satisfies all bounds")
-    tight_low, tight_high = dict(low), dict(high)
-    for axis, v in enumerate(variables):
-        kept = np.flatnonzero(inside.any(axis=tuple(a for a in range(len(shape)) if a != axis)))
-        tight_low[v], tight_high[v] = low[v] + int(kept[0]), low[v] + int(kept[-1])
-    return tight_low, tight_high, int(inside.sum())
+    return grid, np.broadcast_to(np.asarray(inside_of(constraints, grid), dtype=bool), shape)
 
 
 def _reach(node: ast.expr, reach: Mapping[str, int]) -> int:

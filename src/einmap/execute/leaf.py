@@ -35,7 +35,7 @@ class Leaf:
         if einsum.operation.map is None:
             text = f"the operation of Einsum {einsum.name!r} is no arithmetic that einmap can execute"
             raise SpecError(f"{text}: {einsum.operation.text}")
-        if einsum.n_points is not None:
+        if einsum.cuts:
             text = f"the iteration space of Einsum {einsum.name!r} is no box"
             raise NotSupportedError(f"{text}; it cannot be executed yet")
         self._tables: dict[object, Any] = {}

@@ -157,6 +157,7 @@ class _Binder:
             instances,
             None if space.is_box else space.points,
             tuple((v, low) for v, low in space.low if low),
+            space.cuts,
         )
         return done, table
 
