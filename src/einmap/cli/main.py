@@ -16,6 +16,7 @@ from einmap.cli.explain import explain_command
 from einmap.cli.map import map_command
 from einmap.cli.output import print_error
 from einmap.cli.rewrite import rewrite_command
+from einmap.cli.run import run_command
 from einmap.cli.schema import schema_command
 from einmap.cli.show import show_command
 from einmap.cli.simulate import simulate_command
@@ -35,6 +36,7 @@ app.command("evaluate", no_args_is_help=True)(evaluate_command)
 app.command("map", no_args_is_help=True)(map_command)
 app.command("rewrite", no_args_is_help=True)(rewrite_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
+app.command("run", no_args_is_help=True)(run_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)
 app.command("explain", no_args_is_help=True)(explain_command)

@@ -29,7 +29,8 @@ def overlapped(plan: Plan, einsum: str, at: At | None = None) -> Plan:
     """
     local, move = _pair(plan, einsum, at)
     loop = _chunked_loop(plan, local, move, at)
-    names = Names({buffer.tensor: buffer.sizes for buffer in plan.buffers}, plan.buffers)
+    kept = [buffer for buffer in plan.buffers if buffer.name != move.source]
+    names = Names({buffer.tensor: buffer.sizes for buffer in plan.buffers}, kept)
     tensor, placement = plan.by_name[move.target].tensor, plan.by_name[move.target].placement
     arrived, part, total = (names.make(tensor, letter, placement) for letter in "HLD")
     first = _one_chunk(plan, names, local, loop, move.target, (-1, 0))
@@ -41,9 +42,7 @@ def overlapped(plan: Plan, einsum: str, at: At | None = None) -> Plan:
     repeat = Repeat(plan.mesh.parts(move.axes) - 1, turn, ((move.target, total),))
     position = plan.steps.index(local)
     others = [step for step in plan.steps[position:] if step not in (local, move)]
-    gone = move.source
-    buffers = tuple(buffer for buffer in names.buffers if buffer.name != gone)
-    return replace(plan, buffers=buffers, steps=(*plan.steps[:position], *first, repeat, *others))
+    return replace(plan, buffers=tuple(names.buffers), steps=(*plan.steps[:position], *first, repeat, *others))
 
 
 def _pair(plan: Plan, einsum: str, at: At | None) -> tuple[Local, Move]:
@@ -92,7 +91,7 @@ def _chunked_loop(plan: Plan, local: Local, move: Move, at: At | None) -> LocalL
             if any(v == loop.variable for v, _ in used.terms) and str(used) != loop.variable:
                 text = f"{access.tensor!r} cannot be read in chunks of {loop.variable!r}: its rank {other} is at {used}"
                 raise SpecError(text, at=at)
-    return LocalLoop(loop.variable, move.axes, loop.extent, split.block)
+    return LocalLoop(loop.variable, move.axes, loop.extent, split.block, is_turning=True)
 
 
 def _one_chunk(

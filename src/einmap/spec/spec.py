@@ -38,7 +38,7 @@ from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.translate import translated
 
-TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
+TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config", "distribution")
 """The top-level keys of a specification."""
 
 

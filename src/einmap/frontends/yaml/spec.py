@@ -110,9 +110,11 @@ def _resolve(path: str | Path) -> str | Path:
     return path
 
 
+KINDS = ("arches", "workloads", "mappings", "distributions")
+"""The folders of shipped specifications."""
+
+
 def example_paths() -> dict[str, Path]:
-    """The shipped specifications by name: `arches`, `workloads` and `mappings`."""
+    """The shipped specifications by name, in the order of KINDS."""
     root = Path(str(resources.files("einmap") / "examples"))
-    return {
-        path.stem: path for kind in ("arches", "workloads", "mappings") for path in sorted((root / kind).glob("*.yaml"))
-    }
+    return {path.stem: path for kind in KINDS for path in sorted((root / kind).glob("*.yaml"))}

@@ -1,0 +1,72 @@
+"""`einmap run`: distribute real data over a mesh, run, and check."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import typer
+
+from einmap.cli.inputs import AsJson, Define, Files, load_spec
+from einmap.cli.output import error_console, print_json, print_report
+from einmap.cli.searching import ProgressBar
+from einmap.distribute.backends.engines import ENGINES, engine_named
+from einmap.distribute.check import check_outputs, sample_inputs
+from einmap.distribute.plan import Dtype
+from einmap.distribute.read import plan_of
+from einmap.report.distribution import plan_document, plan_report, run_document, run_report
+
+WRONG = 1
+"""Exit status when an output is wrong."""
+
+EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What runs the plan.")]
+Processes = Annotated[int, typer.Option(metavar="N", min=1, help="Processes that the PEs are spread over.")]
+DtypeName = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="float64|float32",
+        help="Type of all values; the default is distribution.dtype, or float64.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Derive and print the plan only.")]
+
+
+def run_command(
+    files: Files,
+    *,
+    define: Define = None,
+    engine: EngineName = ENGINES[0],
+    processes: Processes = 1,
+    dtype: DtypeName = None,
+    seed: Seed = 0,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.
+
+    Prints what each PE computes and what it exchanges. Exit status 1: an output is wrong.
+
+    Example: einmap run matmul matmul_reduce_scatter -D G=8
+    """
+    runner = engine_named(engine, processes)
+    spec = load_spec(files, define)
+    plan = plan_of(spec, cast(Dtype | None, dtype))
+    document = plan_document(plan)
+    if not as_json:
+        print_report(plan_report(plan))
+    agrees = True
+    if not dry_run:
+        inputs = sample_inputs(plan.workload, seed, plan.dtype)
+        with ProgressBar(error_console()):
+            run = runner.run(plan, inputs)
+            checks = check_outputs(plan.workload, inputs, run.outputs, plan.dtype)
+        agrees = all(check.agrees for check in checks)
+        document |= run_document(engine, run, checks)
+        if not as_json:
+            print_report(run_report(engine, run, checks))
+    if as_json:
+        print_json(document)
+    if not agrees:
+        raise typer.Exit(WRONG)

@@ -1,0 +1,39 @@
+"""Input model of the distribution of a workload over a mesh."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StrictBool, StrictInt
+
+from einmap.spec.schema.base import Input
+
+type AxisNames = str | list[str]
+
+
+class SplitInput(Input):
+    """A rank split over mesh axes in blocks of whole granules."""
+
+    axes: AxisNames
+    granule: StrictInt = 1
+
+
+class DistributionInput(Input):
+    """The top-level key `distribution`. Names are checked where the workload is known."""
+
+    mesh: dict[str, StrictInt]
+    placements: Annotated[
+        dict[str, str | dict[str, AxisNames | SplitInput] | None],
+        Field(description="for example A: {K: x}, Z: {M: [x, y]}, W: replicated, P: {partial: x}"),
+    ] = {}
+    loops: Annotated[
+        dict[str, dict[str, AxisNames]],
+        Field(description="how an Einsum is spread, for example Z: {k: x}; otherwise it is derived"),
+    ] = {}
+    overlap: list[str] = []
+    dtype: Annotated[str, Field(json_schema_extra={"enum": ["float64", "float32"]})] = "float64"
+    imperfect: StrictBool = True
+
+    def plain(self, field: str) -> Any:
+        """The value of a field as plain dictionaries and lists."""
+        return self.model_dump(include={field})[field]
