@@ -189,6 +189,8 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
         marked, mark = step.axes, f" - {step.offset}"
     what = "cut" if step.kind == "slice" else f"{step.kind.replace('_', '-')} over {', '.join(step.axes)}"
     where = []
+    if step.kind == "shift":
+        where.append(f"{step.axes[0]} modulo {plan.mesh.parts(step.axes)}")
     if step.kind in ("all_reduce", "reduce_scatter"):
         where.append(f"{step.reduction} over {', '.join(axis + "'" for axis in step.axes)}")
     if step.gather:

@@ -87,10 +87,11 @@ def _chunked_loop(plan: Plan, local: Local, move: Move, at: At | None) -> LocalL
         text = f"rank {rank} of {buffer.tensor!r} cannot be computed in chunks: it is indexed by {index}"
         raise SpecError(text, at=at)
     for access in einsum.accesses:
-        for other, used in access.projection:
-            if any(v == loop.variable for v, _ in used.terms) and str(used) != loop.variable:
-                text = f"{access.tensor!r} cannot be read in chunks of {loop.variable!r}: its rank {other} is at {used}"
-                raise SpecError(text, at=at)
+        indices = [index for _, index in access.projection if loop.variable in {v for v, _ in index.terms}]
+        if len(indices) > 1 or any(str(index) != loop.variable for index in indices):
+            found = ", ".join(map(str, indices))
+            text = f"{access.tensor!r} cannot be read in chunks of {loop.variable!r}: it is indexed by {found}"
+            raise SpecError(text, at=at)
     return LocalLoop(loop.variable, move.axes, loop.extent, split.block, is_turning=True)
 
 
