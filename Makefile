@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 PYTEST := $(BIN)/pytest -n 2
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
-PARTS := simulator mapper fusion
+PARTS := simulator mapper fusion distribute
 ifneq ($(filter-out $(PARTS),$(PART)),)
 $(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
 endif
