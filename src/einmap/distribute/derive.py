@@ -3,8 +3,8 @@
 Einsums are taken in order. For each of them the ways to spread it (`choices`) are priced: what it costs to bring its
 operands from where they lie to where it reads them (`moves.cheapest_route`), and its results to where they are wanted.
 The cheapest sequence of ways is kept: fewest values sent, then fewest points evaluated per PE, then fewest moves, then
-the first found. Different ways lead to different placements for the Einsums that follow, so the `BEAM` cheapest
-placements of what is still needed are carried along; a mesh of one axis and few tensors never has more.
+the first found. Different ways leave tensors in different places for the Einsums that follow, so the `BEAM` cheapest
+placements of what is still needed are carried along: exact as long as there are no more of them.
 """
 
 from __future__ import annotations
