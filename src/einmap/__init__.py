@@ -1,5 +1,12 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
+from einmap.distribute.backends.engines import engine_named as engine_named
+from einmap.distribute.cost import communication as communication
+from einmap.distribute.cost import plan_cost as plan_cost
+from einmap.distribute.derive import distribute as distribute
+from einmap.distribute.mesh import Mesh as Mesh
+from einmap.distribute.plan import Plan as Plan
+from einmap.distribute.read import plan_of as plan_of
 from einmap.errors import CapacityError as CapacityError
 from einmap.errors import EinmapError as EinmapError
 from einmap.errors import FanoutError as FanoutError
@@ -35,17 +42,24 @@ __all__ = [
     "Mapping",
     "MappingError",
     "Mapspace",
+    "Mesh",
     "NoMappingError",
     "PartialMapping",
+    "Plan",
     "Progress",
     "Spec",
     "SpecError",
     "Template",
+    "communication",
+    "distribute",
     "dump",
     "dump_mapping",
+    "engine_named",
     "evaluate",
     "execute",
     "load",
     "loads",
     "map_workload",
+    "plan_cost",
+    "plan_of",
 ]

@@ -92,9 +92,7 @@ def draw_workload(rng: random.Random) -> Workload:
         sizes["P"] = sizes["M"]
     if "H: " in written:
         sizes.pop("H", None)
-    return Spec.from_dict(
-        workload={"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}
-    ).workload
+    return Spec.from_dict(workload={"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}).workload
 
 
 def _variables(text: str) -> set[str]:

@@ -13,7 +13,15 @@ IMPERFECT = {
     ("matrix_vector", "matrix_vector_2d"): {"K": 11, "M": 10},
     **{
         ("matmul", f"matmul_{name}"): MATMUL
-        for name in ("reduce_scatter", "overlap", "all_reduce", "all_gather_a", "all_gather_b", "2d_gather", "2d_reduce")
+        for name in (
+            "reduce_scatter",
+            "overlap",
+            "all_reduce",
+            "all_gather_a",
+            "all_gather_b",
+            "2d_gather",
+            "2d_reduce",
+        )
     },
     ("attention", "attention_over_b"): ATTENTION,
     ("attention", "attention_over_h"): ATTENTION,
@@ -24,7 +32,8 @@ IMPERFECT = {
 }
 """By workload and distribution: sizes of which few divide by the number of PEs."""
 PERFECT = {
-    names: {name: 8 if name != "GATED" else value for name, value in sizes.items()} for names, sizes in IMPERFECT.items()
+    names: {name: 8 if name != "GATED" else value for name, value in sizes.items()}
+    for names, sizes in IMPERFECT.items()
 }
 """The same with sizes that all divide."""
 DEVICES = (2, 4, 8)

@@ -142,7 +142,9 @@ def test_the_same_request_gives_the_same_plan():
 
 
 def test_traffic_counts_padding_and_lists_groups():
-    plan = distribute(MATMUL, {"x": 2, "y": 3}, {"A": {"K": "y"}, "B": {"K": "y"}, "Z": {"N": "y"}}, loops={"Z": {"k": "y"}})
+    plan = distribute(
+        MATMUL, {"x": 2, "y": 3}, {"A": {"K": "y"}, "B": {"K": "y"}, "Z": {"N": "y"}}, loops={"Z": {"k": "y"}}
+    )
     # 8 columns in blocks of 3: 9 are sent
     groups = ((0, 1, 2), (3, 4, 5))
     operand, result = 4 * 9 * 8, 4 * 3 * 8
