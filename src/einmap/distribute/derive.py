@@ -32,6 +32,8 @@ from einmap.errors import EinmapError, NotSupportedError, SpecError, raise_all
 
 BEAM = 24
 """Placements of the tensors still needed that are followed at a time."""
+MAX_WAYS = 5000
+"""Ways to spread one Einsum that are tried."""
 
 type Sizes = Mapping[TensorName, tuple[tuple[Rank, int], ...]]
 
@@ -155,7 +157,12 @@ def _after(scene: Scene, sizes: Sizes, state: State, request: Request) -> Iterat
         if pinned is None
         else pinned_choices(scene, state.held, request.placements, pinned)
     )
-    for choice in ways:
+    for number, choice in enumerate(ways):
+        if number >= MAX_WAYS:
+            raise SpecError(
+                f"there are more than {MAX_WAYS:,} ways to spread Einsum {scene.einsum.name!r} over the mesh",
+                hint="choose one of them with `loops`, or place tensors over fewer axes",
+            )
         after: State | None = state
         for tensor, placement in choice.operands:
             after = _brought(scene.mesh, sizes, after, tensor, placement) if after else None
