@@ -11,7 +11,7 @@ from einmap.spec.schema.base import Input
 type AxisNames = str | list[str]
 
 
-class SplitInput(Input):
+class RankSplitInput(Input):
     """A rank split over mesh axes in blocks of whole granules."""
 
     axes: AxisNames
@@ -23,7 +23,7 @@ class DistributionInput(Input):
 
     mesh: dict[str, StrictInt]
     placements: Annotated[
-        dict[str, str | dict[str, AxisNames | SplitInput] | None],
+        dict[str, str | dict[str, AxisNames | RankSplitInput] | None],
         Field(description="for example A: {K: x}, Z: {M: [x, y]}, W: replicated, P: {partial: x}"),
     ] = {}
     loops: Annotated[
