@@ -78,7 +78,7 @@ def distribute(
     _check_supported(workload)
     sizes = tensor_sizes(workload)
     context = Context(workload, mesh, {t: dict(ranks) for t, ranks in sizes.items()}, imperfect, locate)
-    request = checked_request(context, placements, loops, list(overlap))
+    request = checked_request(context, placements, loops, overlap)
     deeds = _cheapest(context, sizes, request)
     inputs = {tensor: request.placements.get(tensor, REPLICATED) for tensor in graph_inputs(workload)}
     plan = named_plan(mesh, workload, sizes, inputs, deeds, dtype)

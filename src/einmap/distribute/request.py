@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,11 +63,11 @@ def checked_request(context: Context, placements: Any = None, loops: Any = None,
     problems: list[EinmapError] = []
     placed = {
         tensor: attempt(problems, partial(_placement, context, tensor, given))
-        for tensor, given in _dictionary(context, ("placements",), placements, "placements of tensors").items()
+        for tensor, given in _dictionary(context, ("placements",), placements, "tensors and their placements").items()
     }
     spread = {
         einsum: attempt(problems, partial(_loops, context, einsum, given))
-        for einsum, given in _dictionary(context, ("loops",), loops, "loops of Einsums").items()
+        for einsum, given in _dictionary(context, ("loops",), loops, "Einsums and their loops").items()
     }
     chunked = attempt(problems, partial(_overlap, context, overlap))
     raise_all(problems)
@@ -124,7 +124,8 @@ def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in ("axes", "granule")]
         if unknown or "axes" not in given:
-            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}")
+            hint = did_you_mean(str(unknown[0]), ("axes", "granule"), listing="fields") if unknown else None
+            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}", hint)
         granule, given = given.get("granule", 1), given["axes"]
     if type(granule) is not int or not 1 <= granule <= sizes[rank]:
         raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {granule!r}")
@@ -164,9 +165,9 @@ def _loops(context: Context, einsum: str, given: Any) -> dict[RankVar, tuple[Axi
 
 
 def _overlap(context: Context, given: Any) -> frozenset[str]:
-    names = [given] if isinstance(given, str) else given or ()
-    if not isinstance(names, Sequence):
+    if given is not None and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
         raise context.error(("overlap",), f"expected a list of Einsums, found {given!r}")
+    names = list(given or ())
     for name in names:
         if name not in context.workload.by_name:
             hint = did_you_mean(str(name), context.workload.by_name, listing="Einsums")
@@ -200,7 +201,7 @@ def _dictionary(context: Context, where: Where, given: Any, expected: str) -> di
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise context.error(where, f"expected {expected} as a dictionary, found {given!r}")
+        raise context.error(where, f"expected a dictionary of {expected}, found {given!r}")
     return dict(given)
 
 

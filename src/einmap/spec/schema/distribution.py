@@ -19,9 +19,15 @@ class RankSplitInput(Input):
 
 
 class DistributionInput(Input):
-    """The top-level key `distribution`. Names are checked where the workload is known."""
+    """The top-level key `distribution`. What is in NAMED is checked where the workload is known."""
 
-    mesh: dict[str, StrictInt]
+    mesh: Annotated[
+        dict[str, Any],
+        Field(
+            description="axes and their sizes, for example {x: 4}",
+            json_schema_extra={"additionalProperties": {"type": "integer", "minimum": 1}},
+        ),
+    ]
     placements: Annotated[
         dict[str, str | dict[str, AxisNames | RankSplitInput] | None],
         Field(description="for example A: {K: x}, Z: {M: [x, y]}, W: replicated, P: {partial: x}"),
@@ -34,6 +40,6 @@ class DistributionInput(Input):
     dtype: Annotated[str, Field(json_schema_extra={"enum": ["float64", "float32"]})] = "float64"
     imperfect: StrictBool = True
 
-    def plain(self, field: str) -> Any:
-        """The value of a field as plain dictionaries and lists."""
-        return self.model_dump(include={field})[field]
+
+NAMED = ("placements", "loops", "overlap")
+"""Fields that speak of tensors, ranks, Einsums and mesh axes."""
