@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from functools import cache
 
 from einmap import Spec, SpecError
 from einmap.distribute.derive import distribute, tensor_sizes
@@ -51,6 +52,7 @@ class Drawn:
     plan: Plan
 
 
+@cache
 def draw(seed: int, max_devices: int = 8, dtype: str = "float64") -> Drawn:
     """A workload, a mesh of at most `max_devices` PEs and a request that can be met, with its plan."""
     rng = random.Random(seed)

@@ -125,17 +125,17 @@ def test_an_axis_of_one_PE_changes_nothing():
     assert wide.steps == distribute(MATMUL, {"x": 4}, {"A": {"M": "x"}}).steps
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@pytest.mark.parametrize("seed", range(0, 40, 2))
 def test_no_plan_of_the_exhaustive_search_sends_less(seed, monkeypatch):
     found = plan_cost(draw(seed).plan)
     monkeypatch.setattr(derive, "BEAM", 10**9)
-    best = plan_cost(draw(seed).plan)
+    best = plan_cost(draw.__wrapped__(seed).plan)
     assert found.sent_bytes == pytest.approx(best.sent_bytes)
     assert found.points == best.points
 
 
 def test_the_same_request_gives_the_same_plan():
-    assert draw(7).plan == draw(7).plan
+    assert draw.__wrapped__(7).plan == draw(7).plan
 
 
 # cost

@@ -124,8 +124,8 @@ def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in ("axes", "granule")]
         if unknown or "axes" not in given:
-            hint = did_you_mean(str(unknown[0]), ("axes", "granule"), listing="fields") if unknown else None
-            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}", hint)
+            wrong = did_you_mean(str(unknown[0]), ("axes", "granule"), listing="fields") if unknown else None
+            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}", wrong)
         granule, given = given.get("granule", 1), given["axes"]
     if type(granule) is not int or not 1 <= granule <= sizes[rank]:
         raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {granule!r}")
