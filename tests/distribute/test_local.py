@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from tests.distribute.drawn_plans import draw
 
+from einmap import Spec, SpecError
 from einmap.distribute.backends.base import addend_share, deal
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
+from einmap.distribute.derive import distribute
 from einmap.distribute.mesh import Mesh
 
 
@@ -57,6 +59,15 @@ def test_addends_of_an_input_are_exact_parts_of_it(size):
     shares = [addend_share(mesh, ("x",), device) for device in range(size)]
     assert sum(shares) == 1
     assert all(share > 0 for share in shares)
+
+
+def test_more_than_fits_in_one_process_is_refused_before_it_is_made():
+    workload = Spec.from_dict(
+        workload={"rank_sizes": {"M": 2000, "N": 20000}, "bits_per_value": {"All": 8}, "einsums": ["Z[m] = A[m, n]"]}
+    ).workload
+    plan = distribute(workload, {"x": 64})
+    with pytest.raises(SpecError, match=r"the buffers of 64 PEs need 19\.07 GiB in one process"):
+        LocalEngine().run(plan, {})
 
 
 def test_a_wrong_result_is_seen():

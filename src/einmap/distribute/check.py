@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.plan import Dtype
+from einmap.distribute.cost import plan_cost
+from einmap.distribute.plan import Dtype, Plan
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import graph_inputs, run, shapes
 from einmap.einsum.workload import Workload
+from einmap.errors import SpecError
+from einmap.units import format_bits
 
 TOLERANCE: Mapping[Dtype, float] = {"float64": 1e-10, "float32": 1e-4}
 """Largest error that rounding may leave, as part of the largest value of a tensor: sums are taken in another order."""
@@ -27,6 +30,21 @@ class OutputCheck:
     max_abs_error: float
     max_relative_error: float
     agrees: bool
+
+
+MAX_BYTES = 8 * 2**30
+"""Bytes of the buffers of all PEs together that one process holds; more are refused."""
+
+
+def check_memory(plan: Plan) -> None:
+    """Raise SpecError when the buffers of all PEs together are too large for one process."""
+    needed = plan_cost(plan).buffer_bytes * plan.mesh.n_devices
+    if needed > MAX_BYTES:
+        raise SpecError(
+            f"the buffers of {plan.mesh.n_devices:,} PEs need {format_bits(8 * needed)} in one process; "
+            f"at most {format_bits(8 * MAX_BYTES)} are held",
+            hint="choose smaller rank sizes or a smaller mesh; --dry-run prints the plan without running it",
+        )
 
 
 def sample_inputs(workload: Workload, seed: int, dtype: Dtype = "float64") -> dict[TensorName, NDArray[Any]]:

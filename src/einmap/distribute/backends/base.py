@@ -43,16 +43,20 @@ class Engine(Protocol):
 def deal(plan: Plan, buffer: Buffer, whole: Tensor, padding: float = np.nan) -> list[Tensor]:
     """The array of each PE for a tensor; what lies beyond the tensor is `padding`.
 
-    An input that is a partial sum is dealt as the halves, quarters, ... of the values, which are exact addends.
+    An input that is a partial sum is dealt as the halves, quarters, ... of the values, which are exact addends. PEs
+    that hold the same share one array.
     """
+    made: dict[tuple[tuple[range, ...], float], Tensor] = {}
     found = []
     for device in range(plan.mesh.n_devices):
-        local = np.full(buffer.shape, padding, dtype=plan.dtype)
         parts = _held(plan.mesh, buffer, device)
-        inside = tuple(slice(len(part)) for part in parts)
         share = addend_share(plan.mesh, buffer.placement.partial, device)
-        local[inside] = whole[tuple(slice(part.start, part.stop) for part in parts)] * share
-        found.append(local)
+        if (parts, share) not in made:
+            local = np.full(buffer.shape, padding, dtype=plan.dtype)
+            inside = tuple(slice(len(part)) for part in parts)
+            local[inside] = whole[tuple(slice(part.start, part.stop) for part in parts)] * share
+            made[parts, share] = local
+        found.append(made[parts, share])
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from einmap.distribute.backends.arithmetic import Arrays, local_einsum
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
+from einmap.distribute.check import check_memory
 from einmap.distribute.plan import BufferName, Combine, Local, Move, Plan, Repeat, Step
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
@@ -29,7 +30,11 @@ class LocalEngine:
     """Runs plans in this process."""
 
     def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
-        """The outputs of the plan. The traffic is not measured: nothing really moves."""
+        """The outputs of the plan. The traffic is not measured: nothing really moves.
+
+        Raises SpecError when the buffers of all PEs are too large for one process.
+        """
+        check_memory(plan)
         memory: Memory = {
             name: deal(plan, plan.by_name[name], np.asarray(inputs[tensor])) for tensor, name in plan.inputs
         }
