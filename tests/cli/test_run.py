@@ -86,6 +86,7 @@ def test_a_wrong_result_is_exit_status_1(run, monkeypatch):
         ((*MATMUL, "--processes", "2"), "one process"),
         ((*MATMUL, "--dtype", "float16"), "values are float64 or float32, not 'float16'"),
         ((*MATMUL, "-D", "G=0"), "mesh axis 'x' has size 0"),
+        (("llama3_8b", "llama3_8b_tensor_parallel"), "Einsum 'V' has 8,589,934,592 points; at most"),
         (("matmul", "matmul_2d_gather", "-D", "G=3"), "G must be a multiple of X"),
     ],
 )

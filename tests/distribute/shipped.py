@@ -7,6 +7,7 @@ from einmap.distribute.read import plan_of
 MATMUL = {"M": 10, "K": 11, "N": 9}
 ATTENTION = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "HEADS": 6, "D_HEAD": 4}
 ONE_HEAD = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "D_HEAD": 4}
+LLAMA = {"N_TOKENS": 5, "D_MODEL": 6, "HEADS": 6, "KV_HEADS": 3, "D_HEAD": 2, "D_FF": 10}
 
 IMPERFECT = {
     ("elementwise", "elementwise_parallel"): {"I": 13},
@@ -29,12 +30,11 @@ IMPERFECT = {
     ("attention_single_head", "attention_over_b"): ONE_HEAD,
     ("attention_single_head", "attention_single_head_over_p"): ONE_HEAD,
     ("feed_forward", "feed_forward_columns_rows"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
+    ("llama3_8b", "llama3_8b_tensor_parallel"): LLAMA,
+    ("llama3_8b", "llama3_8b_sequence_parallel"): LLAMA,
 }
 """By workload and distribution: sizes of which few divide by the number of PEs."""
-PERFECT = {
-    names: {name: 8 if name != "GATED" else value for name, value in sizes.items()}
-    for names, sizes in IMPERFECT.items()
-}
+PERFECT = {names: dict.fromkeys(sizes, 8) for names, sizes in IMPERFECT.items()}
 """The same with sizes that all divide."""
 DEVICES = (2, 4, 8)
 

@@ -96,6 +96,22 @@ def test_a_feed_forward_in_columns_and_rows_needs_one_all_reduce():
         assert agree(shipped_plan(names, {**IMPERFECT[names], "GATED": gated}, 4))
 
 
+def test_a_layer_of_llama_in_tensor_parallel_is_derived_from_the_placements_of_its_weights():
+    # at its full size: a plan needs no data
+    rows = traffic(("llama3_8b", "llama3_8b_tensor_parallel"), {}, 8)
+    assert rows == [("all_reduce", "Z", ("x",), 1), ("all_reduce", "FFD", ("x",), 1)]
+
+
+def test_sequence_parallel_gathers_and_scatters_the_same_bytes_in_smaller_buffers():
+    tensor, sequence = (
+        shipped_plan(("llama3_8b", f"llama3_8b_{kind}_parallel"), {}, 8) for kind in ("tensor", "sequence")
+    )
+    rows = [(row.kind, row.tensor) for row in communication(sequence)]
+    assert rows == [("all_gather", "XN"), ("reduce_scatter", "Z"), ("all_gather", "YN"), ("reduce_scatter", "FFD")]
+    assert plan_cost(sequence).sent_bytes == plan_cost(tensor).sent_bytes
+    assert plan_cost(sequence).buffer_bytes < plan_cost(tensor).buffer_bytes
+
+
 def test_the_shipped_softmax_is_the_safe_one():
     assert "GM" in load("attention").workload.tensors
     assert "GM" not in load("attention", define={"SOFTMAX": "plain"}).workload.tensors

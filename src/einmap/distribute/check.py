@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from einmap.distribute.cost import plan_cost
 from einmap.distribute.plan import Dtype, Plan
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.numeric import graph_inputs, run, shapes
+from einmap.einsum.numeric import check_executable, graph_inputs, run, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
 from einmap.units import format_bits
@@ -52,7 +52,10 @@ def sample_inputs(workload: Workload, seed: int, dtype: Dtype = "float64") -> di
 
     Numbers between 0.5 and 1.5, for which log, root and division are harmless; the last input of a sum of products is
     divided by the number of its addends, so that values stay near 1 through any cascade and exp does not overflow.
+    Raises SpecError for a workload that is too large to be evaluated, and so to be checked.
     """
+    for einsum in workload.einsums:
+        check_executable(einsum)
     rng = np.random.default_rng(seed)
     size = shapes(workload)
     addends = _addends(workload)

@@ -25,7 +25,7 @@ from einmap.distribute.placement import REPLICATED, Placement
 from einmap.distribute.plan import BYTES, Dtype, Plan
 from einmap.distribute.request import Context, Locate, Request, checked_request, no_place
 from einmap.einsum.einsum import Einsum, TensorName
-from einmap.einsum.numeric import check_executable, graph_inputs, shapes
+from einmap.einsum.numeric import check_operation, graph_inputs, rank_sizes
 from einmap.einsum.projection import Rank
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, NotSupportedError, SpecError, raise_all
@@ -89,12 +89,8 @@ def distribute(
 
 
 def tensor_sizes(workload: Workload) -> dict[TensorName, tuple[tuple[Rank, int], ...]]:
-    """The size of each rank of each tensor, in the order and by the rule of `numeric.shapes`."""
-    ranks: dict[TensorName, tuple[Rank, ...]] = {}
-    for einsum in workload.einsums:
-        for access in einsum.accesses:
-            ranks.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
-    return {tensor: tuple(zip(ranks[tensor], shape, strict=True)) for tensor, shape in shapes(workload).items()}
+    """The size of each rank of each tensor, by the rule of `numeric.rank_sizes`."""
+    return {tensor: tuple(sizes.items()) for tensor, sizes in rank_sizes(workload).items()}
 
 
 def _check_supported(workload: Workload) -> None:
@@ -108,7 +104,7 @@ def _check_supported(workload: Workload) -> None:
 
 
 def _check_einsum(einsum: Einsum) -> None:
-    check_executable(einsum)
+    check_operation(einsum)
     if einsum.cuts:
         raise NotSupportedError(
             f"the iteration space of Einsum {einsum.name!r} is no box: {' and '.join(einsum.cuts)}; "

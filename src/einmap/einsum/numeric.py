@@ -73,10 +73,17 @@ _REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
 
 
 def shapes(workload: Workload) -> dict[TensorName, tuple[int, ...]]:
-    """The size of each tensor: for each rank the largest index that any Einsum uses, plus 1.
+    """The size of each tensor, by the rule of `rank_sizes`. Raises SpecError for a tensor too large to be held, too."""
+    sizes = rank_sizes(workload)
+    for tensor, by_rank in sizes.items():
+        _check_size(tensor, by_rank.values())
+    return {tensor: tuple(by_rank.values()) for tensor, by_rank in sizes.items()}
 
-    Ranks are in the order of the tensor's first access in the workload.
-    Raises SpecError when an index is negative, or a tensor is too large to be held.
+
+def rank_sizes(workload: Workload) -> dict[TensorName, dict[Rank, int]]:
+    """The size of each rank of each tensor: the largest index that any Einsum uses, plus 1.
+
+    Ranks are in the order of the tensor's first access in the workload. Raises SpecError when an index is negative.
     """
     sizes: dict[TensorName, dict[Rank, int]] = {}
     for einsum in workload.einsums:
@@ -84,9 +91,7 @@ def shapes(workload: Workload) -> dict[TensorName, tuple[int, ...]]:
             found = sizes.setdefault(access.tensor, {})
             for rank, size in _own_shape(einsum, access).items():
                 found[rank] = max(size, found.get(rank, 0))
-    for tensor, by_rank in sizes.items():
-        _check_size(tensor, by_rank.values())
-    return {tensor: tuple(by_rank.values()) for tensor, by_rank in sizes.items()}
+    return sizes
 
 
 def graph_inputs(workload: Workload) -> tuple[TensorName, ...]:
@@ -289,16 +294,21 @@ def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> ND
 
 def check_executable(einsum: Einsum) -> None:
     """Raise SpecError for an operation that is no arithmetic and for more than MAX_POINTS points."""
-    if einsum.operation.map is None and not einsum.is_copy:
-        raise SpecError(
-            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",
-            hint=f"use numbers, tensors, + - * / ** and {', '.join(sorted(FUNCTIONS))}",
-        )
+    check_operation(einsum)
     points = math.prod(einsum.extents.values())
     if points > MAX_POINTS:
         raise SpecError(
             f"Einsum {einsum.name!r} has {points:,} points; at most {MAX_POINTS:,} can be evaluated",
             hint="choose smaller rank sizes",
+        )
+
+
+def check_operation(einsum: Einsum) -> None:
+    """Raise SpecError for an operation that is no arithmetic."""
+    if einsum.operation.map is None and not einsum.is_copy:
+        raise SpecError(
+            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",
+            hint=f"use numbers, tensors, + - * / ** and {', '.join(sorted(FUNCTIONS))}",
         )
 
 

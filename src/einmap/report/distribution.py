@@ -16,7 +16,7 @@ from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.notation import Line, lines
 from einmap.distribute.plan import Plan
-from einmap.units import format_count
+from einmap.report.simulation import exact
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -67,7 +67,7 @@ def traffic_section(rows: Sequence[Traffic], title: str = "Predicted communicati
     for row in rows:
         groups = f"{', '.join(row.axes)}: {len(row.groups)} of {len(row.groups[0])}"
         figures = (row.count, row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)
-        table.add_row(row.kind.replace("_", "-"), row.tensor, groups, *map(format_count, figures))
+        table.add_row(row.kind.replace("_", "-"), row.tensor, groups, *map(exact, figures))
     return Group(Text(title, style="bold"), table)
 
 
@@ -75,8 +75,8 @@ def totals_section(plan: Plan) -> RenderableType:
     """What each PE sends, computes and holds."""
     cost = plan_cost(plan)
     return Text(
-        f"each PE sends {format_count(cost.sent_bytes)} bytes, evaluates {format_count(cost.points)} points, "
-        f"and has buffers of {format_count(cost.buffer_bytes)} bytes"
+        f"each PE sends {exact(cost.sent_bytes)} bytes, evaluates {exact(cost.points)} points, "
+        f"and has buffers of {exact(cost.buffer_bytes)} bytes"
     )
 
 
