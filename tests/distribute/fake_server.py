@@ -42,3 +42,4 @@ class FakeServer:
             case "hang":
                 print("waiting for a peer", flush=True)
                 time.sleep(1000)
+        raise AssertionError("unreachable")

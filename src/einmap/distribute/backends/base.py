@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.collectives import Traffic
+from einmap.distribute.backends.actual import Collective
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import held
 from einmap.distribute.plan import Buffer, Plan
@@ -20,13 +20,15 @@ type Tensor = NDArray[Any]
 
 @dataclass(frozen=True)
 class Run:
-    """What an engine found. `traffic`: the collectives that really ran, where the engine can tell; else None.
+    """What an engine found. `lowered`: the collectives of the program that ran, `compiled`: those that its compiler
+    made of them (merged, dropped, replaced); None where nothing really moves.
 
     `facts`: what else the engine reports, by name (devices, platform, versions, seconds).
     """
 
     outputs: Mapping[TensorName, Tensor]
-    traffic: tuple[Traffic, ...] | None = None
+    lowered: tuple[Collective, ...] | None = None
+    compiled: tuple[Collective, ...] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 

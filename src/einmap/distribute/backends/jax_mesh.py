@@ -133,7 +133,7 @@ class JaxEngine:
         outputs = {tensor: _joined(plan, tensor, plan.by_name[name], answers) for tensor, name in plan.outputs}
         found = _program(answers[0].document["found"])
         seconds = max(answer.document["seconds"] for answer in answers)
-        return Run(outputs, found.lowered, {**self._facts, "seconds": seconds, "compiled": found.compiled})
+        return Run(outputs, found.lowered, found.compiled, {**self._facts, "seconds": seconds})
 
     def lower(self, plans: Sequence[Plan], *, compiled: bool = False) -> list[Program]:
         """The communication of the programs of plans; none is run."""
