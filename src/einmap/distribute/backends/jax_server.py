@@ -35,12 +35,17 @@ def start(settings: Mapping[str, Any]) -> JaxServer:
     peers = settings["peers"]
     if peers is not None:
         _join(peers)
+    _check_platform()
+    return JaxServer(is_joined=peers is not None, gathers=settings["hosts"] > 1)
+
+
+def _check_platform() -> None:
     try:
         jax.devices()
-    except RuntimeError as error:
-        message = f"JAX has no devices of the platform that was asked for: {error}"
-        raise SpecError(message, hint="the platform cpu is always there") from error
-    return JaxServer(is_joined=peers is not None, gathers=settings["hosts"] > 1)
+    except (RuntimeError, AssertionError) as error:  # JAX asserts where no plugin knows the platform
+        asked = f"platform {jax.config.jax_platforms!r}" if jax.config.jax_platforms else "any platform"
+        detail = f": {error}" if str(error) else ""
+        raise SpecError(f"JAX has no devices of {asked}{detail}", hint="the platform cpu is always there") from error
 
 
 def _join(peers: Mapping[str, Any]) -> None:
