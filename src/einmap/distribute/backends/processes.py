@@ -87,6 +87,8 @@ class Processes:
     def __init__(self, commands: Sequence[Command], *, first: int = 0, total: int | None = None) -> None:
         """Start them. `first`, `total`: place among the processes of all hosts, for their names in messages."""
         total = len(commands) if total is None else total
+        elsewhere = "a process of another host may have been lost before: see what is reported there"
+        self._elsewhere = elsewhere if total > len(commands) else None
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._children: list[_Child] = []
         try:
@@ -220,7 +222,7 @@ class Processes:
             what, said = "raised an exception", str(event.message.document["traceback"]).splitlines()[-LAST_LINES:]
         else:
             what, said = _ending(child.process), _last_lines(child)
-        return EngineError(f"{child.name} {what}; all processes were ended{_quoted(said)}")
+        return EngineError(f"{child.name} {what}; all processes were ended{_quoted(said)}", hint=self._elsewhere)
 
     def _silence(self, silent: Sequence[int], time_limit: float) -> EngineError:
         names = " and ".join(self._children[i].name for i in silent)
@@ -241,7 +243,8 @@ def _keep_lines(child: _Child) -> None:
     with suppress(OSError, ValueError):
         for line in cast(IO[bytes], child.process.stderr):
             text = line.decode(errors="replace").rstrip()
-            if text:
+            # frames of a native stack trace would push out what was said before it
+            if text and not text.lstrip().startswith("@ "):
                 child.lines.append(text[:500])
 
 
