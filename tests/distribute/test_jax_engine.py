@@ -11,7 +11,7 @@ import pytest
 from tests.distribute.random_plans import random_plans
 
 from einmap.distribute.backends.actual import predicted
-from einmap.distribute.backends.jax_mesh import JaxEngine, JaxOptions, check_jax, engine_for
+from einmap.distribute.backends.jax_mesh import JaxEngine, JaxOptions, check_jax
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.cost import communication
 from einmap.distribute.derive import distribute
@@ -172,7 +172,7 @@ def test_several_processes_use_all_of_their_devices(pair):
 
 def test_processes_must_divide_the_mesh():
     with pytest.raises(SpecError, match=r"has 8 PEs, which 3 processes cannot share evenly"):
-        engine_for(matmul(), JaxOptions(processes=3))
+        JaxEngine(JaxOptions(processes=3)).lower([matmul()])
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.compare import matches
 from einmap.distribute.check import OutputCheck
 from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.notation import Line, lines
 from einmap.distribute.plan import Plan
+from einmap.report.collectives import agreement, comparison_document, comparison_section, compilation_section
 from einmap.report.simulation import exact
 
 SCHEMA = 1
@@ -28,11 +30,14 @@ def plan_report(plan: Plan) -> RenderableType:
     return Group(*[part for section in parts for part in (section, Text(""))], totals_section(plan))
 
 
-def run_report(engine: str, run: Run, checks: Sequence[OutputCheck]) -> RenderableType:
-    """What an engine found: facts, the traffic that it saw, and outputs against the unpartitioned ones."""
+def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> RenderableType:
+    """What an engine found: the communication of its program, facts, and outputs against the unpartitioned ones."""
     parts: list[RenderableType] = []
-    if run.traffic is not None:
-        parts += [traffic_section(run.traffic, f"Communication of the engine {engine}, per PE"), Text("")]
+    if run.lowered is not None:
+        parts += [comparison_section(matches(communication(plan), run.lowered))]
+        if run.compiled is not None:
+            parts += [compilation_section(plan.mesh, run.lowered, run.compiled)]
+        parts += [Text("")]
     parts += [Text(f"{name}: {value}") for name, value in run.facts.items()]
     parts += [Text(check_line(one, engine), style="green" if one.agrees else "bold red") for one in checks]
     return Group(*parts)
@@ -103,13 +108,22 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def run_document(engine: str, run: Run, checks: Sequence[OutputCheck]) -> dict[str, Any]:
-    """A run as plain data; `actual` is null where the engine cannot tell."""
+def run_agrees(plan: Plan, run: Run, checks: Sequence[OutputCheck]) -> bool:
+    """Whether all outputs are right, and what was sent is what was predicted (where the engine can tell)."""
+    as_predicted = run.lowered is None or agreement(matches(communication(plan), run.lowered))
+    return as_predicted and all(check.agrees for check in checks)
+
+
+def run_document(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> dict[str, Any]:
+    """A run as plain data; what concerns communication is missing where nothing really moves."""
+    compared = {}
+    if run.lowered is not None:
+        compared = comparison_document(matches(communication(plan), run.lowered), run.compiled)
     return {
         "engine": engine,
-        "agrees": all(check.agrees for check in checks),
+        "agrees": run_agrees(plan, run, checks),
         "outputs": [asdict(check) for check in checks],
-        "actual": None if run.traffic is None else [traffic_document(row) for row in run.traffic],
+        **compared,
         "facts": dict(run.facts),
     }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,13 @@ class Run:
 
 
 class Engine(Protocol):
-    """One way to run a plan."""
+    """One way to run a plan; a context manager, which ends what the engine has started."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
     def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
         """The outputs of the plan, whole, from its graph inputs, whole (shapes as `numeric.shapes` says).

@@ -28,6 +28,7 @@ from einmap.distribute.backends.processes import Command, Processes
 from einmap.distribute.plan import Buffer, Plan
 from einmap.einsum.einsum import TensorName
 from einmap.errors import EngineError, InvariantError, SpecError
+from einmap.progress import Progress
 
 OLDEST_JAX = (0, 7, 0)
 """The first version whose public API has all that is used here."""
@@ -44,7 +45,7 @@ _FORCED = re.compile(r"--xla_force_host_platform_device_count=\d+")
 class JaxOptions:
     """How the engine runs.
 
-    `devices`: of each process, as many as JAX is to make on the CPU (see `engine_for`);
+    `devices`: of each process, as many as JAX is to make on the CPU; None: as many as the plans need;
     `processes`: on this host; `hosts`, `host`: how many hosts run the same command, and which one this is;
     `coordinator`: "address:port" of host 0, needed for more than one host; `platform`: of the devices: cpu, or one of
     JAX's names (cuda, rocm, tpu, ...), or "any" for the best that JAX finds, whose number is then what is there;
@@ -53,7 +54,7 @@ class JaxOptions:
     Raises SpecError for values that fit no machine.
     """
 
-    devices: int = 1
+    devices: int | None = None
     processes: int = 1
     platform: str = "cpu"
     hosts: int = 1
@@ -64,8 +65,9 @@ class JaxOptions:
 
     def __post_init__(self) -> None:
         for name in ("devices", "processes", "hosts"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"{name}: expected a positive number, found {getattr(self, name)}")
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise SpecError(f"{name}: expected a positive number, found {number}")
         if not 0 <= self.host < self.hosts:
             raise SpecError(f"host {self.host}: hosts are numbered from 0 to {self.hosts - 1}")
         if self.hosts > 1 and self.coordinator is None:
@@ -108,8 +110,9 @@ class JaxEngine:
     After an EngineError they are gone, and the next request starts new ones.
     """
 
-    def __init__(self, options: JaxOptions) -> None:
-        self.options = options
+    def __init__(self, options: JaxOptions | None = None, progress: Progress | None = None) -> None:
+        self.options = options or JaxOptions()
+        self._progress = progress or Progress()
         self._processes: Processes | None = None
         self._facts: Mapping[str, Any] = {}
 
@@ -117,9 +120,7 @@ class JaxEngine:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None) -> None:
-        if self._processes is not None:
-            self._processes.kill() if kind is not None else self._processes.close()
-        self._processes = None
+        self._end(at_once=kind is not None)
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -144,9 +145,10 @@ class JaxEngine:
     def _ask(self, plans: Sequence[Plan], request: Message) -> list[Message]:
         for plan in plans:
             self.options.check(plan)
-        processes = self._started()
+        processes = self._started(plans)
         for plan in plans:
             self._check_devices(plan)
+        self._progress.report(f"{request.document['do']} on {self._facts['devices']} devices", 0)
         return processes.ask([request] * self.options.processes, self.options.time_limit)
 
     def _check_devices(self, plan: Plan) -> None:
@@ -162,17 +164,27 @@ class JaxEngine:
 
     # starting
 
-    def _started(self) -> Processes:
+    def _started(self, plans: Sequence[Plan]) -> Processes:
+        """Processes with enough devices: those that run, or new ones."""
+        options = self.options
+        if options.devices is None:
+            needed = max((plan.mesh.n_devices for plan in plans), default=options.all_processes)
+            options = replace(options, devices=needed // options.all_processes)
+            if self._processes is not None and needed != self._facts["devices"] and options.platform == "cpu":
+                self._end(at_once=False)
         if self._processes is None or not self._processes.alive:
             check_jax()
-            self._processes, self._facts = _start(self.options)
+            self._progress.report(f"starting JAX in {options.processes} processes", 0)
+            self._processes, self._facts = _start(options)
         return self._processes
 
-
-def engine_for(plan: Plan, options: JaxOptions) -> JaxEngine:
-    """An engine with just the devices that the plan's mesh has. Raises SpecError when processes cannot share them."""
-    options.check(plan)
-    return JaxEngine(replace(options, devices=plan.mesh.n_devices // options.all_processes))
+    def _end(self, *, at_once: bool) -> None:
+        if self._processes is not None:
+            if at_once:
+                self._processes.kill()
+            else:
+                self._processes.close()
+        self._processes = None
 
 
 def check_jax() -> None:
@@ -209,6 +221,7 @@ def _start(options: JaxOptions) -> tuple[Processes, Mapping[str, Any]]:
 def _commands(options: JaxOptions) -> list[Command]:
     coordinator = options.coordinator or f"127.0.0.1:{_free_port()}"
     commands = []
+    devices = options.devices or 1
     for i in range(options.processes):
         peers = {
             "coordinator": coordinator,
@@ -217,7 +230,7 @@ def _commands(options: JaxOptions) -> list[Command]:
             "process": options.host * options.processes + i,
             "time_limit": max(1, int(options.start_limit)),
             # on a CPU each process has devices of its own making
-            "devices": None if options.platform == "cpu" else [i * options.devices + d for d in range(options.devices)],
+            "devices": None if options.platform == "cpu" else [i * devices + d for d in range(devices)],
         }
         settings = {"hosts": options.hosts, "peers": peers if options.all_processes > 1 else None}
         commands.append(Command((SERVER, json.dumps(settings)), _environment(options)))
@@ -230,7 +243,7 @@ def _environment(options: JaxOptions) -> dict[str, str]:
     if options.platform != "any":
         found["JAX_PLATFORMS"] = options.platform
     if options.platform == "cpu":
-        found["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={options.devices}".strip()
+        found["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={options.devices or 1}".strip()
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import assert_never
+from typing import Self, assert_never
 
 import numpy as np
 
@@ -28,6 +28,12 @@ _JOIN: Mapping[Reduction, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": 
 
 class LocalEngine:
     """Runs plans in this process."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to end."""
 
     def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
         """The outputs of the plan. The traffic is not measured: nothing really moves.
