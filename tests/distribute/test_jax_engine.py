@@ -24,20 +24,6 @@ TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 
 
-@pytest.fixture(scope="module")
-def engine():
-    """One process with eight devices."""
-    with JaxEngine(JaxOptions(devices=8)) as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def pair():
-    """Two processes with four devices each."""
-    with JaxEngine(JaxOptions(devices=4, processes=2)) as engine:
-        yield engine
-
-
 def matmul(**changes):
     request = {"mesh": {"x": 8}, "placements": {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}} | changes
     return distribute(matmul_workload(), **request)

@@ -37,13 +37,16 @@ def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Seq
     rows = after_compilation(lowered, compiled)
     if not any(row.why for row in rows):
         return Text("The compiled program has the same collectives.")
-    table = _table(["collective", "groups"], ["times", "in all B", "compiled times", "compiled B"])
-    table.add_column("", overflow="fold")
+    table = _table(["collective", "groups"], ["executed", "in all B", "compiled", "in all B"])
+    notes = []
     for row in rows:
         figures = (row.lowered_count, row.lowered_bytes, row.compiled_count, row.compiled_bytes)
         axes = _axes(mesh, row)
-        table.add_row(row.kind.replace("_", "-"), _over(axes, row.groups), *map(format_count, figures), row.why)
-    return Group(Text("Communication as compiled, per PE", style="bold"), table)
+        name = row.kind.replace("_", "-")
+        table.add_row(name, _over(axes, row.groups), *map(format_count, figures))
+        if row.why:
+            notes.append(Text(f"  {name} over {', '.join(axes) or 'other groups'}: {row.why}", style="yellow"))
+    return Group(Text("Communication after compilation, per PE", style="bold"), table, *notes)
 
 
 def agreement(found: Sequence[Match]) -> bool:

@@ -38,9 +38,14 @@ def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck])
         if run.compiled is not None:
             parts += [compilation_section(plan.mesh, run.lowered, run.compiled)]
         parts += [Text("")]
-    parts += [Text(f"{name}: {value}") for name, value in run.facts.items()]
+    if run.facts:
+        parts += [Text(", ".join(f"{name} {_short(value)}" for name, value in run.facts.items()), style="dim")]
     parts += [Text(check_line(one, engine), style="green" if one.agrees else "bold red") for one in checks]
     return Group(*parts)
+
+
+def _short(fact: object) -> str:
+    return f"{fact:.3g}" if isinstance(fact, float) else str(fact)
 
 
 def head_section(plan: Plan) -> RenderableType:

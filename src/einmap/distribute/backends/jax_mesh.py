@@ -175,7 +175,8 @@ class JaxEngine:
         if self._processes is None or not self._processes.alive:
             check_jax()
             self._progress.report(f"starting JAX in {options.processes} processes", 0)
-            self._processes, self._facts = _start(options)
+            self._processes, facts = _start(options)
+            self._facts = {**facts, "processes": options.all_processes}
         return self._processes
 
     def _end(self, *, at_once: bool) -> None:

@@ -124,13 +124,7 @@ class JaxServer:
 
 def _facts() -> dict[str, Any]:
     devices = jax.devices()
-    return {
-        "jax": jax.__version__,
-        "platform": devices[0].platform,
-        "device": devices[0].device_kind,
-        "devices": len(devices),
-        "process": jax.process_index(),
-    }
+    return {"jax": jax.__version__, "platform": devices[0].platform, "devices": len(devices)}
 
 
 def _communication(lowered: jax.stages.Lowered, compiled: str | None) -> dict[str, Any]:
