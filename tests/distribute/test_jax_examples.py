@@ -1,98 +1,66 @@
 """Every shipped distribution on JAX: the values of the unpartitioned workload, and the predicted communication."""
 
 import pytest
+from tests.distribute.checking import check_run
+from tests.distribute.shipped import DEVICES, IMPERFECT, PERFECT, shipped_plan
 
-from einmap.distribute.backends.compare import matches
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cost import communication
-from einmap.distribute.read import plan_of
-from einmap.frontends.yaml.spec import load
-
-ATTENTION = {"BATCH": 3, "N_TOKENS": 10, "D_IN": 6, "D_MODEL": 9, "HEADS": 6, "D_HEAD": 4}
-MATMUL = {"M": 10, "K": 20, "N": 13}
-SIZES = {
-    "matmul": MATMUL,
-    "matrix_vector": {"K": 10, "M": 13},
-    "elementwise": {"I": 21},
-    "attention": ATTENTION,
-    "attention_single_head": {name: size for name, size in ATTENTION.items() if name != "HEADS"},
-    "feed_forward": {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 27},
-}
-"""Sizes that no number of PEs above 1 divides in all ranks."""
-EXAMPLES = {
-    "matmul_reduce_scatter": "matmul",
-    "matmul_overlap": "matmul",
-    "matmul_all_reduce": "matmul",
-    "matmul_all_gather_a": "matmul",
-    "matmul_all_gather_b": "matmul",
-    "matmul_2d_gather": "matmul",
-    "matmul_2d_reduce": "matmul",
-    "matrix_vector_2d": "matrix_vector",
-    "elementwise_parallel": "elementwise",
-    "attention_over_b": "attention",
-    "attention_over_h": "attention",
-    "attention_over_h_d": "attention",
-    "attention_single_head_over_p": "attention_single_head",
-    "feed_forward_columns_rows": "feed_forward",
-}
-"""The workload of each shipped distribution."""
-DIVIDED = {"M": 16, "K": 32, "N": 8, "I": 24, "BATCH": 8, "N_TOKENS": 16, "D_MODEL": 16, "HEADS": 8, "D_FF": 32}
-"""Sizes that 2, 4 and 8 divide."""
-MEASURED = [(2, "float32", "imperfect"), (4, "float64", "imperfect"), (8, "float64", "perfect")]
-ALL = [(g, dtype, split) for g in (2, 4, 8) for dtype in ("float64", "float32") for split in ("perfect", "imperfect")]
+QUICK = [(2, "float32", IMPERFECT), (4, "float64", IMPERFECT), (8, "float64", PERFECT)]
+IN_TWO_PROCESSES = [("matmul", "matmul_overlap"), ("matmul", "matmul_2d_gather"), ("attention", "attention_over_h_d")]
 
 
-def check(engine, name, n_devices, dtype, split, **more):
-    workload = EXAMPLES[name]
-    sizes = SIZES[workload]
-    if split == "perfect":
-        sizes = {rank: DIVIDED.get(rank, size) for rank, size in sizes.items()}
-    spec = load([workload, name], define={**sizes, "G": n_devices, **more})
-    plan = plan_of(spec, dtype)
-    inputs = sample_inputs(plan.workload, 0, dtype)
-    run = engine.run(plan, inputs)
-    for one in check_outputs(plan.workload, inputs, run.outputs, dtype):
-        assert one.agrees, one
-    for one in matches(communication(plan), run.lowered):
-        assert one.agrees, one
-    return run
-
-
-@pytest.mark.parametrize(("n_devices", "dtype", "split"), MEASURED, ids=str)
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_computes_and_sends_what_it_should(engine, name, n_devices, dtype, split):
-    check(engine, name, n_devices, dtype, split)
+@pytest.mark.parametrize(("devices", "dtype", "sizes"), QUICK, ids=["2 float32", "4 float64", "8 float64"])
+@pytest.mark.parametrize("names", IMPERFECT, ids="-".join)
+def test_it_computes_the_whole_result_and_sends_what_was_predicted(engine, names, devices, dtype, sizes):
+    check_run(engine, shipped_plan(names, sizes[names], devices, dtype))
 
 
 @pytest.mark.slow
 @pytest.mark.distribute
-@pytest.mark.parametrize(("n_devices", "dtype", "split"), ALL, ids=str)
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_does_so_for_all_sizes(engine, name, n_devices, dtype, split):
-    check(engine, name, n_devices, dtype, split)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("devices", DEVICES)
+@pytest.mark.parametrize("names", IMPERFECT, ids="-".join)
+def test_it_does_so_for_all_sizes(engine, names, devices, dtype):
+    check_run(engine, shipped_plan(names, PERFECT[names], devices, dtype))
+    check_run(engine, shipped_plan(names, IMPERFECT[names], devices, dtype))
 
 
 @pytest.mark.slow
 @pytest.mark.distribute
-@pytest.mark.parametrize("more", [{"SOFTMAX": "plain"}, {"BATCH": 1}], ids=str)
-@pytest.mark.parametrize("name", ["attention_over_h", "attention_over_h_d", "attention_single_head_over_p"])
-def test_attention_in_its_other_forms(engine, name, more):
-    check(engine, name, 4, "float64", "imperfect", **more)
+@pytest.mark.parametrize("names", [names for names in IMPERFECT if "attention" in names[0]], ids="-".join)
+def test_attention_with_the_plain_softmax_too(engine, names):
+    check_run(engine, shipped_plan(names, {**IMPERFECT[names], "SOFTMAX": "plain"}, 4))
 
 
 @pytest.mark.slow
 @pytest.mark.distribute
-def test_a_gated_feed_forward(engine):
-    check(engine, "feed_forward_columns_rows", 4, "float64", "imperfect", GATED=1)
+def test_a_gated_feed_forward_too(engine):
+    names = ("feed_forward", "feed_forward_columns_rows")
+    check_run(engine, shipped_plan(names, {**IMPERFECT[names], "GATED": 1}, 4))
 
 
-@pytest.mark.parametrize("split", ["perfect", "imperfect"])
-@pytest.mark.parametrize("name", ["matmul_overlap", "matmul_2d_gather", "attention_over_h_d"])
-def test_an_example_in_two_processes_with_four_devices_each(pair, name, split):
-    run = check(pair, name, 8, "float64", split)
-    assert run.facts["devices"] == 8
+@pytest.mark.parametrize("names", IN_TWO_PROCESSES, ids="-".join)
+def test_it_does_so_in_two_processes_with_four_devices_each(pair, names):
+    run = check_run(pair, shipped_plan(names, IMPERFECT[names], 8))
+    assert (run.facts["devices"], run.facts["processes"]) == (8, 2)
 
 
-def test_attention_over_the_batch_sends_nothing(engine):
-    run = check(engine, "attention_over_b", 8, "float64", "perfect")
+@pytest.mark.slow
+@pytest.mark.distribute
+@pytest.mark.parametrize("names", IMPERFECT, ids="-".join)
+def test_every_one_does_so_in_two_processes(pair, names):
+    check_run(pair, shipped_plan(names, PERFECT[names], 8, "float32"))
+
+
+def test_attention_over_the_batch_executes_no_collective(engine):
+    names = ("attention", "attention_over_b")
+    run = check_run(engine, shipped_plan(names, PERFECT[names], 8))
     assert run.lowered == run.compiled == ()
+
+
+def test_the_compiler_merges_the_sums_of_K_Q_and_V(engine):
+    names = ("attention", "attention_over_h_d")
+    run = check_run(engine, shipped_plan(names, PERFECT[names], 4))
+    asked = sum(one.total_bytes for one in run.lowered)
+    sent = sum(one.total_bytes for one in run.compiled)
+    assert sent == asked
+    assert sum(one.count for one in run.compiled) <= sum(one.count for one in run.lowered) == 4
