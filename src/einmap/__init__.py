@@ -1,6 +1,8 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
 from einmap.distribute.backends.engines import engine_named as engine_named
+from einmap.distribute.backends.jax_mesh import JaxEngine as JaxEngine
+from einmap.distribute.backends.jax_mesh import JaxOptions as JaxOptions
 from einmap.distribute.cost import communication as communication
 from einmap.distribute.cost import plan_cost as plan_cost
 from einmap.distribute.derive import distribute as distribute
@@ -9,6 +11,7 @@ from einmap.distribute.plan import Plan as Plan
 from einmap.distribute.read import plan_of as plan_of
 from einmap.errors import CapacityError as CapacityError
 from einmap.errors import EinmapError as EinmapError
+from einmap.errors import EngineError as EngineError
 from einmap.errors import FanoutError as FanoutError
 from einmap.errors import MappingError as MappingError
 from einmap.errors import NoMappingError as NoMappingError
@@ -35,8 +38,11 @@ __all__ = [
     "CapacityError",
     "Cost",
     "EinmapError",
+    "EngineError",
     "Execution",
     "FanoutError",
+    "JaxEngine",
+    "JaxOptions",
     "LiteralString",
     "MapResult",
     "Mapping",

@@ -34,10 +34,9 @@ def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck])
     """What an engine found: the communication of its program, facts, and outputs against the unpartitioned ones."""
     parts: list[RenderableType] = []
     if run.lowered is not None:
-        parts += [comparison_section(matches(communication(plan), run.lowered))]
+        parts += [Text(""), comparison_section(matches(communication(plan), run.lowered)), Text("")]
         if run.compiled is not None:
-            parts += [compilation_section(plan.mesh, run.lowered, run.compiled)]
-        parts += [Text("")]
+            parts += [compilation_section(plan.mesh, run.lowered, run.compiled), Text("")]
     if run.facts:
         parts += [Text(", ".join(f"{name} {_short(value)}" for name, value in run.facts.items()), style="dim")]
     parts += [Text(check_line(one, engine), style="green" if one.agrees else "bold red") for one in checks]

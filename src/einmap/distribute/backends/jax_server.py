@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import time
@@ -25,8 +26,8 @@ from einmap.errors import InvariantError, SpecError
 
 SAME = {"float64": 1e-9, "float32": 1e-3}
 """Relative difference up to which copies of a replicated value count as the same."""
-HEARTBEAT = 10
-"""Seconds after which JAX gives up a process of another host that no longer reports."""
+HEARTBEAT = 30
+"""Seconds after which JAX gives up a process of another host that no longer reports; parents watch their own."""
 
 
 def start(settings: Mapping[str, Any]) -> JaxServer:
@@ -99,6 +100,8 @@ class JaxServer:
         return Message({"found": found})
 
     def _run(self, request: Message) -> Message:
+        if self._gathers:
+            _check_same(request)
         chosen = self._program(request.document["plan"])
         lowered = chosen.lower()
         compiled = lowered.compile()
@@ -108,7 +111,7 @@ class JaxServer:
         seconds = time.perf_counter() - begin
         arrays, places = {}, {}
         for (tensor, name), values in zip(chosen.plan.outputs, outputs, strict=True):
-            whole = _everywhere(chosen, values) if self._gathers else values
+            whole = _everywhere(chosen.devices, values) if self._gathers else values
             for i, (begins, part) in enumerate(_parts(whole, chosen.plan.by_name[name], chosen.plan.dtype)):
                 arrays[f"{tensor} {i}"] = part
                 places[f"{tensor} {i}"] = [tensor, begins]
@@ -137,9 +140,25 @@ def _communication(lowered: jax.stages.Lowered, compiled: str | None) -> dict[st
     }
 
 
-def _everywhere(chosen: Program, values: Any) -> Any:
+def _everywhere(devices: jax.sharding.Mesh, values: Any) -> Any:
     """The array replicated over all devices: communication that belongs to the report, not to the plan."""
-    return jax.jit(lambda x: x, out_shardings=NamedSharding(chosen.devices, PartitionSpec()))(values)
+    return jax.jit(lambda x: x, out_shardings=NamedSharding(devices, PartitionSpec()))(values)
+
+
+def _check_same(request: Message) -> None:
+    """Raise SpecError where hosts were given different plans or inputs: their programs would wait for one another."""
+    digest = hashlib.sha256(json.dumps(request.document).encode())
+    for name, values in request.arrays.items():
+        digest.update(name.encode() + values.tobytes())
+    own = np.frombuffer(digest.digest()[:8], np.int64)
+    devices = jax.sharding.Mesh(np.array(jax.devices()), ("all",))
+    shape, sharding = (devices.size,), NamedSharding(devices, PartitionSpec("all"))
+    found = _everywhere(devices, jax.make_array_from_callback(shape, sharding, lambda _: own))
+    if len(set(np.asarray(found).tolist())) > 1:
+        raise SpecError(
+            "the hosts were given different plans or inputs",
+            hint="run the same command on all of them, with the same files and version of einmap",
+        )
 
 
 def _parts(values: Any, buffer: Buffer, dtype: str) -> list[tuple[list[int], NDArray[Any]]]:

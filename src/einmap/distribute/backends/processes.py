@@ -26,7 +26,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, BinaryIO, Self, cast
 
-import einmap
 from einmap.distribute.backends.messages import Message, read_message, write_message
 from einmap.errors import EngineError, NotSupportedError, SpecError
 
@@ -37,8 +36,8 @@ GRACE = 1.0
 FAREWELL = 10.0
 """Seconds that processes get to end by themselves once they are told to."""
 
+_PACKAGE = Path(__file__).parents[2]
 _REFUSALS = {"SpecError": SpecError, "NotSupportedError": NotSupportedError}
-
 
 # The front page of the package imports all that users may want, which takes longer than all that a process needs: it
 # is left out, and modules are found where they are.
@@ -148,12 +147,12 @@ class Processes:
         """End all processes at once; returns when they are gone."""
         for child in self._children:
             if child.process.poll() is None:
-                with suppress(ProcessLookupError):
+                with suppress(OSError):  # it has just ended
                     os.killpg(child.process.pid, signal.SIGKILL)
         for child in self._children:
             child.process.wait()
             for thread in child.threads:
-                thread.join()
+                thread.join(GRACE)  # the pipes ended with the process
             for stream in (child.process.stdin, child.process.stdout, child.process.stderr):
                 with suppress(OSError, ValueError):
                     cast(IO[bytes], stream).close()
@@ -164,7 +163,7 @@ class Processes:
     def _start(self, index: int, command: Command, name: str) -> _Child:
         process = subprocess.Popen(
             # -P: a file of the current directory must not stand in for a library.
-            [sys.executable, "-P", "-c", _START, str(Path(einmap.__file__).parent), *command.arguments],
+            [sys.executable, "-P", "-c", _START, str(_PACKAGE), *command.arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, **command.environment},
             start_new_session=True,  # Ctrl-C is the parent's to handle

@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO, Protocol
 
 from einmap.distribute.backends.messages import Message, read_message, write_message
@@ -37,6 +38,7 @@ class Server(Protocol):
 def main() -> None:
     """Read requests from the standard input, write answers to what was the standard output."""
     answers = _take_output()
+    _leave_no_core_file()
     module, settings = sys.argv[1], json.loads(sys.argv[2])
     requests: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
     at_work = threading.Event()
@@ -79,6 +81,14 @@ def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Message | None], at_wo
         if at_work.is_set():
             os._exit(LOST)
         time.sleep(0.1)
+
+
+def _leave_no_core_file() -> None:
+    """A runtime that aborts because a peer is gone must not fill the user's directory."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _take_output() -> BinaryIO:
