@@ -89,9 +89,12 @@ def test_partial_sums_may_go_in_and_come_out(engine):
     assert check_run(engine, plan).lowered == ()
 
 
-def test_mesh_axes_of_a_rank_may_be_in_any_order(engine):
-    plan = matmul(mesh={"x": 2, "y": 4}, placements={"A": {"K": ["y", "x"]}, "Z": {"M": ["y", "x"]}})
-    assert check_run(engine, plan).lowered == predicted(communication(plan))
+@pytest.mark.parametrize("overlap", [(), ("Z",)], ids=["at once", "in chunks"])
+@pytest.mark.parametrize("order", [["x", "y"], ["y", "x"]], ids="-".join)
+def test_mesh_axes_of_a_rank_may_be_in_any_order(engine, order, overlap):
+    placements = {"A": {"K": order}, "B": {"K": order}, "Z": {"M": order}}
+    found = check_run(engine, matmul(mesh={"x": 2, "y": 4}, placements=placements, overlap=overlap))
+    assert found.lowered[0].groups[0] == ((0, 1, 2, 3, 4, 5, 6, 7) if order == ["x", "y"] else (0, 4, 1, 5, 2, 6, 3, 7))
 
 
 def test_two_processes_compute_the_same_and_send_the_same(engine, pair):

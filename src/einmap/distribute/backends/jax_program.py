@@ -180,8 +180,8 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
             blocks = _in_blocks(values, axis, parts * target.shape[axis])
             moved = lax.all_to_all(blocks, step.axes, split_axis=axis, concat_axis=joined, tiled=True)
         case "shift":
-            ring = [(place, (place + step.offset) % parts) for place in range(parts)]
-            moved = lax.ppermute(values, step.axes, ring)
+            axes, ring = _ring(plan.mesh, step.axes, step.offset)
+            moved = lax.ppermute(values, axes, ring)
         case "slice":
             axis = _axis(target, step.scatter)
             size = target.shape[axis]
@@ -191,6 +191,14 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
         case _:
             assert_never(step.kind)
     return moved[tuple(slice(size) for size in target.shape)]
+
+
+def _ring(mesh: Mesh, axes: Sequence[AxisName], offset: int) -> tuple[tuple[AxisName, ...], list[tuple[int, int]]]:
+    """Axes in the order of the mesh, the only one that `ppermute` takes, and who sends to whom in that order."""
+    in_order = tuple(name for name in mesh.names if name in axes)
+    numbers = np.arange(mesh.parts(axes)).reshape([mesh.size(axis) for axis in in_order])
+    ring = numbers.transpose([in_order.index(axis) for axis in axes]).reshape(-1).tolist()
+    return in_order, [(ring[place], ring[(place + offset) % len(ring)]) for place in range(len(ring))]
 
 
 def _in_blocks(values: Array, axis: int, size: int) -> Array:
