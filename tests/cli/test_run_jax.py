@@ -32,6 +32,14 @@ def test_predicted_and_executed_communication_stand_side_by_side(run):
 
 
 @needs_jax
+def test_settings_of_JAX_in_the_environment_change_nothing(run, monkeypatch):
+    for name, value in {"JAX_NUM_CPU_DEVICES": "3", "JAX_DEBUG_NANS": "1", "JAX_PLATFORMS": "tpu"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    assert run("run", *SMALL, "--engine", "jax").status == 0
+
+
+@needs_jax
 def test_communication_that_was_not_predicted_is_exit_status_1(run, monkeypatch):
     real = jax_mesh.JaxEngine.run
 
@@ -69,7 +77,7 @@ def test_what_no_engine_can_do_is_refused(run, words, text):
     if "jax" in words and importlib.util.find_spec("jax") is None:
         pytest.skip("JAX is not installed")
     done = run("run", *SMALL, *words)
-    assert done.status == 2
+    assert (done.status, done.out) == (2, "")
     assert text in done.err
 
 

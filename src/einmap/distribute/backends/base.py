@@ -42,6 +42,9 @@ class Engine(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
 
+    def check(self, plan: Plan) -> None:
+        """Raise SpecError when the plan cannot be run with the engine's options; nothing is started."""
+
     def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
         """The outputs of the plan, whole, from its graph inputs, whole (shapes as `numeric.shapes` says).
 

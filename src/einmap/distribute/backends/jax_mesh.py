@@ -38,6 +38,15 @@ SERVER = "einmap.distribute.backends.jax_server"
 _PORT_TAKEN = re.compile(
     r"address already in use|failed to bind|could not bind|Failed to (?:start|add) .*(?:port|server)", re.I
 )
+_OUR_OWN = {
+    "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo",
+    "JAX_NUM_CPU_DEVICES": "-1",  # XLA_FLAGS says it, in all versions
+    # Padding is NaN, and infinities are the neutral elements of max and min: neither is an error.
+    "JAX_DEBUG_NANS": "0",
+    "JAX_DEBUG_INFS": "0",
+    "JAX_DISABLE_JIT": "0",
+}
+"""Settings of JAX that a user's environment must not change."""
 _FORCED = re.compile(r"--xla_force_host_platform_device_count=\d+")
 
 
@@ -126,6 +135,10 @@ class JaxEngine:
     def pids(self) -> tuple[int, ...]:
         """Ids of the running processes."""
         return self._processes.pids if self._processes is not None else ()
+
+    def check(self, plan: Plan) -> None:
+        """See `base.Engine.check`."""
+        self.options.check(plan)
 
     def run(self, plan: Plan, inputs: Mapping[TensorName, NDArray[Any]]) -> Run:
         """See `base.Engine.run`. Raises SpecError for too few devices, EngineError when a process fails."""
@@ -240,7 +253,7 @@ def _commands(options: JaxOptions) -> list[Command]:
 
 def _environment(options: JaxOptions) -> dict[str, str]:
     flags = _FORCED.sub("", os.environ.get("XLA_FLAGS", ""))
-    found = {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
+    found = {**_OUR_OWN}
     if options.platform != "any":
         found["JAX_PLATFORMS"] = options.platform
     if options.platform == "cpu":

@@ -35,6 +35,9 @@ class LocalEngine:
     def __exit__(self, *_: object) -> None:
         """There is nothing to end."""
 
+    def check(self, plan: Plan) -> None:
+        """Every plan can be run."""
+
     def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
         """The outputs of the plan. The traffic is not measured: nothing really moves.
 
