@@ -87,7 +87,8 @@ def run_command(
     runner = engine_named(engine, options, Progress(shown.report))
     spec = load_spec(files, define)
     plan = plan_of(spec, cast(Dtype | None, dtype))
-    runner.check(plan)
+    if not dry_run:
+        runner.check(plan)
     document = plan_document(plan)
     if not as_json:
         print_report(plan_report(plan))

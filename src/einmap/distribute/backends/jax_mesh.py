@@ -25,6 +25,7 @@ from einmap.distribute.backends.base import Run
 from einmap.distribute.backends.encoding import encode
 from einmap.distribute.backends.messages import Message
 from einmap.distribute.backends.processes import Command, Processes
+from einmap.distribute.check import check_memory
 from einmap.distribute.plan import Buffer, Plan
 from einmap.einsum.einsum import TensorName
 from einmap.errors import EngineError, InvariantError, SpecError
@@ -96,13 +97,15 @@ class JaxOptions:
         return self.hosts * self.processes
 
     def check(self, plan: Plan) -> None:
-        """Raise SpecError when the mesh of the plan cannot be put on these processes."""
+        """Raise SpecError when the mesh of the plan cannot be put on these processes, or not in this memory."""
         needed = plan.mesh.n_devices
         if needed % self.all_processes:
             raise SpecError(
                 f"the mesh ({plan.mesh}) has {needed} PEs, which {self.all_processes} processes cannot share evenly",
                 hint=f"use a number of processes that divides {needed}",
             )
+        if self.platform == "cpu" and self.hosts == 1:
+            check_memory(plan)
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,15 @@ class LocalEngine:
         """There is nothing to end."""
 
     def check(self, plan: Plan) -> None:
-        """Every plan can be run."""
+        """Raise SpecError when the buffers of all PEs are too large for one process."""
+        check_memory(plan)
 
     def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
         """The outputs of the plan. The traffic is not measured: nothing really moves.
 
-        Raises SpecError when the buffers of all PEs are too large for one process.
+        Raises what `check` raises.
         """
-        check_memory(plan)
+        self.check(plan)
         memory: Memory = {
             name: deal(plan, plan.by_name[name], np.asarray(inputs[tensor])) for tensor, name in plan.inputs
         }
