@@ -15,7 +15,7 @@ from einmap.distribute.backends.compare import Compiled, Match, after_compilatio
 from einmap.distribute.mesh import Group as Devices
 from einmap.distribute.mesh import Mesh
 from einmap.report.figures import NONE
-from einmap.units import format_count
+from einmap.report.simulation import exact
 
 
 def comparison_section(found: Sequence[Match]) -> RenderableType:
@@ -28,7 +28,7 @@ def comparison_section(found: Sequence[Match]) -> RenderableType:
         row = one.collective
         names = one.collective.kind.replace("_", "-"), ", ".join(one.tensors) or NONE, _over(one.axes, row.groups)
         figures = (row.operand_bytes, row.result_bytes, one.predicted, one.lowered)
-        table.add_row(*names, *map(format_count, figures), style="" if one.agrees else "bold red")
+        table.add_row(*names, *map(exact, figures), style="" if one.agrees else "bold red")
     return Group(Text(title, style="bold"), table, _verdict(found))
 
 
@@ -43,7 +43,7 @@ def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Seq
         figures = (row.lowered_count, row.lowered_bytes, row.compiled_count, row.compiled_bytes)
         axes = _axes(mesh, row)
         name = row.kind.replace("_", "-")
-        table.add_row(name, _over(axes, row.groups), *map(format_count, figures))
+        table.add_row(name, _over(axes, row.groups), *map(exact, figures))
         if row.why:
             notes.append(Text(f"  {name} over {', '.join(axes) or 'other groups'}: {row.why}", style="yellow"))
     return Group(Text("Communication after compilation, per PE", style="bold"), table, *notes)
