@@ -23,7 +23,7 @@ help: ## list the targets
 	@echo '  parts of test-all: PART=simulator (10,000 random mappings executed and compared with the model),'
 	@echo '                     PART=mapper (the search against brute force on random problems),'
 	@echo '                     PART=fusion (fused mappings against brute force on random cascades),'
-	@echo '                     PART=distribute (random plans on JAX against prediction and definition)'
+	@echo '                     PART=distribute (random plans on both engines against prediction and whole results)'
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
 
 demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more
