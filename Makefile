@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 PYTEST := $(BIN)/pytest -n 2
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
-PARTS := simulator mapper fusion emit
+PARTS := simulator mapper fusion distribute emit
 ifneq ($(filter-out $(PARTS),$(PART)),)
 $(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
 endif
@@ -23,6 +23,7 @@ help: ## list the targets
 	@echo '  parts of test-all: PART=simulator (10,000 random mappings executed and compared with the model),'
 	@echo '                     PART=mapper (the search against brute force on random problems),'
 	@echo '                     PART=fusion (fused mappings against brute force on random cascades),'
+	@echo '                     PART=distribute (random plans on both engines against prediction and whole results),'
 	@echo '                     PART=emit (emitted code of 200 random mappings, compiled and run)'
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
 

@@ -1,5 +1,14 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
+from einmap.distribute.backends.engines import engine_named as engine_named
+from einmap.distribute.backends.jax_mesh import JaxEngine as JaxEngine
+from einmap.distribute.backends.jax_mesh import JaxOptions as JaxOptions
+from einmap.distribute.cost import communication as communication
+from einmap.distribute.cost import plan_cost as plan_cost
+from einmap.distribute.derive import distribute as distribute
+from einmap.distribute.mesh import Mesh as Mesh
+from einmap.distribute.plan import Plan as Plan
+from einmap.distribute.read import plan_of as plan_of
 from einmap.einsum.delay import delay_reduction as delay_reduction
 from einmap.einsum.flatten import flatten as flatten
 from einmap.einsum.flatten import linearise as linearise
@@ -11,6 +20,7 @@ from einmap.einsum.steps import partition as partition
 from einmap.emit.emit import emit as emit
 from einmap.errors import CapacityError as CapacityError
 from einmap.errors import EinmapError as EinmapError
+from einmap.errors import EngineError as EngineError
 from einmap.errors import FanoutError as FanoutError
 from einmap.errors import MappingError as MappingError
 from einmap.errors import NoMappingError as NoMappingError
@@ -33,7 +43,7 @@ from einmap.matmul.machine import Machine as Machine
 from einmap.matmul.plan import plan_matmul as plan_matmul
 from einmap.matmul.read_machine import load_machine as load_machine
 from einmap.matmul.read_machine import machine_from_dict as machine_from_dict
-from einmap.matmul.result import Plan as Plan
+from einmap.matmul.result import MatmulPlan as MatmulPlan
 from einmap.matmul.to_mapping import to_mapping as to_mapping
 from einmap.model.cost import Cost as Cost
 from einmap.model.evaluate import evaluate as evaluate
@@ -46,8 +56,11 @@ __all__ = [
     "ComputeUnit",
     "Cost",
     "EinmapError",
+    "EngineError",
     "Execution",
     "FanoutError",
+    "JaxEngine",
+    "JaxOptions",
     "Level",
     "LiteralString",
     "Machine",
@@ -55,6 +68,8 @@ __all__ = [
     "Mapping",
     "MappingError",
     "Mapspace",
+    "MatmulPlan",
+    "Mesh",
     "NoMappingError",
     "PartialMapping",
     "Partitioned",
@@ -63,10 +78,13 @@ __all__ = [
     "Spec",
     "SpecError",
     "Template",
+    "communication",
     "delay_reduction",
+    "distribute",
     "dump",
     "dump_mapping",
     "emit",
+    "engine_named",
     "evaluate",
     "execute",
     "flatten",
@@ -77,7 +95,9 @@ __all__ = [
     "machine_from_dict",
     "map_workload",
     "partition",
+    "plan_cost",
     "plan_matmul",
+    "plan_of",
     "pretty_einsums",
     "pretty_loops",
     "split",

@@ -132,6 +132,10 @@ class InvariantError(EinmapError):
     """A result that cannot be: a bug in einmap, never a number that is handed out."""
 
 
+class EngineError(EinmapError):
+    """A process of a distributed engine was lost, raised an exception, or did not answer in time."""
+
+
 class ManyErrors(EinmapError):
     """All problems found in one stage, reported together."""
 

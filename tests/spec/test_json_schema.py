@@ -105,6 +105,9 @@ MAIN = "arch.nodes.MainMemory"
         ("mapping.nodes", [{"type": "Sequential"}]),
         ("config", {"dialect": "odler"}),
         ("model", {"semantics": "exakt"}),
+        ("distribution", {"placements": {"A": {"M": "x"}}}),
+        ("distribution", {"mesh": {"x": 2}, "placements": {"A": {"M": 3}}}),
+        ("distribution", {"mesh": {"x": 2}, "placements": {"A": {"M": {"granule": 2}}}}),
     ],
 )
 def test_a_typical_mistake_is_not_valid(path, value):

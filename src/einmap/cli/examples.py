@@ -23,7 +23,7 @@ Copy = Annotated[
 
 
 def examples_command(copy: Copy = None) -> None:
-    """List the shipped architectures, workloads, mappings and machines; their names stand for files.
+    """List the shipped architectures, workloads, mappings, distributions and machines; their names stand for files.
 
     Example: einmap examples --copy my_specs
     """

@@ -20,6 +20,7 @@ from einmap.cli.output import print_error
 from einmap.cli.partition import partition_command
 from einmap.cli.plan_matmul import plan_matmul_command
 from einmap.cli.rewrite import rewrite_command
+from einmap.cli.run import run_command
 from einmap.cli.schema import schema_command
 from einmap.cli.show import show_command
 from einmap.cli.simulate import simulate_command
@@ -42,6 +43,7 @@ app.command("partition", no_args_is_help=True, cls=OrderedCommand)(partition_com
 app.command("plan-matmul", no_args_is_help=True)(plan_matmul_command)
 app.command("simulate", no_args_is_help=True)(simulate_command)
 app.command("emit", no_args_is_help=True)(emit_command)
+app.command("run", no_args_is_help=True)(run_command)
 app.command("dump", no_args_is_help=True)(dump_command)
 app.command("schema")(schema_command)
 app.command("explain", no_args_is_help=True)(explain_command)

@@ -32,25 +32,34 @@ MAX_VALUES = 5 * 10**8
 CHUNK = 2**19
 """Points that are evaluated at a time."""
 
-FUNCTION_OF: Mapping[str, Callable[..., Any]] = {
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "abs": np.abs,
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "relu": lambda x: np.maximum(x, 0),
-    "negative": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "power": np.power,
-}
-"""What each function of `operation.FUNCTIONS` computes, value by value (IEEE: 1/0 is inf)."""
+
+def functions_in(xp: Any) -> Mapping[str, Callable[..., Any]]:
+    """What each function of `operation.FUNCTIONS` computes, value by value (IEEE: 1/0 is inf).
+
+    `xp`: a module with the names of numpy, for its arrays.
+    """
+    return {
+        "exp": xp.exp,
+        "log": xp.log,
+        "sqrt": xp.sqrt,
+        "rsqrt": lambda x: 1 / xp.sqrt(x),
+        "abs": xp.abs,
+        "tanh": xp.tanh,
+        "sigmoid": lambda x: 1 / (1 + xp.exp(-x)),
+        "relu": lambda x: xp.maximum(x, 0),
+        "negative": xp.negative,
+        "max": xp.maximum,
+        "min": xp.minimum,
+        "add": xp.add,
+        "subtract": xp.subtract,
+        "multiply": xp.multiply,
+        "divide": xp.divide,
+        "power": xp.power,
+    }
+
+
+FUNCTION_OF = functions_in(np)
+"""The functions for numpy's own arrays."""
 EXACT_ON_INTEGERS = frozenset({"add", "subtract", "multiply", "max", "min", "negative", "abs", "relu"})
 """Functions that give integers for integers, so that sums are exact in any order."""
 
@@ -64,10 +73,17 @@ _REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
 
 
 def shapes(workload: Workload) -> dict[TensorName, tuple[int, ...]]:
-    """The size of each tensor: for each rank the largest index that any Einsum uses, plus 1.
+    """The size of each tensor, by the rule of `rank_sizes`. Raises SpecError for a tensor too large to be held, too."""
+    sizes = rank_sizes(workload)
+    for tensor, by_rank in sizes.items():
+        _check_size(tensor, by_rank.values())
+    return {tensor: tuple(by_rank.values()) for tensor, by_rank in sizes.items()}
 
-    Ranks are in the order of the tensor's first access in the workload.
-    Raises SpecError when an index is negative, or a tensor is too large to be held.
+
+def rank_sizes(workload: Workload) -> dict[TensorName, dict[Rank, int]]:
+    """The size of each rank of each tensor: the largest index that any Einsum uses, plus 1.
+
+    Ranks are in the order of the tensor's first access in the workload. Raises SpecError when an index is negative.
     """
     sizes: dict[TensorName, dict[Rank, int]] = {}
     for einsum in workload.einsums:
@@ -75,9 +91,7 @@ def shapes(workload: Workload) -> dict[TensorName, tuple[int, ...]]:
             found = sizes.setdefault(access.tensor, {})
             for rank, size in _own_shape(einsum, access).items():
                 found[rank] = max(size, found.get(rank, 0))
-    for tensor, by_rank in sizes.items():
-        _check_size(tensor, by_rank.values())
-    return {tensor: tuple(by_rank.values()) for tensor, by_rank in sizes.items()}
+    return sizes
 
 
 def graph_inputs(workload: Workload) -> tuple[TensorName, ...]:
@@ -148,7 +162,7 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
     """
     size = shapes(workload)
     for einsum in workload.einsums:
-        _check_executable(einsum)
+        check_executable(einsum)
     tensors = _checked_inputs(workload, inputs, size)
     ranks = _first_projections(workload)
     for einsum in workload.einsums:
@@ -172,7 +186,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     Points that the Einsum's `cuts` cut off take no part. Raises SpecError for an operation that is no arithmetic, for
     inputs that are missing or too small, and for more than MAX_POINTS points in the box.
     """
-    _check_executable(einsum)
+    check_executable(einsum)
     flat: dict[TensorName, Tensor] = {}
     strides: dict[TensorName, tuple[int, ...]] = {}
     sizes: dict[TensorName, tuple[int, ...]] = {}
@@ -279,17 +293,23 @@ def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> ND
 # checks
 
 
-def _check_executable(einsum: Einsum) -> None:
-    if einsum.operation.map is None and not einsum.is_copy:
-        raise SpecError(
-            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",
-            hint=f"use numbers, tensors, + - * / ** and {', '.join(sorted(FUNCTIONS))}",
-        )
+def check_executable(einsum: Einsum) -> None:
+    """Raise SpecError for an operation that is no arithmetic and for more than MAX_POINTS points."""
+    check_operation(einsum)
     points = math.prod(einsum.extents.values())
     if points > MAX_POINTS:
         raise SpecError(
             f"Einsum {einsum.name!r} has {points:,} points; at most {MAX_POINTS:,} can be evaluated",
             hint="choose smaller rank sizes",
+        )
+
+
+def check_operation(einsum: Einsum) -> None:
+    """Raise SpecError for an operation that is no arithmetic."""
+    if einsum.operation.map is None and not einsum.is_copy:
+        raise SpecError(
+            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",
+            hint=f"use numbers, tensors, + - * / ** and {', '.join(sorted(FUNCTIONS))}",
         )
 
 

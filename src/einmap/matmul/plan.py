@@ -16,7 +16,7 @@ from einmap.matmul.joint import JointSearch
 from einmap.matmul.machine import DIMENSIONS_OF, Machine, Sizes
 from einmap.matmul.problem import Method, Product, Rules, product_of, rules_of
 from einmap.matmul.read_machine import load_machine
-from einmap.matmul.result import Plan
+from einmap.matmul.result import MatmulPlan
 from einmap.matmul.space import Options, check_smallest, even_sizes, options_of
 from einmap.progress import Progress
 
@@ -40,7 +40,7 @@ def plan_matmul(
     candidates: int | None = None,
     time_limit_s: float | None = None,
     progress: Progress | None = None,
-) -> Plan:
+) -> MatmulPlan:
     """Block `C <- A B + C`, A: m x k, B: k x n, for a machine, or the name or file of one.
 
     `dtype`: of A and B, `accumulator`: of C, everywhere. `fit`: `all`, three blocks fit into every memory, or
@@ -86,16 +86,16 @@ def _method(asked: str | None, rules: Rules) -> Method:
 
 def _planned(
     machine: Machine, product: Product, rules: Rules, stages: tuple[Stage, ...], method: Method, progress: Progress
-) -> Plan:
+) -> MatmulPlan:
     choices = _level_by_level(
         stages, product.size, by_resident_matrix if rules.fit == "resident" else by_least_transfers
     )
     if method == "level by level":
-        return Plan(machine, product, rules, choices, method)
+        return MatmulPlan(machine, product, rules, choices, method)
     compute = partial(machine.compute.seconds_of_many, rate=machine.rate(product.types[0].name), grain=rules.grain)
     search = JointSearch(stages, product.size, compute, choices, progress)
     found = search.run()
-    return Plan(machine, product, rules, found, method, optimal=search.proven)
+    return MatmulPlan(machine, product, rules, found, method, optimal=search.proven)
 
 
 def _level_by_level(

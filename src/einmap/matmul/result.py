@@ -1,4 +1,4 @@
-"""Plan: blocks for every level of a machine, and everything that follows from them."""
+"""MatmulPlan: blocks for every level of a machine, and everything that follows from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from einmap.matmul.problem import Method, Product, Rules
 from einmap.matmul.traffic import LevelTraffic, Moves, traffic_of
 
 SCHEMA = 1
-"""Version of `Plan.to_dict()`."""
+"""Version of `MatmulPlan.to_dict()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PlannedLevel:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatmulPlan:
     """`choices` for each level of the machine, outermost first. `optimal`: no other choices take less time, proven.
 
     Everything else is computed from these at first use.

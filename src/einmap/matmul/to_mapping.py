@@ -17,7 +17,7 @@ from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Tem
 from einmap.matmul.algorithms import Choice, Stage
 from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes
 from einmap.matmul.problem import Product
-from einmap.matmul.result import Plan
+from einmap.matmul.result import MatmulPlan
 from einmap.spec.spec import Spec
 
 EINSUM = "C[m, n] = A[m, k] * B[k, n]"
@@ -30,7 +30,7 @@ type Actions = dict[tuple[str, str, str], int]
 """Bits by component, tensor and action."""
 
 
-def to_mapping(plan: Plan) -> Spec:
+def to_mapping(plan: MatmulPlan) -> Spec:
     """Architecture, workload and mapping of a plan, for `evaluate`, `execute` and pictures.
 
     Memories that overflow are as large as the plan needs. An operand that lies at a level from before has to come from
@@ -75,7 +75,7 @@ def _memory(name: str, size_bits: float, workers: int, energy: float) -> dict[st
     return node
 
 
-def loop_tree(plan: Plan) -> Mapping:
+def loop_tree(plan: MatmulPlan) -> Mapping:
     """The loops and storage nodes of the plan, from main memory to single multiply-adds."""
     nodes: list[Node] = [Storage(TENSORS, plan.machine.main)]
     parent = plan.product.size
@@ -111,7 +111,7 @@ def _temporal(dimension: int, tile: int) -> Temporal:
     return Temporal(PerEinsum(DIMENSIONS[dimension]), PerEinsum(tile))
 
 
-def actions_of(plan: Plan) -> Actions:
+def actions_of(plan: MatmulPlan) -> Actions:
     """What the planner's traffic means for each memory of the equivalent architecture, in bits read and written.
 
     A load is read above and written here, a store the other way round. An accumulated value is a zero written and read

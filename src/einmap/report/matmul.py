@@ -10,13 +10,13 @@ from rich.text import Text
 from einmap.mapping.pretty import pretty
 from einmap.matmul.layout import ORDERS, LayoutCost
 from einmap.matmul.machine import DIMENSIONS, TENSORS
-from einmap.matmul.result import Plan
+from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree
 from einmap.report.figures import NONE, percent
 from einmap.units import format_bits, format_count, format_si
 
 
-def plan_report(plan: Plan) -> RenderableType:
+def plan_report(plan: MatmulPlan) -> RenderableType:
     """Everything about one plan."""
     return Group(
         totals_section(plan),
@@ -33,7 +33,7 @@ def plan_report(plan: Plan) -> RenderableType:
     )
 
 
-def totals_section(plan: Plan) -> RenderableType:
+def totals_section(plan: MatmulPlan) -> RenderableType:
     """Time and rate, how the plan was found, and by which rules."""
     m, k, n = plan.product.size
     types = dict.fromkeys(t.name for t in plan.product.types)
@@ -52,13 +52,13 @@ def totals_section(plan: Plan) -> RenderableType:
     return grid
 
 
-def _how(plan: Plan) -> str:
+def _how(plan: MatmulPlan) -> str:
     if plan.method == "level by level":
         return plan.method
     return "joint, proven best" if plan.optimal else "joint, best so far: stopped before the proof"
 
 
-def levels_section(plan: Plan) -> RenderableType:
+def levels_section(plan: MatmulPlan) -> RenderableType:
     """Algorithm, blocks and partition counts of each level."""
     table = _table("memory", "level", "workers", "keeps", "algorithm", "m", "k", "n", "parts m x k x n")
     top = str(plan.machine.number(-1))
@@ -72,7 +72,7 @@ def levels_section(plan: Plan) -> RenderableType:
     return Group(_title("Blocks; each memory keeps one while the others stream by"), table)
 
 
-def space_section(plan: Plan) -> RenderableType:
+def space_section(plan: MatmulPlan) -> RenderableType:
     """Bytes of the blocks, how full memories are, and the part of the time."""
     table = _table("memory", "A", "B", "C", "needed", "of", "full", "time", "")
     m, k, n = plan.product.size
@@ -90,7 +90,7 @@ def space_section(plan: Plan) -> RenderableType:
     return Group(_title("Space of one worker, and time that transfers and computing add"), table)
 
 
-def traffic_section(plan: Plan) -> RenderableType:
+def traffic_section(plan: MatmulPlan) -> RenderableType:
     """What crosses each link, all workers together, against what must."""
     table = _table("into", *TENSORS, "in all", "at least", "times")
     for row in plan.levels:
@@ -103,7 +103,7 @@ def traffic_section(plan: Plan) -> RenderableType:
     return Group(_title("Traffic with the level above, all workers, both directions"), table)
 
 
-def layout_section(plan: Plan) -> RenderableType:
+def layout_section(plan: MatmulPlan) -> RenderableType:
     """How each operand should lie in main memory, and what the other orders cost."""
     head = _title(f"Order in {plan.machine.main}; the plan's time takes blocks that lie in one piece")
     if not plan.layouts:
@@ -124,7 +124,7 @@ def _times(cost: LayoutCost, best: LayoutCost) -> str:
     return f"{cost.seconds / best.seconds:.2f}x ({percent(cost.full)})"
 
 
-def nest_section(plan: Plan) -> RenderableType:
+def nest_section(plan: MatmulPlan) -> RenderableType:
     """The loops, `einmap`'s LoopTree of the plan."""
     nest = Text(pretty(loop_tree(plan)), no_wrap=True, overflow="fold")
     loops = ", ".join(f"{name} {format_count(size)}" for name, size in zip(DIMENSIONS, plan.product.size, strict=True))

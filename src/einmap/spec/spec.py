@@ -39,7 +39,7 @@ from einmap.spec.shared_inputs import expanded, names_copies, with_copies, witho
 from einmap.spec.translate import translated
 from einmap.spec.write_workload import with_written
 
-TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
+TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config", "distribution")
 """The top-level keys of a specification."""
 
 _WITHOUT_MAPPING = ("variables", "bound_workload", "arch_inputs", "bound", "_dialect_choice", "model_options")

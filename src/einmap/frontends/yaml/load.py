@@ -13,7 +13,10 @@ from einmap.frontends.yaml.folders import Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
-TOP_LEVEL_KEYS = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config")
+TOP_LEVEL_KEYS = (
+    *("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config"),
+    "distribution",
+)
 
 type FilePath = str | Path
 type Loaded = tuple[RawMap, tuple[Note, ...]]

@@ -110,11 +110,11 @@ def _resolve(path: str | Path) -> str | Path:
     return path
 
 
-SPEC_KINDS = ("arches", "workloads", "mappings")
-"""The directories of shipped specifications; others hold other files."""
+SPEC_KINDS = ("arches", "workloads", "mappings", "distributions")
+"""The folders of shipped specifications; others hold other files."""
 
 
 def example_paths(kinds: Sequence[str] = SPEC_KINDS) -> dict[str, Path]:
-    """The shipped specifications by name: `arches`, `workloads` and `mappings`, or the files of other kinds."""
+    """The shipped specifications by name, in the order of SPEC_KINDS, or the files of other kinds."""
     root = Path(str(resources.files("einmap") / "examples"))
     return {path.stem: path for kind in kinds for path in sorted((root / kind).glob("*.yaml"))}

@@ -16,6 +16,7 @@ from pydantic.json_schema import models_json_schema
 from einmap.errors import SpecError, did_you_mean
 from einmap.spec.schema.arch import BRANCHES, LATER, LEAVES, ArchInput
 from einmap.spec.schema.base import Input
+from einmap.spec.schema.distribution import DistributionInput
 from einmap.spec.schema.mapping import IGNORED, NODES, MappingInput
 from einmap.spec.schema.workload import (
     ConfigInput,
@@ -38,6 +39,7 @@ _SECTIONS: Mapping[str, type[Input] | None] = {
     "mapper": MapperInput,
     "model": ModelInput,
     "config": ConfigInput,
+    "distribution": DistributionInput,
 }
 ARCH_TAGS = (*LEAVES, *BRANCHES, *LATER)
 MAPPING_TAGS = (*NODES, *IGNORED)

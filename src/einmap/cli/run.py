@@ -1,0 +1,108 @@
+"""`einmap run`: distribute real data over a mesh, run, and check."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import typer
+
+from einmap.cli.inputs import AsJson, Define, Files, load_spec
+from einmap.cli.output import error_console, print_json, print_report
+from einmap.cli.searching import ProgressBar
+from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
+from einmap.distribute.check import check_outputs, sample_inputs
+from einmap.distribute.plan import Dtype
+from einmap.distribute.read import plan_of
+from einmap.progress import Progress
+from einmap.report.distribution import plan_document, plan_report, run_agrees, run_document, run_report
+
+WRONG = 1
+"""Exit status when an output or the communication is wrong."""
+
+EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What runs the plan.")]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Processes on this host that share the PEs evenly (engine jax).", show_default="1"
+    ),
+]
+Platform = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Devices to use (engine jax): cpu makes as many as there are PEs, any takes the best that JAX finds.",
+        show_default="cpu",
+    ),
+]
+Hosts = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Hosts that run this command (engine jax).", show_default="1")
+]
+Host = Annotated[int | None, typer.Option(metavar="I", min=0, help="Which of the hosts this one is, from 0.")]
+Coordinator = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS:PORT", help="A free port of host 0 that all hosts reach.", show_default=False),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="How long the engine jax may take to compile and run.", show_default="600"),
+]
+DtypeName = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="float64|float32",
+        help="Type of all values; the default is distribution.dtype, or float64.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Derive and print the plan only.")]
+
+
+def run_command(
+    files: Files,
+    *,
+    define: Define = None,
+    engine: EngineName = ENGINES[0],
+    processes: Processes = None,
+    platform: Platform = None,
+    hosts: Hosts = None,
+    host: Host = None,
+    coordinator: Coordinator = None,
+    time_limit: TimeLimit = None,
+    dtype: DtypeName = None,
+    seed: Seed = 0,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.
+
+    Prints what each PE computes and what it exchanges. Exit status 1: an output is wrong, or the program of the engine
+    jax sends anything else than was predicted.
+
+    Example: einmap run matmul matmul_reduce_scatter -D G=8
+    """
+    shown = ProgressBar(error_console())
+    options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit)
+    runner = engine_named(engine, options, Progress(shown.report))
+    spec = load_spec(files, define)
+    plan = plan_of(spec, cast(Dtype | None, dtype))
+    if not dry_run:
+        runner.check(plan)
+    document = plan_document(plan)
+    if not as_json:
+        print_report(plan_report(plan))
+    agrees = True
+    if not dry_run:
+        inputs = sample_inputs(plan.workload, seed, plan.dtype)
+        with shown, runner:
+            run = runner.run(plan, inputs)
+            checks = check_outputs(plan.workload, inputs, run.outputs, plan.dtype)
+        agrees = run_agrees(plan, run, checks)
+        document |= run_document(plan, engine, run, checks)
+        if not as_json:
+            print_report(run_report(plan, engine, run, checks))
+    if as_json:
+        print_json(document)
+    if not agrees:
+        raise typer.Exit(WRONG)

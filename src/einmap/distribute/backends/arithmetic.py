@@ -1,0 +1,267 @@
+"""A local Einsum on the arrays of one PE, for any array module with numpy's names.
+
+What is padding never matters: before a reduction it is replaced by the neutral element. Kept ranks may carry padding
+on, since nobody reads it.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from einmap.distribute.indices import MixedRadix, mixed_radix
+from einmap.distribute.mesh import AxisName
+from einmap.distribute.placement import Split
+from einmap.distribute.plan import Buffer, Local, LocalLoop, Plan
+from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
+from einmap.einsum.numeric import functions_in
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand, operands
+from einmap.einsum.projection import Affine, Rank, RankVar
+
+type Array = Any
+type Position = Callable[[tuple[AxisName, ...]], Any]
+"""The place of the PE in its group over some axes: an int, or a traced integer."""
+
+NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf}
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What evaluates arrays: a module with numpy's names, and its product-and-sum, as `numpy.einsum`."""
+
+    xp: Any
+    einsum: Callable[..., Array]
+
+
+@dataclass(frozen=True)
+class View:
+    """Values by rank variables: axis `i` of `values` is variable `variables[i]`."""
+
+    variables: tuple[RankVar, ...]
+    values: Array
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One local Einsum on one PE: what its parts ask for again and again."""
+
+    einsum: Einsum
+    loops: Mapping[RankVar, LocalLoop]
+    position: Position
+    arrays: Arrays
+
+    @property
+    def xp(self) -> Any:
+        """The array module."""
+        return self.arrays.xp
+
+    def start(self, variable: RankVar) -> Any:
+        """The value of the variable at its first place in the local loop."""
+        loop = self.loops[variable]
+        first = dict(self.einsum.first_values).get(variable, 0)
+        return first + self.position(loop.axes) * loop.block if loop.axes else first
+
+    def is_padded(self, variable: RankVar, parts: Callable[[tuple[AxisName, ...]], int]) -> bool:
+        """Whether some PE covers values beyond the variable's extent."""
+        loop = self.loops[variable]
+        return loop.block * parts(loop.axes) > loop.extent
+
+
+def local_einsum(
+    plan: Plan, step: Local, given: Mapping[TensorName, Array], position: Position, arrays: Arrays
+) -> dict[TensorName, Array]:
+    """The results of a local step by tensor, each with the shape of its buffer, from the PE's operands by tensor."""
+    einsum = plan.workload.find(step.einsum)
+    scene = Scene(einsum, {loop.variable: loop for loop in step.loops}, position, arrays)
+    views = {
+        tensor: _read(scene, einsum.by_tensor[tensor], plan.by_name[name], given[tensor])
+        for tensor, name in step.operands
+    }
+    dtype = next(iter(given.values())).dtype
+    results = {}
+    for tensor, name in step.results:
+        access = einsum.by_tensor[tensor]
+        reduced = [v for v in einsum.rank_variables if v not in access.variables]
+        padded = [v for v in reduced if scene.is_padded(v, plan.mesh.parts)]
+        kept, radices = _digits_of(scene, access, plan.by_name[name])
+        value = _reduce(scene, views, kept, reduced, padded, dtype)
+        results[tensor] = _write(scene, value, radices, plan.by_name[name])
+    return results
+
+
+# reading
+
+
+def _read(scene: Scene, access: TensorAccess, buffer: Buffer, values: Array) -> View:
+    """An operand by rank variables."""
+    order = [buffer.ranks.index(rank) for rank, _ in access.projection]
+    values = scene.xp.transpose(values, order)
+    variables = tuple(index.terms[0][0] for _, index in access.projection if index.terms)
+    is_plain = all(_is_aligned(scene, index, buffer.placement.of(rank)) for rank, index in access.projection)
+    if is_plain and len(set(variables)) == len(access.projection):
+        cut = tuple(slice(scene.loops[variable].block) for variable in variables)
+        return View(variables, values[cut])
+    return _gather(scene, access, buffer, values)
+
+
+def _is_aligned(scene: Scene, index: Affine, split: Split | None) -> bool:
+    """Whether the PE's part of the rank is its part of the rank variable that is the index, place by place."""
+    radix = mixed_radix(scene.einsum, index)
+    if radix is None or not radix.is_variable:
+        return False
+    loop = scene.loops[radix.digits[0][0]]
+    return (loop.axes, loop.block) == (split.axes, split.block) if split else not loop.axes
+
+
+def _gather(scene: Scene, access: TensorAccess, buffer: Buffer, values: Array) -> View:
+    """Each point's own element. Indices beyond the buffer, which only padding has, are drawn inside."""
+    variables = tuple(v for v in scene.einsum.rank_variables if v in access.variables)
+    indices = []
+    for axis, (rank, index) in enumerate(access.projection):
+        where: Any = index.constant - _start_of(scene, buffer, rank)
+        for variable, a in index.terms:
+            steps = scene.xp.arange(scene.loops[variable].block)
+            shape = [-1 if other == variable else 1 for other in variables]
+            where = where + a * (scene.start(variable) + steps).reshape(shape)
+        indices.append(scene.xp.clip(scene.xp.asarray(where), 0, values.shape[axis] - 1))
+    return View(variables, values[tuple(indices)].reshape([scene.loops[v].block for v in variables]))
+
+
+def _start_of(scene: Scene, buffer: Buffer, rank: Rank) -> Any:
+    split = buffer.placement.of(rank)
+    return scene.position(split.axes) * split.block if split else 0
+
+
+# computing
+
+
+def _reduce(
+    scene: Scene,
+    views: Mapping[TensorName, View],
+    kept: Sequence[RankVar],
+    reduced: Sequence[RankVar],
+    padded: Sequence[RankVar],
+    dtype: Any,
+) -> Array:
+    """The map expression at every point, reduced; axes in the order of `kept`."""
+    expression = scene.einsum.operation.map
+    if scene.einsum.is_copy:
+        expression = Operand(min(scene.einsum.inputs))
+    assert expression is not None
+    if reduced and scene.einsum.operation.reduction == "sum":
+        factors = [_evaluate(scene, factor, views) for factor in _factors(expression)]
+        return _contract(scene, factors, kept, reduced, padded, dtype)
+    whole = _evaluate(scene, expression, views)
+    order = (*kept, *reduced)
+    values = _spread(scene, whole, order)
+    values = scene.xp.broadcast_to(values, tuple(scene.loops[v].block for v in order)).astype(dtype)
+    if not reduced:
+        return values
+    neutral = NEUTRAL[scene.einsum.operation.reduction]
+    for variable in padded:
+        values = _masked(scene, View(order, values), variable, neutral).values
+    axes = tuple(range(len(kept), len(order)))
+    return (scene.xp.max if scene.einsum.operation.reduction == "max" else scene.xp.min)(values, axis=axes)
+
+
+def _contract(
+    scene: Scene,
+    factors: Sequence[View],
+    kept: Sequence[RankVar],
+    reduced: Sequence[RankVar],
+    padded: Sequence[RankVar],
+    dtype: Any,
+) -> Array:
+    """A sum of products. A variable that is in no factor counts its points."""
+    ready = list(factors)
+    found = {variable for factor in factors for variable in factor.variables}
+    for variable in (*kept, *reduced):
+        if variable not in found:
+            ready.append(View((variable,), scene.xp.ones(scene.loops[variable].block, dtype)))
+    for variable in padded:
+        ready = [_masked(scene, one, variable, 0.0) if variable in one.variables else one for one in ready]
+    letter = dict(zip((*kept, *reduced), string.ascii_letters, strict=False))
+    terms = ["".join(letter[v] for v in factor.variables) for factor in ready]
+    subscripts = f"{','.join(terms)}->{''.join(letter[v] for v in kept)}"
+    return scene.arrays.einsum(subscripts, *(scene.xp.asarray(factor.values, dtype) for factor in ready))
+
+
+def _factors(expression: MapExpression) -> list[MapExpression]:
+    """Expressions whose product the expression is."""
+    match expression:
+        case Apply("multiply", (left, right)):
+            return [*_factors(left), *_factors(right)]
+        case Apply("divide", (left, right)):
+            return [*_factors(left), Apply("divide", (Number(1.0), right))]
+        case _:
+            return [expression]
+
+
+def _evaluate(scene: Scene, expression: MapExpression, views: Mapping[TensorName, View]) -> View:
+    """A map expression over the variables of its operands, in the order of the loops."""
+    if isinstance(expression, Operand):
+        return views[expression.tensor]
+    found = {variable for tensor in operands(expression) for variable in views[tensor].variables}
+    order = tuple(v for v in scene.einsum.rank_variables if v in found)
+    functions = functions_in(scene.xp)
+
+    def value(part: MapExpression) -> Array:
+        match part:
+            case Operand(tensor):
+                return _spread(scene, views[tensor], order)
+            case Number(number):
+                return number
+            case Apply(function, arguments):
+                return functions[function](*(value(argument) for argument in arguments))
+
+    return View(order, scene.xp.asarray(value(expression)))
+
+
+def _spread(scene: Scene, view: View, order: Sequence[RankVar]) -> Array:
+    """The values with one axis for each variable of `order`, of length 1 where they do not depend on it."""
+    present = [v for v in order if v in view.variables]
+    values = scene.xp.transpose(view.values, [view.variables.index(v) for v in present])
+    return values.reshape([scene.loops[v].block if v in present else 1 for v in order])
+
+
+def _masked(scene: Scene, view: View, variable: RankVar, neutral: float) -> View:
+    loop = scene.loops[variable]
+    within = scene.position(loop.axes) * loop.block + scene.xp.arange(loop.block) < loop.extent
+    shape = [-1 if other == variable else 1 for other in view.variables]
+    return View(view.variables, scene.xp.where(within.reshape(shape), view.values, neutral))
+
+
+# writing
+
+
+def _digits_of(
+    scene: Scene, access: TensorAccess, buffer: Buffer
+) -> tuple[tuple[RankVar, ...], dict[Rank, MixedRadix]]:
+    """The rank variables of an output in the order of its buffer's ranks, and the digits of each rank."""
+    radices: dict[Rank, MixedRadix] = {}
+    for rank, index in access.projection:
+        radix = mixed_radix(scene.einsum, index)
+        assert radix is not None, "checked when the plan was derived"
+        radices[rank] = radix
+    ordered = {rank: radices[rank] for rank in buffer.ranks}
+    return tuple(variable for radix in ordered.values() for variable, _ in radix.digits), ordered
+
+
+def _write(scene: Scene, values: Array, radices: Mapping[Rank, MixedRadix], buffer: Buffer) -> Array:
+    """The result in the shape of its buffer; coordinates that no point writes are 0."""
+    written = {rank: math.prod(scene.loops[v].block for v, _ in radix.digits) for rank, radix in radices.items()}
+    values = values.reshape(tuple(written.values()))
+    missing = [(0, max(0, size - written[rank])) for rank, size in zip(buffer.ranks, buffer.shape, strict=True)]
+    if any(after for _, after in missing):
+        values = scene.xp.pad(values, missing)
+    for axis, (rank, size) in enumerate(buffer.sizes):
+        split = buffer.placement.of(rank)
+        end = math.prod(scene.loops[v].extent for v, _ in radices[rank].digits)
+        if split is not None and end < size:
+            within = scene.position(split.axes) * split.block + scene.xp.arange(split.block) < end
+            shape = [-1 if other == axis else 1 for other in range(len(buffer.sizes))]
+            values = scene.xp.where(within.reshape(shape), values, 0)
+    return values

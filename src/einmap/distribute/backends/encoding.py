@@ -1,0 +1,56 @@
+"""Plans as JSON documents: how a process gets one without unpickling anything.
+
+A dataclass is {its name: [its fields in order]}, a tuple a list; nothing else occurs in a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.placement import Placement, Split
+from einmap.distribute.plan import Buffer, Combine, Local, LocalLoop, Move, Plan, Repeat
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.operation import Apply, Number, Operand, Operation
+from einmap.einsum.projection import Affine
+from einmap.einsum.workload import Workload
+
+_TYPES: dict[str, type[Any]] = {
+    found.__name__: found
+    for found in (
+        Plan, Mesh, Buffer, Placement, Split, Local, LocalLoop, Move, Combine, Repeat,
+        Workload, Einsum, TensorAccess, Affine, Operation, Apply, Number, Operand,
+    )
+}  # fmt: skip
+
+
+def encode(value: object) -> Any:
+    """A plan, or any part of it, in the types of JSON. Raises TypeError for anything else."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple():
+            return [encode(one) for one in value]
+        case _ if is_dataclass(value) and type(value).__name__ in _TYPES:
+            return {type(value).__name__: [encode(getattr(value, field.name)) for field in fields(value)]}
+    raise TypeError(f"a plan holds no {type(value).__name__}")
+
+
+def decode(document: Any) -> Any:
+    """What `encode` was given. Raises KeyError for a type that no plan has."""
+    match document:
+        case list():
+            return tuple(decode(one) for one in document)
+        case dict():
+            ((name, values),) = document.items()
+            return _TYPES[name](*map(decode, values))
+        case _:
+            return document
+
+
+def decode_plan(document: Any) -> Plan:
+    """`decode`, for a whole plan."""
+    plan = decode(document)
+    assert isinstance(plan, Plan)
+    return plan

@@ -1,0 +1,215 @@
+"""A plan as one JAX program: `jax.shard_map` over a device mesh, every step by the operation of JAX that it names.
+
+Imported only in the processes of the `jax` engine. Ranks are sharded by `PartitionSpec`, so JAX itself deals the
+blocks; whole arrays are padded (with NaN, as in the `local` engine) so that the blocks are equal. A partial sum
+has a leading axis with the addends, sharded over its mesh axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, assert_never
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from einmap.distribute.backends.arithmetic import Arrays, local_einsum
+from einmap.distribute.backends.base import addend_share
+from einmap.distribute.mesh import AxisName, Mesh
+from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, Repeat, Step
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.operation import Reduction
+
+type Array = Any
+type Memory = dict[BufferName, Array]
+"""What one PE holds, by buffer."""
+
+# Accelerators multiply float32 with fewer bits unless told otherwise.
+_JAX = Arrays(jnp, partial(jnp.einsum, precision=lax.Precision.HIGHEST))
+_ALL_REDUCE: Mapping[Reduction, Callable[..., Array]] = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}
+_JOIN: Mapping[Reduction, Callable[..., Array]] = {"sum": jnp.add, "max": jnp.maximum, "min": jnp.minimum}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A jitted function from the plan's inputs (in order) to its outputs (in order), and where they lie."""
+
+    plan: Plan
+    devices: jax.sharding.Mesh
+    function: Callable[..., tuple[Array, ...]]
+
+    def lower(self) -> jax.stages.Lowered:
+        """The program in StableHLO; nothing is allocated or run."""
+        return self.function.lower(*(self._described(name) for _, name in self.plan.inputs))  # type: ignore[attr-defined]
+
+    def place(self, inputs: Mapping[TensorName, NDArray[Any]]) -> list[Array]:
+        """The inputs on the devices; a process makes the parts of its own devices only."""
+        placed = []
+        for tensor, name in self.plan.inputs:
+            whole = padded(self.plan, self.plan.by_name[name], inputs[tensor])
+            sharding = self._sharding(name)
+            placed.append(jax.make_array_from_callback(whole.shape, sharding, lambda index, w=whole: w[index]))
+        return placed
+
+    def _described(self, name: BufferName) -> jax.ShapeDtypeStruct:
+        shape = global_shape(self.plan, self.plan.by_name[name])
+        return jax.ShapeDtypeStruct(shape, self.plan.dtype, sharding=self._sharding(name))
+
+    def _sharding(self, name: BufferName) -> NamedSharding:
+        return NamedSharding(self.devices, partition_spec(self.plan.by_name[name]))
+
+
+def program(plan: Plan, devices: Sequence[jax.Device]) -> Program:
+    """The program of a plan on the first `plan.mesh.n_devices` of `devices`, which are numbered as PEs are."""
+    chosen = np.array(devices[: plan.mesh.n_devices]).reshape(plan.mesh.shape)
+    mesh = jax.sharding.Mesh(chosen, plan.mesh.names)
+    mapped = jax.shard_map(
+        partial(_run, plan),
+        mesh=mesh,
+        in_specs=tuple(partition_spec(plan.by_name[name]) for _, name in plan.inputs),
+        out_specs=tuple(partition_spec(plan.by_name[name]) for _, name in plan.outputs),
+        # What is replicated follows from the plan; JAX would add casts to see the same.
+        check_vma=False,
+    )
+    return Program(plan, mesh, jax.jit(mapped))
+
+
+# whole arrays
+
+
+def partition_spec(buffer: Buffer) -> PartitionSpec:
+    """The placement in JAX's words: mesh axes for each rank, those of partial sums on a leading axis."""
+    splits = [buffer.placement.of(rank) for rank in buffer.ranks]
+    by_rank = [split.axes if split else None for split in splits]
+    return PartitionSpec(*([buffer.placement.partial] if buffer.placement.partial else []), *by_rank)
+
+
+def global_shape(plan: Plan, buffer: Buffer) -> tuple[int, ...]:
+    """The whole tensor, padded to equal blocks; with a leading axis of addends if it is a partial sum."""
+    shape = []
+    for rank, size in buffer.sizes:
+        split = buffer.placement.of(rank)
+        shape.append(split.block * plan.mesh.parts(split.axes) if split else size)
+    partial_axes = buffer.placement.partial
+    return (*([plan.mesh.parts(partial_axes)] if partial_axes else []), *shape)
+
+
+def padded(plan: Plan, buffer: Buffer, whole: NDArray[Any]) -> NDArray[Any]:
+    """`whole` in its `global_shape`: padding is NaN; addends are shares of the values, as in the `local` engine."""
+    shape = global_shape(plan, buffer)
+    axes = buffer.placement.partial
+    ranks = shape[1:] if axes else shape
+    filled = np.full(ranks, np.nan, plan.dtype)
+    inside = tuple(slice(min(size, room)) for (_, size), room in zip(buffer.sizes, ranks, strict=True))
+    filled[inside] = whole[inside]
+    if not axes:
+        return filled
+    line = Mesh((("addends", shape[0]),))
+    shares = [addend_share(line, ("addends",), place) for place in range(shape[0])]
+    return np.stack([filled * share for share in shares]).astype(plan.dtype)
+
+
+# what each PE does
+
+
+def _run(plan: Plan, *inputs: Array) -> tuple[Array, ...]:
+    memory: Memory = {}
+    for (_, name), values in zip(plan.inputs, inputs, strict=True):
+        memory[name] = values[0] if plan.by_name[name].placement.partial else values
+    _run_steps(plan, plan.steps, memory, turn=0)
+    outputs = [(plan.by_name[name], memory[name]) for _, name in plan.outputs]
+    return tuple(values[None] if buffer.placement.partial else values for buffer, values in outputs)
+
+
+def _run_steps(plan: Plan, steps: Sequence[Step], memory: Memory, turn: Any) -> None:
+    for step in steps:
+        match step:
+            case Local():
+                given = {tensor: memory[name] for tensor, name in step.operands}
+                found = local_einsum(plan, step, given, _position, _JAX)
+                memory.update({name: found[tensor] for tensor, name in step.results})
+            case Move():
+                memory[step.target] = _move(plan, step, memory[step.source], turn)
+            case Combine():
+                memory[step.target] = _JOIN[step.reduction](memory[step.left], memory[step.right])
+            case Repeat():
+                _repeat(plan, step, memory)
+            case _:
+                assert_never(step)
+
+
+def _repeat(plan: Plan, step: Repeat, memory: Memory) -> None:
+    """A loop of the program, not of Python: the compiler sees it once and may overlap its turns."""
+    outside = dict(memory)
+
+    def one_turn(turn: Any, carried: tuple[Array, ...]) -> tuple[Array, ...]:
+        inside = outside | {read: values for (read, _), values in zip(step.carried, carried, strict=True)}
+        _run_steps(plan, step.steps, inside, turn)
+        return tuple(inside[written] for _, written in step.carried)
+
+    start = tuple(memory[read] for read, _ in step.carried)
+    last = lax.fori_loop(0, step.count, one_turn, start)
+    memory.update({read: values for (read, _), values in zip(step.carried, last, strict=True)})
+
+
+def _position(axes: tuple[AxisName, ...]) -> Any:
+    return lax.axis_index(axes)
+
+
+def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
+    """What a PE holds afterwards. See `plan.Move` for what the kinds mean."""
+    target = plan.by_name[step.target]
+    parts = plan.mesh.parts(step.axes)
+    match step.kind:
+        case "all_gather":
+            moved = lax.all_gather(values, step.axes, axis=_axis(target, step.gather), tiled=True)
+        case "all_reduce":
+            moved = _ALL_REDUCE[step.reduction](values, step.axes)
+        case "reduce_scatter":
+            axis = _axis(target, step.scatter)
+            blocks = _in_blocks(values, axis, parts * target.shape[axis])
+            moved = lax.psum_scatter(blocks, step.axes, scatter_dimension=axis, tiled=True)
+        case "all_to_all":
+            axis, joined = _axis(target, step.scatter), _axis(target, step.gather)
+            blocks = _in_blocks(values, axis, parts * target.shape[axis])
+            moved = lax.all_to_all(blocks, step.axes, split_axis=axis, concat_axis=joined, tiled=True)
+        case "shift":
+            axes, ring = _ring(plan.mesh, step.axes, step.offset)
+            moved = lax.ppermute(values, axes, ring)
+        case "slice":
+            axis = _axis(target, step.scatter)
+            size = target.shape[axis]
+            blocks = _in_blocks(values, axis, parts * size)
+            block = (_position(step.axes) + step.offset + step.stride * turn) % parts
+            moved = lax.dynamic_slice_in_dim(blocks, block * size, size, axis)
+        case _:
+            assert_never(step.kind)
+    return moved[tuple(slice(size) for size in target.shape)]
+
+
+def _ring(mesh: Mesh, axes: Sequence[AxisName], offset: int) -> tuple[tuple[AxisName, ...], list[tuple[int, int]]]:
+    """Axes in the order of the mesh, the only one that `ppermute` takes, and who sends to whom in that order."""
+    in_order = tuple(name for name in mesh.names if name in axes)
+    numbers = np.arange(mesh.parts(axes)).reshape([mesh.size(axis) for axis in in_order])
+    ring = numbers.transpose([in_order.index(axis) for axis in axes]).reshape(-1).tolist()
+    return in_order, [(ring[place], ring[(place + offset) % len(ring)]) for place in range(len(ring))]
+
+
+def _in_blocks(values: Array, axis: int, size: int) -> Array:
+    """Padded along one axis to `size`: whole blocks."""
+    missing = size - values.shape[axis]
+    if missing <= 0:
+        return values
+    widths = [(0, missing if other == axis else 0) for other in range(values.ndim)]
+    return jnp.pad(values, widths, constant_values=jnp.nan)
+
+
+def _axis(buffer: Buffer, rank: str | None) -> int:
+    assert rank is not None
+    return buffer.ranks.index(rank)

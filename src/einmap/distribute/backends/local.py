@@ -1,0 +1,135 @@
+"""The engine `local`: one process, a NumPy array for each PE and buffer. It is what a plan means.
+
+Padding is NaN throughout, so that a result that depended on it would be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Self, assert_never
+
+import numpy as np
+
+from einmap.distribute.backends.arithmetic import Arrays, local_einsum
+from einmap.distribute.backends.base import Run, Tensor, collect, deal
+from einmap.distribute.check import check_memory
+from einmap.distribute.plan import BufferName, Combine, Local, Move, Plan, Repeat, Step
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.operation import Reduction
+from einmap.einsum.projection import Rank
+
+type Memory = dict[BufferName, list[Tensor]]
+"""The array of each PE, by buffer."""
+
+_NUMPY = Arrays(np, partial(np.einsum, optimize=True))
+_JOIN: Mapping[Reduction, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+class LocalEngine:
+    """Runs plans in this process."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to end."""
+
+    def check(self, plan: Plan) -> None:
+        """Raise SpecError when the buffers of all PEs are too large for one process."""
+        check_memory(plan)
+
+    def run(self, plan: Plan, inputs: Mapping[TensorName, Tensor]) -> Run:
+        """The outputs of the plan. The traffic is not measured: nothing really moves.
+
+        Raises what `check` raises.
+        """
+        self.check(plan)
+        memory: Memory = {
+            name: deal(plan, plan.by_name[name], np.asarray(inputs[tensor])) for tensor, name in plan.inputs
+        }
+        with np.errstate(all="ignore"):
+            _run_steps(plan, plan.steps, memory, turn=0)
+        return Run({tensor: collect(plan, plan.by_name[name], memory[name]) for tensor, name in plan.outputs})
+
+
+def _run_steps(plan: Plan, steps: Sequence[Step], memory: Memory, turn: int) -> None:
+    for step in steps:
+        match step:
+            case Local():
+                _run_local(plan, step, memory)
+            case Move():
+                memory[step.target] = _move(plan, step, memory[step.source], turn)
+            case Combine():
+                pairs = zip(memory[step.left], memory[step.right], strict=True)
+                memory[step.target] = [_JOIN[step.reduction](left, right) for left, right in pairs]
+            case Repeat():
+                for inner in range(step.count):
+                    _run_steps(plan, step.steps, memory, inner)
+                    memory.update({read: memory[written] for read, written in step.carried})
+            case _:
+                assert_never(step)
+
+
+def _run_local(plan: Plan, step: Local, memory: Memory) -> None:
+    results: dict[BufferName, list[Tensor]] = {name: [] for _, name in step.results}
+    for device in range(plan.mesh.n_devices):
+        given = {tensor: memory[name][device] for tensor, name in step.operands}
+        found = local_einsum(plan, step, given, partial(plan.mesh.position, device), _NUMPY)
+        for tensor, name in step.results:
+            results[name].append(found[tensor])
+    memory.update(results)
+
+
+def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tensor]:
+    """What each PE holds afterwards. See `plan.Move` for what the kinds mean."""
+    found: list[Tensor | None] = [None] * plan.mesh.n_devices
+    buffer = plan.by_name[step.target]
+    for group in plan.mesh.groups(step.axes):
+        arrays = [sources[device] for device in group]
+        for place, device in enumerate(group):
+            found[device] = _cut(_received(plan, step, arrays, place, turn), buffer.shape)
+    return [array for array in found if array is not None]
+
+
+def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, turn: int) -> Tensor:
+    """What the PE at `place` of a group gets from the arrays of the group."""
+    n = len(arrays)
+    buffer = plan.by_name[step.target]
+    match step.kind:
+        case "all_gather":
+            return np.concatenate(arrays, axis=_axis(buffer.ranks, step.gather))
+        case "all_reduce":
+            total: Tensor = _JOIN[step.reduction].reduce(arrays)
+            return total
+        case "reduce_scatter":
+            own: Tensor = np.add.reduce([_block(plan, step, array, place) for array in arrays])
+            return own
+        case "all_to_all":
+            mine = [_block(plan, step, array, place) for array in arrays]
+            return np.concatenate(mine, axis=_axis(buffer.ranks, step.gather))
+        case "shift":
+            return arrays[(place - step.offset) % n]
+        case "slice":
+            return _block(plan, step, arrays[place], (place + step.offset + step.stride * turn) % n)
+        case _:
+            assert_never(step.kind)
+
+
+def _block(plan: Plan, step: Move, array: Tensor, index: int) -> Tensor:
+    """Block `index` of the rank that is scattered; beyond the array there is padding."""
+    buffer = plan.by_name[step.target]
+    axis = _axis(buffer.ranks, step.scatter)
+    length = buffer.shape[axis]
+    part = array[(slice(None),) * axis + (slice(index * length, (index + 1) * length),)]
+    missing = [(0, length - part.shape[axis] if other == axis else 0) for other in range(part.ndim)]
+    return np.pad(part, missing, constant_values=np.nan)
+
+
+def _cut(array: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return array[tuple(slice(size) for size in shape)]
+
+
+def _axis(ranks: Sequence[Rank], rank: Rank | None) -> int:
+    assert rank is not None
+    return ranks.index(rank)

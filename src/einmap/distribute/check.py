@@ -1,0 +1,102 @@
+"""Real data for a plan, and whether what an engine found is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.distribute.cost import plan_cost
+from einmap.distribute.plan import Dtype, Plan
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.numeric import check_executable, graph_inputs, run, shapes
+from einmap.einsum.workload import Workload
+from einmap.errors import SpecError
+from einmap.units import format_bits
+
+TOLERANCE: Mapping[Dtype, float] = {"float64": 1e-10, "float32": 1e-4}
+"""Largest error that rounding may leave, as part of the largest value of a tensor: sums are taken in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """One output against the unpartitioned one: the largest error, and as part of the largest value."""
+
+    tensor: TensorName
+    max_abs_error: float
+    max_relative_error: float
+    agrees: bool
+
+
+MAX_BYTES = 8 * 2**30
+"""Bytes of the buffers of all PEs together that one process holds; more are refused."""
+
+
+def check_memory(plan: Plan) -> None:
+    """Raise SpecError when the buffers of all PEs together are too large for one process."""
+    needed = plan_cost(plan).buffer_bytes * plan.mesh.n_devices
+    if needed > MAX_BYTES:
+        raise SpecError(
+            f"the buffers of {plan.mesh.n_devices:,} PEs need {format_bits(8 * needed)} in one process; "
+            f"at most {format_bits(8 * MAX_BYTES)} are held",
+            hint="choose smaller rank sizes or a smaller mesh; --dry-run prints the plan without running it",
+        )
+
+
+def sample_inputs(workload: Workload, seed: int, dtype: Dtype = "float64") -> dict[TensorName, NDArray[Any]]:
+    """Random values for the graph inputs, the same for the same seed.
+
+    Numbers between 0.5 and 1.5, for which log, root and division are harmless; the last input of a sum of products is
+    divided by the number of its addends, so that values stay near 1 through any cascade and exp does not overflow.
+    Raises SpecError for a workload that is too large to be evaluated, and so to be checked.
+    """
+    for einsum in workload.einsums:
+        check_executable(einsum)
+    rng = np.random.default_rng(seed)
+    size = shapes(workload)
+    addends = _addends(workload)
+    return {
+        tensor: (rng.uniform(0.5, 1.5, size[tensor]) / addends.get(tensor, 1)).astype(dtype)
+        for tensor in graph_inputs(workload)
+    }
+
+
+def _addends(workload: Workload) -> dict[TensorName, int]:
+    """For the last graph input that each Einsum reads, how many points are summed to one element of its result."""
+    found: dict[TensorName, int] = {}
+    inputs = set(graph_inputs(workload))
+    for einsum in workload.einsums:
+        read = [access.tensor for access in einsum.accesses if access.tensor in inputs]
+        kept = {v for access in einsum.accesses if access.output for v in access.variables}
+        if read and not einsum.is_copy and einsum.operation.reduction == "sum":
+            number = prod(extent for variable, extent in einsum.bounds if variable not in kept)
+            found[read[-1]] = max(number, found.get(read[-1], 1))
+    return found
+
+
+def check_outputs(
+    workload: Workload,
+    inputs: Mapping[TensorName, NDArray[Any]],
+    outputs: Mapping[TensorName, NDArray[Any]],
+    dtype: Dtype = "float64",
+) -> tuple[OutputCheck, ...]:
+    """Each output against `numeric.run` in float64, which knows nothing of any plan."""
+    wanted = run(workload, {tensor: values.astype(np.float64) for tensor, values in inputs.items()})
+    return tuple(_checked(tensor, values, wanted[tensor], TOLERANCE[dtype]) for tensor, values in outputs.items())
+
+
+def _checked(tensor: TensorName, found: NDArray[Any], wanted: NDArray[np.float64], tolerance: float) -> OutputCheck:
+    if found.shape != wanted.shape:
+        return OutputCheck(tensor, np.inf, np.inf, agrees=False)
+    # infinities and NaN that should be there are no errors, others are
+    same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        error = np.where(same, 0.0, np.abs(found - wanted))
+    worst = float(np.max(np.nan_to_num(error, nan=np.inf), initial=0.0))
+    largest = float(np.max(np.abs(wanted[np.isfinite(wanted)]), initial=0.0))
+    relative = worst / largest if largest else worst
+    return OutputCheck(tensor, worst, relative, relative <= tolerance)

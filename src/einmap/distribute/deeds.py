@@ -1,0 +1,29 @@
+"""What a plan does, before its buffers have names: versions of a tensor are told by their placement alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from einmap.distribute.choices import Choice
+from einmap.distribute.moves import Hop
+from einmap.distribute.placement import Placement
+from einmap.einsum.einsum import TensorName
+
+type Deed = Moved | Computed
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A tensor that lay as `before` is moved."""
+
+    tensor: TensorName
+    before: Placement
+    hop: Hop
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An Einsum is evaluated in one way."""
+
+    einsum: str
+    choice: Choice

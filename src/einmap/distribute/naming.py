@@ -1,0 +1,100 @@
+"""Deeds of the search as a plan: buffers get names.
+
+A letter says what a buffer is, after the tensor's own name: `D` distributed, `L` local result that is only an addend,
+`G` gathered, `R` reduced everywhere, `T` split in another rank than before, `S` cut from what every PE has. A number
+follows where the name is taken. A replicated input or result has the name of its tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from einmap.distribute.collectives import Kind
+from einmap.distribute.deeds import Computed, Deed, Moved
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.placement import Placement
+from einmap.distribute.plan import Buffer, BufferName, Dtype, Local, Move, Plan, Step
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.projection import Rank
+from einmap.einsum.workload import Workload
+
+type Sizes = Mapping[TensorName, tuple[tuple[Rank, int], ...]]
+
+LETTER: Mapping[Kind, str] = {
+    "all_gather": "G",
+    "reduce_scatter": "D",
+    "all_reduce": "R",
+    "all_to_all": "T",
+    "shift": "H",
+    "slice": "S",
+}
+"""What a buffer is called after the move that fills it."""
+
+
+class Names:
+    """Buffers made so far. A name is given once, and never that of another tensor."""
+
+    def __init__(self, sizes: Sizes, buffers: Sequence[Buffer] = ()) -> None:
+        self.buffers = list(buffers)
+        self._sizes = sizes
+        self._taken = {*sizes, *(buffer.name for buffer in buffers)}
+
+    def make(self, tensor: TensorName, letter: str, placement: Placement) -> BufferName:
+        """A new buffer for a tensor. Without a letter it has the tensor's own name, the first time."""
+        stem = name = tensor + letter
+        number = 2
+        while name in self._taken and not (name == tensor and name not in {b.name for b in self.buffers}):
+            name, number = f"{stem}{number}", number + 1
+        self._taken.add(name)
+        self.buffers.append(Buffer(name, tensor, self._sizes[tensor], placement))
+        return name
+
+
+def named_plan(
+    mesh: Mesh,
+    workload: Workload,
+    sizes: Sizes,
+    inputs: Mapping[TensorName, Placement],
+    deeds: Sequence[Deed],
+    dtype: Dtype,
+) -> Plan:
+    """The plan that does `deeds`. Outputs are the last versions of the tensors that nobody reads."""
+    names = Names(sizes)
+    known: dict[tuple[TensorName, Placement], BufferName] = {}
+    for tensor, placement in inputs.items():
+        known[tensor, placement] = names.make(tensor, "D" if placement.used else "", placement)
+    last = {tensor: known[tensor, placement] for tensor, placement in inputs.items()}
+    steps: list[Step] = []
+    for deed in deeds:
+        match deed:
+            case Computed():
+                local = _local(deed, names, known)
+                steps.append(local)
+                last.update(local.results)
+            case Moved():
+                move = _move(deed, names, known)
+                steps.append(move)
+                last[deed.tensor] = move.target
+            case _:
+                assert_never(deed)
+    dealt = tuple((tensor, known[tensor, placement]) for tensor, placement in inputs.items())
+    outputs = tuple((t, last[t]) for t in workload.producers if not workload.consumers[t])
+    return Plan(mesh, workload, tuple(names.buffers), dealt, tuple(steps), outputs, dtype)
+
+
+def _local(deed: Computed, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Local:
+    operands = tuple((tensor, known[tensor, placement]) for tensor, placement in deed.choice.operands)
+    results = []
+    for tensor, placement in deed.choice.results:
+        letter = "L" if placement.partial else "D" if placement.used else ""
+        known[tensor, placement] = names.make(tensor, letter, placement)
+        results.append((tensor, known[tensor, placement]))
+    return Local(deed.einsum, operands, tuple(results), deed.choice.loops)
+
+
+def _move(deed: Moved, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Move:
+    hop = deed.hop
+    source = known[deed.tensor, deed.before]
+    target = known[deed.tensor, hop.after] = names.make(deed.tensor, LETTER[hop.kind], hop.after)
+    return Move(hop.kind, source, target, hop.axes, hop.gather, hop.scatter, deed.before.reduction)

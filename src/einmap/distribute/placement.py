@@ -1,0 +1,83 @@
+"""Which part of a tensor each PE holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.distribute.mesh import AxisName, Mesh
+from einmap.einsum.operation import Reduction
+from einmap.einsum.projection import Rank
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Split:
+    """A rank in contiguous blocks of `block` coordinates over mesh axes, the first axis the slowest.
+
+    The PE at position `i` of the axes holds coordinates `i*block` to `(i+1)*block - 1`. A buffer always has room for a
+    whole block; what lies beyond the rank (imperfect split) is padding, whose values mean nothing.
+    """
+
+    rank: Rank
+    axes: tuple[AxisName, ...]
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How a tensor lies on the mesh. It is replicated over every axis that is not named.
+
+    `partial`: over these axes every PE holds an addend (or a candidate of the maximum or minimum, see `reduction`);
+    only all of them together give the tensor. An axis occurs at most once.
+    """
+
+    splits: tuple[Split, ...] = ()
+    partial: tuple[AxisName, ...] = ()
+    reduction: Reduction = "sum"
+
+    def __post_init__(self) -> None:
+        # one spelling for one placement, so that equal ones compare equal
+        object.__setattr__(self, "splits", tuple(sorted(self.splits)))
+        object.__setattr__(self, "partial", tuple(sorted(self.partial)))
+        if not self.partial:
+            object.__setattr__(self, "reduction", "sum")
+
+    def of(self, rank: Rank) -> Split | None:
+        """The split of one rank; None where every PE has the whole of it."""
+        return next((split for split in self.splits if split.rank == rank), None)
+
+    @property
+    def used(self) -> frozenset[AxisName]:
+        """Axes over which the tensor is not replicated."""
+        return frozenset(self.partial) | {axis for split in self.splits for axis in split.axes}
+
+    def __str__(self) -> str:
+        parts = [f"{split.rank}: {'*'.join(split.axes)}" for split in self.splits]
+        parts += [f"partial {self.reduction} over {'*'.join(self.partial)}"] if self.partial else []
+        return ", ".join(parts) or "replicated"
+
+
+REPLICATED = Placement()
+
+
+def block_of(size: int, parts: int, granule: int = 1) -> int:
+    """Coordinates per PE: `size` in `parts` equal blocks of whole granules, rounded up.
+
+    >>> block_of(10, 4), block_of(6 * 16, 4, granule=16)
+    (3, 32)
+    """
+    return -(-size // (parts * granule)) * granule
+
+
+def local_shape(sizes: Mapping[Rank, int], placement: Placement) -> dict[Rank, int]:
+    """The shape of the buffer that each PE has for a tensor with these rank sizes."""
+    blocks = {split.rank: split.block for split in placement.splits}
+    return {rank: blocks.get(rank, size) for rank, size in sizes.items()}
+
+
+def held(size: int, split: Split | None, mesh: Mesh, device: int) -> range:
+    """The coordinates of a rank that one PE holds, padding left out; may be empty."""
+    if split is None:
+        return range(size)
+    begin = mesh.position(device, split.axes) * split.block
+    return range(min(begin, size), min(begin + split.block, size))

@@ -1,0 +1,58 @@
+"""The key `distribution` of a specification as a plan."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from einmap.distribute.derive import distribute
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.plan import Dtype, Plan
+from einmap.distribute.request import Where
+from einmap.errors import At, EinmapError, SpecError, raise_all
+from einmap.spec.raw import RawMap, place, placed, to_python
+from einmap.spec.schema.base import check
+from einmap.spec.schema.distribution import NAMED, DistributionInput
+from einmap.spec.spec import Spec
+
+KEY = "distribution"
+
+
+def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
+    """The plan that the specification's `distribution` asks for; `dtype` takes the place of the one given there.
+
+    Raises SpecError (several problems together) with their places, see `distribute`.
+    """
+    raw, given = _read(spec)
+
+    def locate(where: Where) -> At:
+        return place(spec.raw, (KEY, *where))
+
+    named: dict[str, Any] = {name: to_python(value) for name, value in raw.items if name in NAMED}
+    with placed(spec.raw, (KEY, "mesh")):
+        mesh = Mesh(tuple(given.mesh.items()))
+    return distribute(
+        spec.workload,
+        mesh,
+        named.get("placements"),
+        loops=named.get("loops"),
+        overlap=named.get("overlap") or (),
+        dtype=dtype or cast(Dtype, given.dtype),
+        imperfect=given.imperfect,
+        locate=locate,
+    )
+
+
+def _read(spec: Spec) -> tuple[RawMap, DistributionInput]:
+    """What is written, and its fields that name nothing."""
+    raw = spec.raw.get(KEY)
+    if raw is None:
+        hint = "give a file with this key, or one of the distributions that `einmap examples` lists"
+        raise SpecError(f"the specification has no key {KEY!r}: it says nothing of a mesh", hint=hint)
+    if spec.raw.get("workload") is None:
+        raise SpecError(f"there is a {KEY!r}, but no workload to distribute", hint="give a workload as well")
+    problems: list[EinmapError] = []
+    given = check(DistributionInput, raw, spec.raw, (KEY,), problems, drop=NAMED)
+    raise_all(problems)
+    assert given is not None
+    assert isinstance(raw, RawMap)
+    return raw, given

@@ -1,0 +1,214 @@
+"""What a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from einmap.distribute.mesh import AxisName, Mesh
+from einmap.distribute.placement import Placement, Split, block_of
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.numeric import graph_inputs
+from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.workload import Workload
+from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
+
+type Where = tuple[str, ...]
+type Locate = Callable[[Where], At | None]
+"""The place in a file of what is given under some keys, such as ("placements", "A", "K")."""
+
+PARTIAL = "partial"
+"""The key of a placement that names the axes of partial sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`placements` of tensors; `loops`: of Einsums, the axes of each split rank variable; `overlap`: Einsums whose
+    reduce-scatter runs in chunks, each while the next is computed.
+    """
+
+    placements: Mapping[TensorName, Placement]
+    loops: Mapping[str, Mapping[RankVar, tuple[AxisName, ...]]]
+    overlap: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What requests are checked against. `sizes`: of each tensor's ranks."""
+
+    workload: Workload
+    mesh: Mesh
+    sizes: Mapping[TensorName, Mapping[Rank, int]]
+    imperfect: bool
+    locate: Locate
+
+    def error(self, where: Where, message: str, hint: str | None = None) -> SpecError:
+        """The problem with its place."""
+        return SpecError(message, at=self.locate(where), hint=hint)
+
+
+def no_place(_: Where) -> None:
+    """What is given in Python stands in no file."""
+
+
+def checked_request(context: Context, placements: Any = None, loops: Any = None, overlap: Any = None) -> Request:
+    """The request with everything resolved. Raises SpecError (several problems together).
+
+    `placements`: by tensor, a dictionary of rank and mesh axes (`{"K": "x"}`, `{"K": ["x", "y"]}`,
+    `{"G": {"axes": "x", "granule": 16}}`) and perhaps `partial`, or the text "replicated".
+    `loops`: by Einsum, a dictionary of rank variable and mesh axes.
+    """
+    problems: list[EinmapError] = []
+    placed = {
+        tensor: attempt(problems, partial(_placement, context, tensor, given))
+        for tensor, given in _dictionary(context, ("placements",), placements, "tensors and their placements").items()
+    }
+    spread = {
+        einsum: attempt(problems, partial(_loops, context, einsum, given))
+        for einsum, given in _dictionary(context, ("loops",), loops, "Einsums and their loops").items()
+    }
+    chunked = attempt(problems, partial(_overlap, context, overlap))
+    raise_all(problems)
+    return Request(
+        {tensor: found for tensor, found in placed.items() if found is not None},
+        {einsum: axes for einsum, axes in spread.items() if axes is not None},
+        chunked or frozenset(),
+    )
+
+
+def _placement(context: Context, tensor: str, given: Any) -> Placement:
+    where = ("placements", tensor)
+    if tensor not in context.workload.tensors:
+        hint = did_you_mean(tensor, context.workload.tensors, listing="tensors")
+        raise context.error(where, f"the workload has no tensor {tensor!r}", hint)
+    if given in (None, "replicated"):
+        return Placement()
+    fields = _dictionary(context, where, given, "ranks and their mesh axes, or the word replicated")
+    problems: list[EinmapError] = []
+    splits: list[Split] = []
+    partial_axes: tuple[AxisName, ...] = ()
+    for key, value in fields.items():
+        if key == PARTIAL:
+            partial_axes = attempt(problems, partial(_axes, context, (*where, key), value)) or ()
+        elif (split := attempt(problems, partial(_split, context, tensor, key, value))) is not None:
+            splits.append(split)
+    raise_all(problems)
+    ranks = [split.rank for split in splits]
+    if len(ranks) != len(set(ranks)):
+        raise context.error(where, f"a rank of {tensor!r} is placed twice: {', '.join(fields)}")
+    _check_once(context, where, [axis for split in splits for axis in split.axes] + [*partial_axes])
+    if partial_axes:
+        _check_partial(context, (*where, PARTIAL), tensor)
+    used = [split for split in splits if context.mesh.parts(split.axes) > 1]
+    return Placement(tuple(_without_ones(context.mesh, split) for split in used), _real(context.mesh, partial_axes))
+
+
+def _check_partial(context: Context, where: Where, tensor: str) -> None:
+    if tensor in graph_inputs(context.workload):
+        return
+    reduction = context.workload.find(context.workload.producers[tensor]).operation.reduction
+    if reduction != "sum":
+        raise context.error(where, f"{tensor!r} is a {reduction}: only sums can be asked for in parts")
+
+
+def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
+    where = ("placements", tensor, key)
+    sizes = context.sizes[tensor]
+    rank = key if key in sizes else key.upper()
+    if rank not in sizes:
+        hint = did_you_mean(key, [*sizes, PARTIAL], listing="ranks")
+        raise context.error(where, f"tensor {tensor!r} has no rank {key!r}", hint)
+    granule: Any = 1
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in ("axes", "granule")]
+        if unknown or "axes" not in given:
+            wrong = did_you_mean(str(unknown[0]), ("axes", "granule"), listing="fields") if unknown else None
+            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}", wrong)
+        granule, given = given.get("granule", 1), given["axes"]
+    if type(granule) is not int or not 1 <= granule <= sizes[rank]:
+        raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {granule!r}")
+    if sizes[rank] % granule:
+        raise context.error(where, f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, no multiple of {granule}")
+    axes = _axes(context, where, given)
+    parts = context.mesh.parts(axes)
+    if not context.imperfect and sizes[rank] % (parts * granule):
+        text = f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, which do not divide into {parts} equal blocks"
+        text += f" of whole granules of {granule}" if granule > 1 else ""
+        raise context.error(where, text, "choose another mesh, or let `imperfect` be true")
+    return Split(rank, axes, block_of(sizes[rank], parts, granule))
+
+
+def _loops(context: Context, einsum: str, given: Any) -> dict[RankVar, tuple[AxisName, ...]]:
+    where = ("loops", einsum)
+    if einsum not in context.workload.by_name:
+        hint = did_you_mean(einsum, context.workload.by_name, listing="Einsums")
+        raise context.error(where, f"the workload has no Einsum {einsum!r}", hint)
+    known = context.workload.find(einsum)
+    found: dict[RankVar, tuple[AxisName, ...]] = {}
+    for variable, axes in _dictionary(context, where, given, "rank variables and their mesh axes").items():
+        if variable not in known.extents:
+            hint = did_you_mean(variable, known.rank_variables, listing="rank variables")
+            raise context.error((*where, variable), f"Einsum {einsum!r} has no rank variable {variable!r}", hint)
+        if dict(known.first_values).get(variable, 0):
+            text = f"rank variable {variable!r} of {einsum!r} does not start at 0; it cannot be split"
+            raise context.error((*where, variable), text)
+        found[variable] = _axes(context, (*where, variable), axes)
+        parts, extent = context.mesh.parts(found[variable]), known.extents[variable]
+        if not context.imperfect and extent % parts:
+            text = f"rank variable {variable!r} of {einsum!r} has {extent} values, which do not divide into {parts}"
+            raise context.error((*where, variable), text, "choose another mesh, or let `imperfect` be true")
+    _check_once(context, where, [axis for axes in found.values() for axis in axes])
+    real = {variable: _real(context.mesh, axes) for variable, axes in found.items()}
+    return {variable: axes for variable, axes in real.items() if axes}
+
+
+def _overlap(context: Context, given: Any) -> frozenset[str]:
+    if given is not None and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
+        raise context.error(("overlap",), f"expected a list of Einsums, found {given!r}")
+    names = list(given or ())
+    for name in names:
+        if name not in context.workload.by_name:
+            hint = did_you_mean(str(name), context.workload.by_name, listing="Einsums")
+            raise context.error(("overlap",), f"the workload has no Einsum {name!r}", hint)
+    return frozenset(names)
+
+
+def _axes(context: Context, where: Where, given: Any) -> tuple[AxisName, ...]:
+    """`x` or `[x, y]`: known axes, each once."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not names:
+        raise context.error(where, f"expected a mesh axis or a list of them, found {given!r}", "write for example x")
+    for name in names:
+        if name not in context.mesh.names:
+            hint = did_you_mean(str(name), context.mesh.names, listing="axes")
+            raise context.error(where, f"the mesh has no axis {name!r}", hint)
+    _check_once(context, where, names)
+    return tuple(names)
+
+
+def _check_once(context: Context, where: Where, axes: Iterable[AxisName]) -> None:
+    axes = list(axes)
+    for axis in axes:
+        if axes.count(axis) > 1:
+            what = f"{where[0]} of {where[1]!r}" if len(where) > 1 else where[0]
+            text = f"mesh axis {axis!r} is used twice in the {what}"
+            raise context.error(where, text, "split over different axes, or over one of them only")
+
+
+def _dictionary(context: Context, where: Where, given: Any, expected: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise context.error(where, f"expected a dictionary of {expected}, found {given!r}")
+    return dict(given)
+
+
+def _real(mesh: Mesh, axes: tuple[AxisName, ...]) -> tuple[AxisName, ...]:
+    """Axes along which there is more than one PE."""
+    return tuple(axis for axis in axes if mesh.size(axis) > 1)
+
+
+def _without_ones(mesh: Mesh, split: Split) -> Split:
+    return Split(split.rank, _real(mesh, split.axes), split.block)

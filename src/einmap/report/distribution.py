@@ -1,0 +1,137 @@
+"""The terminal report of `einmap run`: the partitioned Einsums, what they exchange, and whether results are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.compare import matches
+from einmap.distribute.check import OutputCheck
+from einmap.distribute.collectives import Traffic
+from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.notation import Line, lines
+from einmap.distribute.plan import Plan
+from einmap.report.collectives import agreement, comparison_document, comparison_section, compilation_section
+from einmap.report.simulation import exact
+
+SCHEMA = 1
+"""Version of the JSON document."""
+
+
+def plan_report(plan: Plan) -> RenderableType:
+    """The Einsums of a plan, its predicted communication, and its totals."""
+    parts = (head_section(plan), einsums_section(lines(plan)), traffic_section(communication(plan)))
+    return Group(*[part for section in parts for part in (section, Text(""))], totals_section(plan))
+
+
+def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> RenderableType:
+    """What an engine found: the communication of its program, facts, and outputs against the unpartitioned ones."""
+    parts: list[RenderableType] = []
+    if run.lowered is not None:
+        parts += [Text(""), comparison_section(matches(communication(plan), run.lowered)), Text("")]
+        if run.compiled is not None:
+            parts += [compilation_section(plan.mesh, run.lowered, run.compiled), Text("")]
+    if run.facts:
+        parts += [Text(", ".join(f"{name} {_short(value)}" for name, value in run.facts.items()), style="dim")]
+    parts += [Text(check_line(one, engine), style="green" if one.agrees else "bold red") for one in checks]
+    return Group(*parts)
+
+
+def _short(fact: object) -> str:
+    return f"{fact:.3g}" if isinstance(fact, float) else str(fact)
+
+
+def head_section(plan: Plan) -> RenderableType:
+    """`mesh x=2, y=2: 4 PEs, float64`."""
+    n = plan.mesh.n_devices
+    return Text(f"mesh {plan.mesh}: {n:,} {'PE' if n == 1 else 'PEs'}, {plan.dtype}", style="bold")
+
+
+def einsums_section(found: Sequence[Line]) -> RenderableType:
+    """One row for each step: what it is, the Einsum, which index is which."""
+    table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 0, 0, 2))
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for line in found:
+        where = f"   {line.where}" if line.where else ""
+        table.add_row("  " * line.depth + line.what, Text.assemble(line.einsum, (where, "dim")))
+    return Group(Text("Einsums of each PE", style="bold"), table)
+
+
+def traffic_section(rows: Sequence[Traffic], title: str = "Predicted communication, per PE") -> RenderableType:
+    """One row for each collective: bytes are those of one PE in one execution, the last column those of all."""
+    if not rows:
+        return Text(f"{title}: none", style="bold")
+    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
+    for name in ("collective", "tensor", "groups"):
+        table.add_column(name, no_wrap=True)
+    for name in ("times", "operand B", "result B", "sent B", "in all B"):
+        table.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        groups = f"{', '.join(row.axes)}: {len(row.groups)} of {len(row.groups[0])}"
+        figures = (row.count, row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)
+        table.add_row(row.kind.replace("_", "-"), row.tensor, groups, *map(exact, figures))
+    return Group(Text(title, style="bold"), table)
+
+
+def totals_section(plan: Plan) -> RenderableType:
+    """What each PE sends, computes and holds."""
+    cost = plan_cost(plan)
+    return Text(
+        f"each PE sends {exact(cost.sent_bytes)} bytes, evaluates {exact(cost.points)} points, "
+        f"and has buffers of {exact(cost.buffer_bytes)} bytes"
+    )
+
+
+def check_line(check: OutputCheck, engine: str) -> str:
+    """`Z: equal to the unpartitioned result, max error 1.1e-16 (relative 3e-17)`."""
+    word = "equal to the unpartitioned result" if check.agrees else "DIFFERS from the unpartitioned result"
+    error = f"max error {check.max_abs_error:.3g} (relative {check.max_relative_error:.3g})"
+    return f"{check.tensor} of the engine {engine}: {word}, {error}"
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as plain data: mesh, Einsums, placements of buffers, predicted traffic and cost."""
+    return {
+        "schema": SCHEMA,
+        "mesh": dict(plan.mesh.axes),
+        "dtype": plan.dtype,
+        "einsums": [asdict(line) for line in lines(plan)],
+        "buffers": [
+            {"name": one.name, "tensor": one.tensor, "shape": one.shape, "placement": str(one.placement)}
+            for one in plan.buffers
+        ],
+        "predicted": [traffic_document(row) for row in communication(plan)],
+        "cost": asdict(plan_cost(plan)),
+    }
+
+
+def run_agrees(plan: Plan, run: Run, checks: Sequence[OutputCheck]) -> bool:
+    """Whether all outputs are right, and what was sent is what was predicted (where the engine can tell)."""
+    as_predicted = run.lowered is None or agreement(matches(communication(plan), run.lowered))
+    return as_predicted and all(check.agrees for check in checks)
+
+
+def run_document(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> dict[str, Any]:
+    """A run as plain data; what concerns communication is missing where nothing really moves."""
+    compared = {}
+    if run.lowered is not None:
+        compared = comparison_document(matches(communication(plan), run.lowered), run.compiled)
+    return {
+        "engine": engine,
+        "agrees": run_agrees(plan, run, checks),
+        "outputs": [asdict(check) for check in checks],
+        **compared,
+        "facts": dict(run.facts),
+    }
+
+
+def traffic_document(row: Traffic) -> dict[str, Any]:
+    """One collective; `groups` lists the PEs of each group."""
+    return {**asdict(row), "total_sent_bytes": row.total_sent_bytes}

@@ -1,0 +1,45 @@
+"""What a process of `processes.Processes` does in tests: answers, and every way of not answering."""
+
+import os
+import signal
+import sys
+import time
+
+from einmap.distribute.backends.messages import Message
+from einmap.errors import SpecError
+
+
+def start(settings):
+    return FakeServer(settings)
+
+
+class FakeServer:
+    def __init__(self, settings):
+        self.settings = settings
+
+    def close(self):
+        print("ending")
+
+    def answer(self, request):
+        match request.document["do"]:
+            case "echo":
+                print("printed output is no answer")
+                os.write(1, b"nor is that of other languages\n")
+                return Message({"settings": self.settings, "said": request.document["say"]}, request.arrays)
+            case "refuse":
+                raise SpecError("this cannot be done", hint="do something else")
+            case "raise":
+                raise ZeroDivisionError("one over nothing")
+            case "exit":
+                os.write(2, b"first words\n" + b"x" * 2000 + b"\nlast words\n")
+                os._exit(7)
+            case "kill":
+                print("about to be killed", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "complain if a peer is gone":
+                time.sleep(0.2)
+                raise ConnectionError("connection reset by peer")
+            case "hang":
+                print("waiting for a peer", flush=True)
+                time.sleep(1000)
+        raise AssertionError("unreachable")

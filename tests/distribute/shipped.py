@@ -1,0 +1,44 @@
+"""The shipped distributions: the commands that run them, at sizes that are quick and do not divide."""
+
+from einmap import load
+from einmap.distribute.plan import Plan
+from einmap.distribute.read import plan_of
+
+MATMUL = {"M": 10, "K": 11, "N": 9}
+ATTENTION = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "HEADS": 6, "D_HEAD": 4}
+ONE_HEAD = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "D_HEAD": 4}
+LLAMA = {"N_TOKENS": 5, "D_MODEL": 6, "HEADS": 6, "KV_HEADS": 3, "D_HEAD": 2, "D_FF": 10}
+
+IMPERFECT = {
+    ("elementwise", "elementwise_parallel"): {"I": 13},
+    ("matrix_vector", "matrix_vector_2d"): {"K": 11, "M": 10},
+    **{
+        ("matmul", f"matmul_{name}"): MATMUL
+        for name in (
+            "reduce_scatter",
+            "overlap",
+            "all_reduce",
+            "all_gather_a",
+            "all_gather_b",
+            "2d_gather",
+            "2d_reduce",
+        )
+    },
+    ("attention", "attention_over_b"): ATTENTION,
+    ("attention", "attention_over_h"): ATTENTION,
+    ("attention", "attention_over_h_d"): ATTENTION,
+    ("attention_single_head", "attention_over_b"): ONE_HEAD,
+    ("attention_single_head", "attention_single_head_over_p"): ONE_HEAD,
+    ("feed_forward", "feed_forward_columns_rows"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
+    ("llama3_8b", "llama3_8b_tensor_parallel"): LLAMA,
+    ("llama3_8b", "llama3_8b_sequence_parallel"): LLAMA,
+}
+"""By workload and distribution: sizes of which few divide by the number of PEs."""
+PERFECT = {names: dict.fromkeys(sizes, 8) for names, sizes in IMPERFECT.items()}
+"""The same with sizes that all divide."""
+DEVICES = (2, 4, 8)
+
+
+def shipped_plan(names: tuple[str, str], sizes: dict, devices: int, dtype: str = "float64") -> Plan:
+    """The plan of one example on so many PEs."""
+    return plan_of(load(*names, define={**sizes, "G": devices}), dtype)

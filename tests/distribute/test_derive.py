@@ -1,0 +1,242 @@
+"""What is derived from placements: where Einsums are evaluated, what is moved, and what is refused."""
+
+import pytest
+from tests.distribute.drawn_plans import draw
+
+from einmap import Spec, SpecError
+from einmap.distribute import derive
+from einmap.distribute.backends.local import LocalEngine
+from einmap.distribute.check import check_outputs, sample_inputs
+from einmap.distribute.collectives import Traffic
+from einmap.distribute.cost import Machine, communication, plan_cost
+from einmap.distribute.derive import distribute
+from einmap.errors import NotSupportedError
+
+SIZES = {"M": 4, "N": 8, "K": 16, "J": 12, "P": 5, "R": 3}
+
+
+def cascade(*einsums, **sizes):
+    listed = [{"einsum": one} if isinstance(one, str) else {"einsum": one[0], "reduction": one[1]} for one in einsums]
+    written = " ".join(one["einsum"] for one in listed).lower()
+    known = {rank: size for rank, size in {**SIZES, **sizes}.items() if rank.lower() in written or rank in sizes}
+    spec = {"rank_sizes": known, "bits_per_value": {"All": 8}, "einsums": listed}
+    return Spec.from_dict(workload=spec).workload
+
+
+def moved(workload, placements, mesh=None, **options):
+    """What is sent, after checking that the plan is right."""
+    plan = distribute(workload, mesh or {"x": 4}, placements, **options)
+    inputs = sample_inputs(workload, 0)
+    assert all(check.agrees for check in check_outputs(workload, inputs, LocalEngine().run(plan, inputs).outputs))
+    return [(row.kind, row.tensor) for row in communication(plan)]
+
+
+MATMUL = cascade("Z[m, n] = A[m, k] * B[k, n]")
+CHAIN = cascade("T[m, j] = A[m, k] * B[k, j]", "Z[m] = T[m, j]")
+
+
+def test_without_placements_nothing_is_split():
+    plan = distribute(MATMUL, {"x": 4})
+    assert [str(buffer.placement) for buffer in plan.buffers] == ["replicated"] * 3
+
+
+@pytest.mark.parametrize(
+    ("placements", "expected"),
+    [
+        ({"A": {"M": "x"}}, []),
+        ({"B": {"N": "x"}}, []),
+        ({"A": {"M": "x"}, "Z": "replicated"}, [("all_gather", "Z")]),
+        ({"A": {"K": "x"}, "B": {"K": "x"}}, [("all_reduce", "Z")]),
+        ({"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}, [("reduce_scatter", "Z")]),
+        ({"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x", "partial": "y"}}, [("reduce_scatter", "Z")]),
+        ({"A": {"M": "x"}, "Z": {"N": "x"}}, [("all_to_all", "Z")]),
+        ({"A": {"K": "x"}}, [("all_reduce", "Z")]),  # B is cut for free
+        ({"A": {"k": "x"}, "B": {"k": "x"}, "Z": {"partial": "x"}}, []),
+        ({"A": {"partial": "x"}, "Z": {"partial": "x"}}, []),
+    ],
+)
+def test_a_matmul_is_spread_where_that_sends_least(placements, expected):
+    partial_over_y = "y" in str(placements)
+    mesh = {"x": 4, "y": 1} if partial_over_y else {"x": 4}
+    assert moved(MATMUL, placements, mesh) == expected
+
+
+def test_an_addend_passes_through_what_is_linear_and_is_summed_where_it_is_small():
+    assert moved(CHAIN, {"A": {"K": "x"}, "B": {"K": "x"}, "Z": "replicated"}) == [("all_reduce", "Z")]
+
+
+@pytest.mark.parametrize(
+    "second", ["Z[m] = exp(T[m, j])", ("Z[m] = T[m, j]", "max"), "Z[m] = T[m, j] + U[m, j]", "Z[m] = 1 / T[m, j]"]
+)
+def test_an_addend_is_summed_before_what_is_not_linear(second):
+    workload = cascade("T[m, j] = A[m, k] * B[k, j]", second)
+    found = moved(workload, {"A": {"K": "x"}, "B": {"K": "x"}}, loops={"T": {"k": "x"}})
+    assert found[0] in [("all_reduce", "T"), ("reduce_scatter", "T")]
+
+
+def test_of_two_addends_that_are_multiplied_one_is_summed_first():
+    workload = cascade("T[m] = A[m, k]", "U[m] = B[m, k]", "Z[m] = T[m] * U[m]")
+    placements = {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"partial": "x"}}
+    assert moved(workload, placements) in ([("all_reduce", "T")], [("all_reduce", "U")])
+
+
+def test_addends_that_are_added_stay_addends():
+    workload = cascade("T[m] = A[m, k]", "U[m] = B[m, k]", "Z[m] = T[m] - U[m]")
+    placements = {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"partial": "x"}}
+    assert moved(workload, placements) == []
+
+
+def test_a_maximum_over_a_split_rank_is_joined_by_maximum():
+    workload = cascade(("Z[m] = A[m, k]", "max"))
+    plan = distribute(workload, {"x": 4}, {"A": {"K": "x"}})
+    assert [(move.kind, move.reduction) for move in plan.steps if hasattr(move, "kind")] == [("all_reduce", "max")]
+    # sums alone are reduce-scattered
+    assert moved(workload, {"A": {"K": "x"}, "Z": {"M": "x"}}) != [("reduce_scatter", "Z")]
+
+
+def test_one_tensor_used_twice_is_moved_once():
+    workload = cascade("Z[m, n] = A[m, k] * B[k, n]", "Y[m, j] = A[m, k] * C[k, j]")
+    placements = {"A": {"M": "x"}, "B": {"N": "x"}, "C": {"J": "x"}, "Z": {"N": "x"}, "Y": {"J": "x"}}
+    assert moved(workload, placements, loops={"Z": {"n": "x"}, "Y": {"j": "x"}}) == [("all_gather", "A")]
+
+
+def test_a_window_reads_the_whole_rank():
+    workload = cascade("Z[p] = I[H: 2*p + r] * F[r]")
+    assert moved(workload, {"I": {"H": "x"}, "Z": {"P": "x"}}) == [("all_gather", "I")]
+    assert moved(workload, {"Z": {"P": "x"}}) == []
+
+
+def test_heads_are_joined_without_communication():
+    workload = cascade("C[m, G: 3*n + r] = A[m, n, r]", "Z[m, j] = C[m, g] * W[g, j]", G=24)
+    placements = {"A": {"N": "x"}, "W": {"G": {"axes": "x", "granule": 3}}, "Z": {"partial": "x"}}
+    assert moved(workload, placements) == []
+    # 8 heads over 3 PEs: whole heads are blocks of 9, 24 coordinates alone are blocks of 8, which would cut a head
+    assert moved(workload, placements, {"x": 3}) == []
+    assert moved(workload, {**placements, "W": {"G": "x"}}, {"x": 3}) == [("all_gather", "C")]
+
+
+def test_intermediates_lie_where_they_are_asked_for():
+    found = moved(CHAIN, {"A": {"K": "x"}, "B": {"K": "x"}, "T": {"J": "x"}}, loops={"T": {"k": "x"}})
+    assert found[0] == ("reduce_scatter", "T")
+
+
+def test_an_axis_of_one_PE_changes_nothing():
+    wide = distribute(MATMUL, {"x": 4, "y": 1}, {"A": {"M": "x", "K": "y"}, "B": {"partial": "y"}})
+    assert wide.steps == distribute(MATMUL, {"x": 4}, {"A": {"M": "x"}}).steps
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 2))
+def test_no_plan_of_the_exhaustive_search_sends_less(seed, monkeypatch):
+    found = plan_cost(draw(seed).plan)
+    monkeypatch.setattr(derive, "BEAM", 10**9)
+    best = plan_cost(draw.__wrapped__(seed).plan)
+    assert found.sent_bytes == pytest.approx(best.sent_bytes)
+    assert found.points == best.points
+
+
+def test_the_same_request_gives_the_same_plan():
+    assert draw.__wrapped__(7).plan == draw(7).plan
+
+
+# cost
+
+
+def test_traffic_counts_padding_and_lists_groups():
+    plan = distribute(
+        MATMUL, {"x": 2, "y": 3}, {"A": {"K": "y"}, "B": {"K": "y"}, "Z": {"N": "y"}}, loops={"Z": {"k": "y"}}
+    )
+    # 8 columns in blocks of 3: 9 are sent
+    groups = ((0, 1, 2), (3, 4, 5))
+    operand, result = 4 * 9 * 8, 4 * 3 * 8
+    assert communication(plan) == (Traffic("reduce_scatter", "Z", ("y",), groups, 1, operand, result, 2 * result),)
+
+
+def test_values_of_float32_are_half_as_wide():
+    placements = {"A": {"K": "x"}, "B": {"K": "x"}}
+    wide, narrow = (plan_cost(distribute(MATMUL, {"x": 4}, placements, dtype=t)) for t in ("float64", "float32"))
+    assert wide.sent_bytes == 2 * narrow.sent_bytes > 0
+
+
+def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter():
+    machine = Machine(link_bandwidth=1e9, link_latency=1e-3, throughput=1e6)
+    request = {"placements": {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}, "loops": {"Z": {"k": "x"}}}
+    plain = plan_cost(distribute(MATMUL, {"x": 4}, **request), machine)
+    assert plain.computation_seconds == pytest.approx(4 * 8 * 4 / 1e6)
+    assert plain.communication_seconds == pytest.approx(3 / 4 * 4 * 8 * 8 / 1e9 + 3 * 1e-3)
+    assert plain.latency == pytest.approx(plain.computation_seconds + plain.communication_seconds)
+    chunked = plan_cost(distribute(MATMUL, {"x": 4}, **request, overlap=["Z"]), machine)
+    assert chunked.communication_seconds == pytest.approx(plain.communication_seconds)
+    assert chunked.points == plain.points
+    assert chunked.latency == pytest.approx(32 / 1e6 + 3 * max(1e-3 + 64 / 1e9, 32 / 1e6))
+
+
+# refusals
+
+
+@pytest.mark.parametrize(
+    ("placements", "options", "message"),
+    [
+        ({"AA": {"M": "x"}}, {}, "no tensor 'AA'"),
+        ({"A": {"N": "x"}}, {}, "tensor 'A' has no rank 'N'"),
+        ({"A": {"M": "rows"}}, {}, "the mesh has no axis 'rows'"),
+        ({"A": {"M": "x", "K": "x"}}, {}, "mesh axis 'x' is used twice in the placements of 'A'"),
+        ({"A": {"M": ["x", "x"]}}, {}, "mesh axis 'x' is used twice"),
+        ({"A": {"M": "x", "m": "y"}}, {}, "a rank of 'A' is placed twice"),
+        ({"A": {"M": []}}, {}, r"expected a mesh axis or a list of them, found \[\]"),
+        ({"A": {"M": 3}}, {}, "expected a mesh axis or a list of them, found 3"),
+        ({"A": ["M"]}, {}, "expected a dictionary of ranks and their mesh axes"),
+        ({"A": {"M": {"granule": 2}}}, {}, "expected axes and perhaps granule, found granule"),
+        ({"A": {"M": {"axes": "x", "granule": 3}}}, {}, "4 coordinates, no multiple of 3"),
+        ({"A": {"M": {"axes": "x", "granule": 0}}}, {}, "granule must be a whole number from 1 to 4, found 0"),
+        ({"A": {"K": "y"}}, {"imperfect": False}, "16 coordinates, which do not divide into 3 equal blocks"),
+        ({"Z": {"partial": "x"}}, {}, "'Z' cannot be a partial sum over x"),
+        ({}, {"loops": {"Y": {"k": "x"}}}, "no Einsum 'Y'"),
+        ({}, {"loops": {"Z": {"j": "x"}}}, "Einsum 'Z' has no rank variable 'j'"),
+        ({}, {"loops": {"Z": {"k": "y"}}, "imperfect": False}, "rank variable 'k' of 'Z' has 16 values"),
+        ({}, {"loops": {"Z": {"k": "x", "m": "x"}}}, "mesh axis 'x' is used twice in the loops of 'Z'"),
+        ({}, {"overlap": ["Z"]}, "not reduce-scattered"),
+        ({}, {"overlap": ["Y"]}, "no Einsum 'Y'"),
+        ({}, {"dtype": "float16"}, "values are float64 or float32, not 'float16'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_reason(placements, options, message):
+    with pytest.raises(SpecError, match=message):
+        distribute(MATMUL, {"x": 2, "y": 3}, placements, **options)
+
+
+def test_all_problems_of_a_request_are_reported_together():
+    with pytest.raises(SpecError) as caught:
+        distribute(MATMUL, {"x": 2}, {"AA": {"M": "x"}, "B": {"N": "z"}}, loops={"Q": {}})
+    assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (cascade("Z[Q: 2*m] = A[m]"), r"writes rank Q of 'Z' at 2\*m"),
+        (cascade("Z[Q: m + k] = A[m] * B[k]"), r"writes rank Q of 'Z' at m \+ k"),
+        (cascade("Z[m, M2: m] = A[m]"), "writes a diagonal of 'Z'"),
+        (cascade("Z[m] = nothing(A[m])"), "no arithmetic"),
+    ],
+)
+def test_what_cannot_be_distributed_is_refused_with_its_reason(workload, message):
+    with pytest.raises(SpecError, match=message):
+        distribute(workload, {"x": 2})
+
+
+def test_a_space_that_is_no_box_is_refused():
+    spec = Spec.from_dict(
+        workload={
+            "rank_sizes": {"M": 4, "K": 4},
+            "bits_per_value": {"All": 8},
+            "einsums": [{"einsum": "Z[m] = A[m, k]", "iteration_space_shape": ["m + k < 5"]}],
+        }
+    )
+    with pytest.raises(NotSupportedError, match="is no box"):
+        distribute(spec.workload, {"x": 2})
+
+
+def test_a_result_cannot_be_split_in_a_rank_that_the_variable_does_not_lead():
+    workload = cascade("C[m, G: 3*n + r] = A[m, n, r]")
+    with pytest.raises(SpecError, match="cannot be spread with r over x"):
+        distribute(workload, {"x": 3}, loops={"C": {"r": "x"}})

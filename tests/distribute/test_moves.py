@@ -1,0 +1,103 @@
+"""The cheapest way from one placement to another."""
+
+import numpy as np
+import pytest
+from tests.distribute.drawn_plans import draw
+
+from einmap.distribute.collectives import KINDS, rounds, sent
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.moves import cheapest_route
+from einmap.distribute.placement import Placement, Split
+
+LINE = Mesh((("x", 4),))
+GRID = Mesh((("x", 2), ("y", 2)))
+SIZES = (("M", 8), ("N", 12))
+
+
+def placed(partial=(), reduction="sum", **splits):
+    return Placement(tuple(Split(rank, axes, block) for rank, (axes, block) in splits.items()), partial, reduction)
+
+
+def kinds(mesh, start, target):
+    route = cheapest_route(mesh, SIZES, (start,), target)
+    return None if route is None else [(hop.kind, "".join(hop.axes), hop.sent_values) for hop in route.hops]
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "expected"),
+    [
+        (placed(), placed(), []),
+        (placed(), placed(M=(("x",), 2)), [("slice", "x", 0)]),
+        (placed(M=(("x",), 2)), placed(), [("all_gather", "x", 4 * 3 * 24)]),
+        (placed(("x",)), placed(), [("all_reduce", "x", 4 * 2 * 3 * 24)]),
+        (placed(("x",)), placed(M=(("x",), 2)), [("reduce_scatter", "x", 4 * 3 * 24)]),
+        (placed(M=(("x",), 2)), placed(N=(("x",), 3)), [("all_to_all", "x", 4 * 3 * 6)]),
+        (placed(("x",), "max"), placed(M=(("x",), 2)), [("all_reduce", "x", 4 * 2 * 3 * 24), ("slice", "x", 0)]),
+        (placed(), placed(("x",)), None),
+        # blocks of 3 do not nest in blocks of 2
+        (placed(M=(("x",), 3)), placed(M=(("x",), 2)), [("all_gather", "x", 4 * 3 * 36), ("slice", "x", 0)]),
+    ],
+)
+def test_the_route_along_one_axis(start, target, expected):
+    assert kinds(LINE, start, target) == expected
+
+
+def test_several_axes_are_reduced_at_once_since_that_sends_less():
+    assert kinds(GRID, placed(("x", "y")), placed()) == [("all_reduce", "xy", 4 * 2 * 3 * 24)]
+
+
+def test_the_last_axes_of_a_split_are_gathered_first():
+    start, target = placed(M=(("x", "y"), 2)), placed(M=(("x",), 4))
+    assert kinds(GRID, start, target) == [("all_gather", "y", 4 * 1 * 24)]
+    assert [kind for kind, _, _ in kinds(GRID, start, placed(M=(("y",), 4)))] == ["all_gather", "slice"]
+
+
+def test_the_cheapest_of_several_versions_is_the_start():
+    versions = (placed(M=(("x",), 2)), placed())
+    assert cheapest_route(LINE, SIZES, versions, placed()).hops == ()
+
+
+def test_rings_send_what_the_formulas_say():
+    assert {kind: float(sent(kind, 4, 100, 100)) for kind in KINDS} == {
+        "all_gather": 75,
+        "reduce_scatter": 75,
+        "all_reduce": 150,
+        "all_to_all": 75,
+        "shift": 100,
+        "slice": 0,
+    }
+    assert {kind: rounds(kind, 4) for kind in KINDS} == {
+        "all_gather": 3,
+        "reduce_scatter": 3,
+        "all_reduce": 6,
+        "all_to_all": 3,
+        "shift": 1,
+        "slice": 0,
+    }
+    assert not any(sent(kind, 1, 100, 100) for kind in KINDS)
+
+
+def test_drawn_plans_use_every_kind_of_collective():
+    # otherwise the tests on drawn plans say little
+    found = {move.kind for seed in range(40) for move in moves(draw(seed).plan.steps)}
+    assert found == set(KINDS)
+
+
+def moves(steps):
+    for step in steps:
+        if hasattr(step, "kind"):
+            yield step
+        yield from moves(getattr(step, "steps", ()))
+
+
+def test_replicas_hold_the_same():
+    from einmap.distribute.backends.base import deal
+
+    plan = draw(3).plan
+    rng = np.random.default_rng(0)
+    for _, name in plan.inputs:
+        buffer = plan.by_name[name]
+        dealt = deal(plan, buffer, rng.random([size for _, size in buffer.sizes]))
+        copies = [axis for axis in plan.mesh.names if axis not in buffer.placement.used]
+        for group in plan.mesh.groups(copies):
+            assert all(np.array_equal(dealt[group[0]], dealt[one], equal_nan=True) for one in group)

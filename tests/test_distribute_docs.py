@@ -1,0 +1,69 @@
+"""What docs/distribute.md prints is what its commands print; its program runs.
+
+`python -m tests.test_distribute_docs` writes the page anew.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from einmap.cli.main import main
+from einmap.frontends.yaml.spec import example_paths
+
+PAGE = Path(__file__).parent.parent / "docs" / "distribute.md"
+BLOCK = re.compile(r"^```\n\$ (einmap [^\n]*)\n(.*?)```$", re.MULTILINE | re.DOTALL)
+COMMANDS = [match[1] for match in BLOCK.finditer(PAGE.read_text())]
+
+
+def printed(command: str) -> str:
+    """What a command of the page prints, in a wide terminal."""
+    shown = io.StringIO()
+    wide = {"COLUMNS": "110", "NO_COLOR": "1"}
+    with mock.patch.dict(os.environ, wide), contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        main(shlex.split(command)[1:])
+    return shown.getvalue()
+
+
+def filled(text: str) -> str:
+    """The page with the output of each command."""
+    return BLOCK.sub(lambda match: f"```\n$ {match[1]}\n{printed(match[1])}```", text)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_page_shows_what_the_command_prints(command):
+    shown = next(match[2] for match in BLOCK.finditer(PAGE.read_text()) if match[1] == command)
+    assert printed(command) == shown != ""
+
+
+def test_every_shipped_distribution_is_shown():
+    shipped = {name for name, path in example_paths().items() if path.parent.name == "distributions"}
+    assert shipped == {word for command in COMMANDS for word in command.split()} & shipped
+
+
+def test_the_program_of_the_page_runs():
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    exec(compile(program, str(PAGE), "exec"), {})
+
+
+def test_the_distribution_of_the_page_is_one():
+    from einmap import loads, plan_of
+
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    workload = """
+workload:
+  rank_sizes: {M: 4, K: 8, G: 32, N: 4}
+  bits_per_value: {All: 8}
+  einsums: ["Y[m, n] = C[m, g] * W[g, n]", "Z[m, n] = A[m, k] * B[k, n]"]
+"""
+    plan = plan_of(loads(text + workload))
+    assert plan.mesh.n_devices == 8
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text()))
