@@ -11,7 +11,7 @@ from typing import Any
 from einmap.errors import At, SpecError
 from einmap.execute.result import Event
 from einmap.frontends.files import write_atomically, write_bytes_atomically
-from einmap.report.optional import require
+from einmap.optional import require
 
 EXTRA = "trace"
 """The extra of the package that brings PyArrow."""

@@ -13,7 +13,7 @@ from einmap.execute.result import Execution
 from einmap.frontends.files import write_bytes_atomically
 from einmap.report.figures import percent
 from einmap.report.occupancy import Series, series_of
-from einmap.report.optional import require
+from einmap.optional import require
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 

@@ -1,4 +1,4 @@
-"""Libraries that only some reports need: imported where they are used, their absence is an error with a hint."""
+"""Libraries that only some parts need: imported where they are used, their absence is an error with a hint."""
 
 from __future__ import annotations
 
