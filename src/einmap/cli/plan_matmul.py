@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,12 +14,27 @@ from einmap.cli.searching import searching
 from einmap.errors import At, SpecError
 from einmap.frontends.files import check_target, write_atomically
 from einmap.frontends.yaml.spec import dump
+from einmap.progress import Progress
 from einmap.report.matmul import plan_report
+from einmap.report.matmul_measured import measured_section
+
+if TYPE_CHECKING:
+    from einmap.matmul.machine import Machine
+    from einmap.matmul.measure import Measured
+    from einmap.matmul.result import MatmulPlan
+
+THIS_CPU = "this-cpu"
+"""The name of the processor at hand."""
+WRONG, INTERRUPTED = 1, 130
 
 Size = Annotated[int, typer.Argument(show_default=False)]
 MachineName = Annotated[
     str,
-    typer.Option(metavar="NAME|FILE", help="A machine of `einmap examples`, or a YAML file.", show_default=False),
+    typer.Option(
+        metavar="NAME|FILE|this-cpu",
+        help="A machine of `einmap examples`, a YAML file, or the processor at hand.",
+        show_default=False,
+    ),
 ]
 DataTypeName = Annotated[
     str, typer.Option("--dtype", metavar="TYPE", help="Data type of A and B: fp8, bf16, fp32, ...", show_default=False)
@@ -76,6 +92,17 @@ TimeLimit = Annotated[
         "--time-limit", metavar="S", min=0, help="Seconds after which the best so far is given.", show_default=False
     ),
 ]
+Cores = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Cores of this-cpu to plan for; the default is 1.", show_default=False),
+]
+Measure = Annotated[
+    bool,
+    typer.Option(
+        "--measure",
+        help="Measure the rates of this-cpu first; then run the plan on one core, against plain loops and BLAS.",
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -104,6 +131,8 @@ def plan_matmul_command(
     grain: Grain = None,
     candidates: Candidates = None,
     time_limit: TimeLimit = None,
+    cores: Cores = None,
+    measure: Measure = False,
     define: Define = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -113,10 +142,11 @@ def plan_matmul_command(
     Ctrl-C ends the joint search and gives the best plan so far.
 
     Example: einmap plan-matmul 4096 4096 16384 --machine chiplet_256 --dtype fp8
+
+    Example: einmap plan-matmul 2048 2048 2048 --machine this-cpu --dtype fp32 --measure
     """
     # Here, not above: they import numpy and the searches, which other commands do not need
     from einmap.matmul.plan import plan_matmul
-    from einmap.matmul.read_machine import load_machine
     from einmap.matmul.to_mapping import to_mapping
 
     if output is not None:
@@ -124,12 +154,15 @@ def plan_matmul_command(
         if output.resolve() == Path(machine).resolve():
             text = "the output would replace the file of the machine"
             raise SpecError(text, at=At(str(output)), hint="choose another name")
+    check_this_cpu(machine, cores, measure, define)
+    measured: Measured | None = None
     with searching() as search:
+        described = machine_at_hand(machine, dtype, cores, measure, define, search.progress)
         plan = plan_matmul(
             m,
             k,
             n,
-            load_machine(machine, definitions(define)),
+            described.machine,
             dtype=dtype,
             accumulator=accumulator,
             fit=fit,
@@ -138,19 +171,87 @@ def plan_matmul_command(
             double_buffer=double_buffer,
             resident=homes(resident),
             grain=grain_of(grain),
-            candidates=candidates,
+            candidates=candidates or described.candidates,
             time_limit_s=time_limit,
             progress=search.progress,
         )
+        if measure:
+            measured = measured_or_stopped(plan, search.progress)
     if output is not None:
         write_atomically(output, dump(to_mapping(plan)))
-    if as_json:
-        print_json(plan.to_dict())
-    else:
-        print_report(plan_report(plan))
-    print_notes(plan.notes)
+    show(plan, measured, described.note, as_json)
     if output is not None:
         print_hint(f"wrote the plan to {output}")
+    if measure and measured is None:
+        print_hint("stopped before there was anything measured")
+        raise typer.Exit(INTERRUPTED)
+    if measured is not None and not measured.correct:
+        raise typer.Exit(WRONG)
+
+
+def show(plan: MatmulPlan, measured: Measured | None, described: str | None, as_json: bool) -> None:
+    """Print the plan, what was measured, and what the user should know."""
+    if as_json:
+        machine = {} if described is None else {"described": described}
+        found = {} if measured is None else {"measured": measured.to_dict()}
+        print_json(plan.to_dict() | machine | found)
+    else:
+        print_report(plan_report(plan))
+        if measured is not None:
+            print_report(measured_section(plan, measured))
+    if described is not None:
+        print_hint(described)
+    print_notes(plan.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineAtHand:
+    """A machine, what it was made of where nobody wrote that down, and the usual number of candidates for it."""
+
+    machine: Machine
+    note: str | None = None
+    candidates: int | None = None
+
+
+def check_this_cpu(machine: str, cores: int | None, measure: bool, define: list[str] | None) -> None:
+    """A usage error for options that do not go together."""
+    for given, option in ((cores is not None, "--cores"), (measure, "--measure")):
+        if given and machine != THIS_CPU:
+            raise typer.BadParameter(f"only for --machine {THIS_CPU}", param_hint=option)
+    if measure and cores not in (None, 1):
+        raise typer.BadParameter("the kernel runs on one core: leave out --cores", param_hint="--measure")
+    if define and machine == THIS_CPU:
+        raise typer.BadParameter(f"{THIS_CPU} has no variables", param_hint="--define")
+
+
+def machine_at_hand(
+    name: str, dtype: str, cores: int | None, measure: bool, define: list[str] | None, progress: Progress
+) -> MachineAtHand:
+    """The machine of that name or file, or the processor at hand with rates that are measured on request."""
+    if name != THIS_CPU:
+        from einmap.matmul.read_machine import load_machine
+
+        return MachineAtHand(load_machine(name, definitions(define)))
+    from einmap.matmul import this_cpu
+    from einmap.matmul.measure import Stopped, measured_rates
+
+    processor = this_cpu.detect()
+    try:
+        rates = measured_rates(processor, progress) if measure else this_cpu.assumed_rates(processor)
+    except Stopped:
+        rates = this_cpu.assumed_rates(processor)
+    machine = this_cpu.machine_of(processor, rates, dtype, cores or 1)
+    return MachineAtHand(machine, this_cpu.described(processor, rates, dtype), this_cpu.CANDIDATES)
+
+
+def measured_or_stopped(plan: MatmulPlan, progress: Progress) -> Measured | None:
+    """The measurement, or None when it was stopped before it told anything."""
+    from einmap.matmul import measure
+
+    try:
+        return measure.measure(plan, progress)
+    except measure.Stopped:
+        return None
 
 
 def homes(given: list[str] | None) -> dict[str, str]:

@@ -8,6 +8,7 @@ table of numbers. The scheme is that of Goto and van de Geijn, "Anatomy of High-
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
@@ -24,14 +25,14 @@ from einmap.progress import Progress
 type Matrix = NDArray[Any]
 type Numbers = NDArray[np.int64]
 
-DTYPES = {"fp32": np.dtype(np.float32), "fp64": np.dtype(np.float64)}
+DTYPES: dict[str, np.dtype[Any]] = {"fp32": np.dtype(np.float32), "fp64": np.dtype(np.float64)}
 """The data types of the kernel, by the planner's names."""
 ROWS, ROW_BYTES = TILE.rows, TILE.vectors * TILE.vector_bits // 8
 """Of a tile of C."""
 LINE = 64
 
 
-def grain_of(dtype: str, k: int = 8) -> Sizes:
+def grain_of(dtype: str, k: int = 64) -> Sizes:
     """Least block for which tiles are full; `k` keeps blocks from being so flat that tiles are mostly moved."""
     return TILE.rows, k, TILE.columns(8 * DTYPES[dtype].itemsize)
 
@@ -66,36 +67,43 @@ def pack_b(b: Matrix, box: Numbers, packed: Matrix) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _tiles(box: Numbers, whole: Numbers, a: Matrix, b: Matrix, c: Matrix, row_step: int, edge: Matrix) -> None:
-    """All tiles of an innermost block. Tiles that stick out at the edge of C are summed aside, in `edge`."""
-    width = ROW_BYTES // a.itemsize
-    depth, steps = whole[4] - whole[1], box[4] - box[1]
-    for left in range(box[2], box[5], width):
-        b_at = (left - whole[2]) * depth + (box[1] - whole[1]) * width
-        columns = min(width, box[5] - left)
-        for top in range(box[0], box[3], ROWS):
-            a_at = (top - whole[0]) * depth + (box[1] - whole[1]) * ROWS
-            c_at = top * row_step + left
-            rows = min(ROWS, box[3] - top)
-            if rows == ROWS and columns == width:
-                add_tile(a, a_at, b, b_at, c, c_at, row_step, steps)
-            else:
-                edge[:] = 0
-                add_tile(a, a_at, b, b_at, edge, 0, width, steps)
-                for row in range(rows):
-                    for column in range(columns):
-                        c[c_at + row * row_step + column] += edge[row * width + column]
+def add_sums(sums: Matrix, box: Numbers, c: Matrix) -> None:
+    """Add the tiles of a block of C, packed one column of tiles after the other, to C itself."""
+    width = ROW_BYTES // c.itemsize
+    below = -(-(box[3] - box[0]) // ROWS)
+    for top in range(box[0], box[3], ROWS):
+        for row in range(top, min(top + ROWS, box[3])):
+            for left in range(box[2], box[5], width):
+                tile = (left - box[2]) // width * below + (top - box[0]) // ROWS
+                at = (tile * ROWS + row - top) * width
+                for column in range(min(width, box[5] - left)):
+                    c[row, left + column] += sums[at + column]
 
 
 @njit(cache=True, nogil=True)
-def walk(level: int, loops: Numbers, boxes: Numbers, a: Matrix, b: Matrix, c: Matrix, row_step: int, edge: Matrix) -> None:
+def _tiles(box: Numbers, whole: Numbers, a: Matrix, b: Matrix, c: Matrix) -> None:
+    """All tiles of an innermost block; those at the edge of C compute zeros that are packed beside it."""
+    width = ROW_BYTES // a.itemsize
+    depth, steps = whole[4] - whole[1], box[4] - box[1]
+    below = -(-(whole[3] - whole[0]) // ROWS)
+    for left in range(box[2], box[5], width):
+        b_at = (left - whole[2]) * depth + (box[1] - whole[1]) * width
+        column = (left - whole[2]) // width * below
+        for top in range(box[0], box[3], ROWS):
+            a_at = (top - whole[0]) * depth + (box[1] - whole[1]) * ROWS
+            tile = column + (top - whole[0]) // ROWS
+            add_tile(a, a_at, b, b_at, c, tile * ROWS * width, width, steps)
+
+
+@njit(cache=True, nogil=True)
+def walk(level: int, loops: Numbers, boxes: Numbers, a: Matrix, b: Matrix, c: Matrix) -> None:
     """The loops of `level` and of those below over the block `boxes[level]`: first m, k, n, and the ends of m, k, n.
 
-    `loops[level]`: the three dimensions from the outermost loop in, then the block sizes of m, k, n. `a` and `b` are
-    the packed operands of `boxes[0]`, `c` is the whole of C, flat, `row_step` the values of one row of it.
+    `loops[level]`: the three dimensions from the outermost loop in, then the block sizes of m, k, n. `a`, `b` and `c`
+    are the packed operands of `boxes[0]`.
     """
     if level == len(loops):
-        _tiles(boxes[level], boxes[0], a, b, c, row_step, edge)
+        _tiles(boxes[level], boxes[0], a, b, c)
         return
     outer, middle, inner = loops[level, 0], loops[level, 1], loops[level, 2]
     parent, box = boxes[level], boxes[level + 1]
@@ -105,18 +113,21 @@ def walk(level: int, loops: Numbers, boxes: Numbers, a: Matrix, b: Matrix, c: Ma
             box[middle], box[3 + middle] = y, min(y + loops[level, 3 + middle], parent[3 + middle])
             for z in range(parent[inner], parent[3 + inner], loops[level, 3 + inner]):
                 box[inner], box[3 + inner] = z, min(z + loops[level, 3 + inner], parent[3 + inner])
-                walk(level + 1, loops, boxes, a, b, c, row_step, edge)
+                walk(level + 1, loops, boxes, a, b, c)
 
 
-def multiply(plan: MatmulPlan, a: Matrix, b: Matrix, c: Matrix | None = None, progress: Progress | None = None) -> Matrix:
+def multiply(
+    plan: MatmulPlan, a: Matrix, b: Matrix, c: Matrix | None = None, progress: Progress | None = None
+) -> Matrix:
     """`C <- A B + C` by the loops of the plan, on one core: A: m x k, B: k x n, C: m x n; without `c` from zeros.
 
-    The outermost level's blocks of A and B are packed when they change; `c` must lie row by row, and is changed. Blocks
+    The outermost level's blocks are packed, those of A and B when they change, that of C from zeros and then added to
+    C. `c` must lie row by row, and is changed. Blocks
     that the plan gives to several workers are done one after the other. Where `progress` is stopped between two
     outermost blocks, the sums so far are returned. Raises SpecError for other sizes and data types than the plan's, and
     for a plan whose inner blocks are no whole tiles.
     """
-    dtype = _dtype(plan)
+    dtype = operand_dtype(plan)
     m, k, n = plan.product.size
     c = np.zeros((m, n), dtype) if c is None else c
     for name, matrix, shape in (("A", a, (m, k)), ("B", b, (k, n)), ("C", c, (m, n))):
@@ -125,31 +136,61 @@ def multiply(plan: MatmulPlan, a: Matrix, b: Matrix, c: Matrix | None = None, pr
             raise SpecError(f"the plan's {name} is {shape[0]} x {shape[1]} of {dtype}, found {found}")
     if not c.flags.c_contiguous or not c.flags.writeable:
         raise SpecError("C must be writeable and lie row by row", hint="np.ascontiguousarray(c)")
+    buffers = Buffers.of(plan.choices[0].block, dtype)
     loops = _loops(plan)
-    rows, depth, columns = plan.choices[0].block
-    width = TILE.columns(8 * dtype.itemsize)
-    packed_a = _aligned(_up(rows, ROWS) * depth, dtype)
-    packed_b = _aligned(depth * _up(columns, width), dtype)
+    boxes = np.zeros((len(loops) + 1, 6), np.int64)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    edge, boxes = _aligned(ROWS * width, dtype), np.zeros((len(loops) + 1, 6), np.int64)
-    packed: tuple[Any, Any] = (None, None)
     blocks = list(_outermost(plan))
     for done, box in enumerate(blocks):
         if progress is not None:
             if progress.stopped:
                 break
             progress.report("multiplying by the plan", done, len(blocks))
-        if packed[0] != (box[0], box[1]):
-            pack_a(a, np.array(box), packed_a)
-        if packed[1] != (box[1], box[2]):
-            pack_b(b, np.array(box), packed_b)
-        packed = (box[0], box[1]), (box[1], box[2])
+        buffers.take(a, b, c, box)
         boxes[0] = box
-        walk(0, loops, boxes, packed_a, packed_b, c.reshape(-1), n, edge)
+        walk(0, loops, boxes, buffers.a, buffers.b, buffers.c)
+    buffers.give(c)
     return c
 
 
-def _dtype(plan: MatmulPlan) -> np.dtype[Any]:
+@dataclass(slots=True)
+class Buffers:
+    """The packed blocks of the outermost level: operands, and sums that are not yet in C. `box`: where they lie."""
+
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    box: Numbers | None = None
+
+    @staticmethod
+    def of(block: Sizes, dtype: np.dtype[Any]) -> Buffers:
+        """Room for blocks of that size, in whole tiles."""
+        rows, columns = _up(block[0], ROWS), _up(block[2], TILE.columns(8 * dtype.itemsize))
+        sizes = rows * block[1], block[1] * columns, rows * columns
+        return Buffers(*(_aligned(size, dtype) for size in sizes))
+
+    def take(self, a: Matrix, b: Matrix, c: Matrix, box: Numbers) -> None:
+        """Go on to another block: pack what changes, and bring sums to C when its block changes."""
+        if self._moves(box, 0, 1):
+            pack_a(a, box, self.a)
+        if self._moves(box, 1, 2):
+            pack_b(b, box, self.b)
+        if self._moves(box, 0, 2):
+            self.give(c)
+            self.c.fill(0)
+        self.box = box
+
+    def give(self, c: Matrix) -> None:
+        """Add the sums to C."""
+        if self.box is not None:
+            add_sums(self.c, self.box, c)
+
+    def _moves(self, box: Numbers, rows: int, columns: int) -> bool:
+        return self.box is None or any(box[d] != self.box[d] for d in (rows, columns))
+
+
+def operand_dtype(plan: MatmulPlan) -> np.dtype[Any]:
+    """NumPy's data type for the plan's A, B and C. Raises NotSupportedError for what the kernel cannot multiply."""
     names = [data_type.name for data_type in plan.product.types]
     if len(set(names)) > 1 or names[0] not in DTYPES:
         text = f"the kernel multiplies fp32 or fp64, sums of the same type; the plan is for {names[0]}, sums {names[2]}"
@@ -159,23 +200,26 @@ def _dtype(plan: MatmulPlan) -> np.dtype[Any]:
 
 def _loops(plan: MatmulPlan) -> Numbers:
     """The table that `walk` reads: all levels but the outermost, whose blocks are packed."""
-    tile = dict(zip(DIMENSIONS, (ROWS, 1, TILE.columns(8 * _dtype(plan).itemsize)), strict=True))
+    tile = dict(zip(DIMENSIONS, (ROWS, 1, TILE.columns(8 * operand_dtype(plan).itemsize)), strict=True))
     for above, choice in pairwise(plan.choices):
         for dimension, outer, size in zip(DIMENSIONS, above.block, choice.block, strict=True):
             if size < outer and size % tile[dimension]:
-                text = f"a block of {dimension} {size} in one of {outer} is no whole number of tiles of {tile[dimension]}"
+                text = (
+                    f"a block of {dimension} {size} in one of {outer} is no whole number of tiles of {tile[dimension]}"
+                )
                 raise SpecError(text, hint=f"--grain {','.join(str(size) for size in tile.values())}")
     rows = [(*choice.algorithm.outer, choice.algorithm.inner, *choice.block) for choice in plan.choices[1:]]
     return np.array(rows, np.int64).reshape(-1, 6)
 
 
-def _outermost(plan: MatmulPlan) -> Iterator[tuple[int, ...]]:
+def _outermost(plan: MatmulPlan) -> Iterator[Numbers]:
     """The blocks of the outermost level in the plan's order: first m, k, n, and the ends of m, k, n."""
     choice, size = plan.choices[0], plan.product.size
     dimensions = (*choice.algorithm.outer, choice.algorithm.inner)
     for corner in product(*(range(0, size[d], choice.block[d]) for d in dimensions)):
         start = [corner[dimensions.index(d)] for d in range(3)]
-        yield (*start, *(min(s + b, whole) for s, b, whole in zip(start, choice.block, size, strict=True)))
+        ends = (min(s + b, whole) for s, b, whole in zip(start, choice.block, size, strict=True))
+        yield np.array([*start, *ends], np.int64)
 
 
 def _up(size: int, step: int) -> int:

@@ -1,4 +1,4 @@
-"""The processor at hand as a `Machine`: its caches and cores as the operating system tells them, rates assumed or given.
+"""The processor at hand as a `Machine`: caches and cores as the operating system tells them, rates assumed or given.
 
 Libraries for this tell at most the sizes of all caches of a kind together, so the caches are read from the operating
 system itself: Linux has them in /sys, macOS in `sysctl`. Cores and clock are psutil's.
@@ -18,15 +18,15 @@ from einmap.matmul.registers import TILE
 from einmap.optional import require
 from einmap.units import format_bits, format_si
 
-NAME = "this-cpu"
-"""What users write for it."""
 SYSTEM = Path("/sys/devices/system/cpu")
 USABLE = 0.5
 """The part of a cache that plans may fill: caches, unlike memories that a program fills, also hold what was not asked
 for, and drop lines when too many fall into one set."""
-TILE_MOVE = 6
+TILE_MOVE = 16
 """Steps of k for which a tile of C could compute while it is loaded and stored: its loads and stores, and the latency
-of the last sums."""
+of the last sums. Of the order that is seen when the same product is cut into blocks of different k."""
+CANDIDATES = 6
+"""Block sizes of a dimension that are tried, unless a plan asks for more: the plan comes within a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def machine_of(processor: Processor, rates: Rates, dtype: str, cores: int = 1) -
             )
         )
         above = max(above, memories)
-    steps = [2**i for i in range(9)]
+    steps = [2**i for i in range(11)]
     efficiency = {"k": {steps_of_k: steps_of_k / (steps_of_k + TILE_MOVE) for steps_of_k in steps}}
     compute = ComputeUnit.of(dict(rates.flops), name="tile", pads=True, efficiency=efficiency)
     return Machine("this_cpu", tuple(levels), compute, grain_of(dtype if dtype in DTYPES else "fp32"))
