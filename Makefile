@@ -48,7 +48,7 @@ check: .venv/.dev ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/.core ## run every script of benchmarks/
+bench: .venv/.dev ## run every script of benchmarks/
 	@set -e; for script in benchmarks/*.py; do \
 		[ -e "$$script" ] || { echo 'benchmarks/ holds no scripts'; exit 0; }; \
 		echo "== $$script"; $(BIN)/python "$$script"; done

@@ -36,7 +36,10 @@ def hand_made(size, dtype, *choices, workers=1):
         candidates=None,
     )
     parents = [size, *(block for _, block in choices)]
-    made = [Choice.of(Algorithm(a), block, parent, workers) for (a, block), parent in zip(choices, parents[:-1], strict=True)]
+    made = [
+        Choice.of(Algorithm(a), block, parent, workers)
+        for (a, block), parent in zip(choices, parents[:-1], strict=True)
+    ]
     return MatmulPlan(machine, product, rules, tuple(made), "level by level")
 
 

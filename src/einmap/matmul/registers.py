@@ -88,7 +88,7 @@ class _Loop:
         self.builder.position_at_end(self.after)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def add_tile(_typing: Any, a: Any, a_at: Any, b: Any, b_at: Any, c: Any, c_at: Any, c_row: Any, depth: Any) -> Any:
     """Add the product of `depth` >= 1 columns of a panel of A and rows of a panel of B to one tile of C.
 
@@ -137,7 +137,7 @@ def add_tile(_typing: Any, a: Any, a_at: Any, b: Any, b_at: Any, c: Any, c_at: A
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def square_sums(_typing: Any, values: Any, steps: Any) -> Any:
     """`steps` multiply-adds of every sum of a tile with one vector of `values`, which gets the total of all."""
     signature = types.void(values, steps)
