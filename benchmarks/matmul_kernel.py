@@ -1,4 +1,4 @@
-"""What a plan reaches on one core of this processor: against the best plain loop order (1.3x) and BLAS (30 %)."""
+"""What a plan reaches on one core of this processor: 1.3x of the best plain loop order and 30 % of BLAS, or status 1."""
 
 import sys
 
@@ -17,7 +17,7 @@ for dtype, size in (("fp32", (2048, 2048, 2048)), ("fp64", (2048, 2048, 2048)), 
     times, part = rate / plain.flops_per_s, rate / found.blas.flops_per_s
     reached &= found.correct and times >= 1.3 and part >= 0.3
     print(
-        f"{' x '.join(map(str, size))} {dtype}: plan {rate / 1e9:.1f} Gflop/s, {times:.1f}x of plain loops {plain.name} "
+        f"{' x '.join(map(str, size))} {dtype}: plan {rate / 1e9:.1f} Gflop/s, {times:.1f}x of {plain.name} "
         f"({plain.flops_per_s / 1e9:.2f}, {plain.rows} rows), {part:.0%} of BLAS ({found.blas.flops_per_s / 1e9:.1f}), "
         f"{rate / found.peak:.0%} of the peak; {'correct' if found.correct else 'WRONG'}"
     )
