@@ -1,4 +1,4 @@
-"""What a plan reaches on one core of this processor: 1.3x of the best plain loop order and 30 % of BLAS, or status 1."""
+"""A plan on one core of this processor: 1.3x of the best plain loop order and 30 % of BLAS, or status 1."""
 
 import sys
 
