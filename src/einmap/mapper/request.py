@@ -42,6 +42,21 @@ class Others:
         found: NDArray[np.bool_] = (products > self.most).all(axis=1)
         return found
 
+    def beyond(self, weights: Floats, least: Floats) -> Floats:
+        """Least weighted costs (one or two, unit weights first) of what is hopeless and not below `least`."""
+        if not len(self.rows) or self.most < 0:
+            return np.full(len(weights), np.inf)
+        if self.rows.shape[1] == 1:
+            return np.maximum(least, self.most - self.rows.min())
+        found = least.copy()
+        w, tiny = weights[2:], 1e-300
+        for row in self.rows:
+            # least of w0 x + w1 y where x y >= most, right of a and above b
+            a, b = np.maximum(least[:2] + row, tiny)
+            x = np.clip(np.sqrt(w[:, 1] * self.most / w[:, 0]), a, max(a, self.most / b))
+            found[2:] = np.maximum(found[2:], w[:, 0] * x + w[:, 1] * np.maximum(self.most / x, b) - w @ row)
+        return found
+
 
 @dataclass(frozen=True)
 class Request:

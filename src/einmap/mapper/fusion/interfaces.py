@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion.heads import Cut, Key, Kind, Outline
+from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
 
@@ -38,13 +39,19 @@ class Live(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What lies between two Einsums: tensors that are needed later, and the loops that stay open."""
+    """What lies between two Einsums: tensors that are needed later, and the loops that stay open.
+
+    `partial`: of the tensors only what is known of their keys is looked at, and nothing else is known.
+    """
 
     live: tuple[Live, ...]
     loops: tuple[tuple[Kind, int], ...]
+    partial: bool = False
 
 
 NOTHING = Interface((), ())
+ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
+"""In place of the loops of a key: they are not known."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,9 @@ class Option:
     """One outline of an Einsum with the names that its tensors have. `bounds`: costs, a row for each head.
 
     `backed`: for each tensor the memory that backs it and the bits of its tile there. `absent`: the Einsum is a copy
-    that is left out.
+    that is left out. `wild`: it stands for all chains of a family that are not listed; of the keys only the memories
+    are known, unless no loop may stand above these. `costs`: of the chains of its front, once that is known. `left_out`:
+    what may be missing in the list, or in the front: what has no hope with some of these; None: everything.
     """
 
     outline: Outline
@@ -62,6 +71,24 @@ class Option:
     backed: Mapping[str, tuple[str, float]]
     bounds: Floats
     absent: bool = False
+    wild: bool = False
+    costs: Floats | None = None
+    left_out: tuple[Others, ...] | None = None
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        found: Floats = (self.bounds @ weights.T).min(axis=0)
+        if self.left_out is None:
+            return found
+        rest = np.min([others.beyond(weights, found) for others in self.left_out], axis=0, initial=np.inf)
+        if self.costs is None:
+            return rest if self.wild else found
+        return np.minimum(rest, (self.costs @ weights.T).min(axis=0, initial=np.inf))
+
+    @property
+    def memories(self) -> dict[str, str]:
+        """For each shared tensor the memory that backs it."""
+        return {tensor: key.memory for tensor, key in self.keys.items()}
 
     @property
     def loops(self) -> tuple[tuple[Kind, int], ...]:
@@ -104,16 +131,25 @@ class Graph:
         for position, stage in enumerate(self.stages):
             found: dict[Interface, int] = {}
             known = {live.tensor for interface in before for live in interface.live}
-            by_keys: dict[tuple[Key | None, ...], list[int]] = {}
             met = sorted(known.intersection(*(option.keys for option in stage.options[:1])))
+            by_keys: dict[object, list[int]] = {}
             for o, option in enumerate(stage.options):
-                by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
+                memories = tuple(option.keys[t].memory for t in met)
+                by_keys.setdefault((memories, option.wild), []).append(o)
+                if not option.wild:
+                    by_keys.setdefault(tuple(option.keys[t] for t in met), []).append(o)
             for i, interface in enumerate(before):
                 go_on(stage.name, position)
                 keys = {live.tensor: live.key for live in interface.live}
-                for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
+                own = [keys[t] for t in met if t in keys]
+                memories = tuple(key.memory for key in own)
+                listed = (memories, False) if interface.partial else tuple(own)
+                for o in (*by_keys.get((memories, True), ()), *by_keys.get(listed, ())):
                     option = stage.options[o]
-                    after = self.after(interface, option, position)
+                    if interface.partial or option.wild:
+                        after = self.relaxed_after(interface, option, position)
+                    else:
+                        after = self.after(interface, option, position)
                     if after is not None:
                         stage.edges.append(Edge(i, o, found.setdefault(after, len(found))))
             before = stage.interfaces = list(found)
@@ -126,7 +162,7 @@ class Graph:
         """The interface behind an Einsum, None if the option does not fit."""
         if option.absent:
             copied = [Live(t, key, 0, (), ()) for t, key in option.keys.items()]
-            return Interface(tuple(sorted((*interface.live, *copied))), interface.loops)
+            return Interface(tuple(sorted((*interface.live, *copied))), interface.loops, interface.partial)
         n = len(interface.loops)
         if option.loops[:n] != interface.loops:
             return None
@@ -153,6 +189,23 @@ class Graph:
             within = self._inside(option, t, after)
             lives.append(Live(t, option.keys[t], after, within, written if t in self.intermediates else ()))
         return Interface(tuple(sorted(lives)), option.loops[:after])
+
+    def relaxed_after(self, interface: Interface, option: Option, position: int) -> Interface | None:
+        """The same where not everything is known: it fits unless it surely does not."""
+        keys: dict[str, Key] = {}
+        for live in interface.live:
+            own = option.keys.get(live.tensor, live.key)
+            if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
+                return None
+            if self.last_user[live.tensor] > position:
+                keys[live.tensor] = live.key if own.loops == ANY_LOOPS else own
+        if option.absent:
+            return self.after(interface, option, position)
+        if not keys and not option.wild:
+            return self.after(NOTHING, option, position)
+        keys |= {t: key for t, key in option.keys.items() if t not in keys and self.last_user[t] > position}
+        lives = tuple(sorted(Live(t, key, 0, (), ()) for t, key in keys.items()))
+        return Interface(lives, (), any(key.loops for key in keys.values()))
 
     def _inside(self, option: Option, tensor: str, shared: int) -> tuple[tuple[int, str], ...]:
         """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
@@ -210,7 +263,7 @@ class Relaxed:
         """Least weighted costs of each option."""
         found = np.full((len(stage.options), len(self.weights)), np.inf)
         for o in {edge.option for edge in stage.edges}:
-            found[o] = times * (stage.options[o].bounds @ self.weights.T).min(axis=0)
+            found[o] = times * stage.options[o].least(self.weights)
         return found
 
     @property
