@@ -145,6 +145,8 @@ class Chains:
     """The heads of each family, as far as they were asked for."""
     found: list[tuple[PathSearch, Head]] = field(default_factory=list)
     """Heads that chains of fronts have."""
+    families: dict[Family, Floats] = field(default_factory=dict)
+    """What the chains of each family cost at least: in all, none of them is below each of these rows."""
     _families_of: dict[int, Family] = field(default_factory=dict)
 
     @property
@@ -174,11 +176,13 @@ class Chains:
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
-        if not hasattr(self, "families"):
+        if not self.families:
             self._bound_families()
         if not self.families:
             return np.full(len(weights), np.inf)
-        return np.min([(rows @ weights.T).min(axis=0) for rows in self.families.values()], axis=0)
+        own = np.stack([(rows @ weights.T).min(axis=0) for rows in self.families.values()])
+        found: Floats = own.min(axis=0)
+        return found
 
     def _bound_families(self) -> None:
         """What the chains of each family cost at least: from tables where uses of the fanouts are few."""
@@ -193,8 +197,8 @@ class Chains:
                     for compiled in search.compiled:
                         rows.setdefault(self.family_of(compiled.plan), []).append(search.root_values(compiled))
                     continue
-            for plan, way in {(self.family_of(p), way): (p, way) for p, way in zip(group.plans, known.way_of)}.values():
-                rows.setdefault(self.family_of(plan), []).append(known.values[way])
+            for family, way in sorted(set(zip(map(self.family_of, group.plans), known.way_of, strict=True))):
+                rows.setdefault(family, []).append(known.values[way])
         every = {family: np.concatenate(own) for family, own in rows.items()}
         few = len(self.request.goals) <= 2
         self.families = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}

@@ -60,8 +60,8 @@ class Option:
 
     `backed`: for each tensor the memory that backs it and the bits of its tile there. `absent`: the Einsum is a copy
     that is left out. `wild`: it stands for all chains of a family that are not listed; of the keys only the memories
-    are known, unless no loop may stand above these. `costs`: of the chains of its front, once that is known. `left_out`:
-    what may be missing in the list, or in the front: what has no hope with some of these; None: everything.
+    are known, unless no loop may stand above these. `costs`: of the chains of its front, once that is known.
+    `left_out`: what may be missing in the list, or in the front: what has no hope with one of these; None: everything.
     """
 
     outline: Outline
@@ -77,18 +77,21 @@ class Option:
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
-        found: Floats = (self.bounds @ weights.T).min(axis=0)
-        if self.left_out is None:
-            return found
-        rest = np.min([others.beyond(weights, found) for others in self.left_out], axis=0, initial=np.inf)
+        rest = self.rest(weights)
         if self.costs is None:
-            return rest if self.wild else found
-        return np.minimum(rest, (self.costs @ weights.T).min(axis=0, initial=np.inf))
+            return rest
+        found: Floats = np.minimum(rest, (self.costs @ weights.T).min(axis=0, initial=np.inf))
+        return found
 
-    @property
-    def memories(self) -> dict[str, str]:
-        """For each shared tensor the memory that backs it."""
-        return {tensor: key.memory for tensor, key in self.keys.items()}
+    def rest(self, weights: Floats) -> Floats:
+        """The same of chains that may be missing."""
+        least: Floats = (self.bounds @ weights.T).min(axis=0)
+        if self.left_out is None:
+            return least
+        rest = np.full(len(weights), np.inf)
+        for others in self.left_out:
+            rest = np.minimum(rest, others.beyond(weights, least))
+        return rest
 
     @property
     def loops(self) -> tuple[tuple[Kind, int], ...]:

@@ -89,8 +89,8 @@ class Join:
                 before, front = found[-1].get(edge.before), self.parts[k].fronts.get(edge.option)
                 if before is None or front is None or not len(front.values):
                     continue
-                absent = stage.options[edge.option].absent
-                join = self._left_out if absent else self._joined
+                option = stage.options[edge.option]
+                join = self._left_out if option.absent else self._unknown if option.wild else self._joined
                 rows = join(k, edge, interfaces[edge.before], before, front)
                 if len(rows.costs):
                     reached.setdefault(edge.after, []).append(rows)
@@ -140,6 +140,17 @@ class Join:
         number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
         return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
 
+    def _unknown(self, k: int, edge: Edge, _: Interface, before: Rows, front: Front) -> Rows:
+        """The rows before an Einsum of whose chains only the least costs are known: they take no space."""
+        n, n_memories = self.n_costs, len(self.capacity)
+        pairs = np.arange(len(before.costs) * len(front.values))
+        left, right = pairs // len(front.values), pairs % len(front.values)
+        costs = before.costs[left] + self.parts[k].times * front.values[right, :n]
+        ok = self._promising(k + 1, edge.after, costs)
+        left, right, costs = left[ok], right[ok], costs[ok]
+        number = np.stack([np.full(len(left), edge.before), left, np.full(len(left), edge.option), right], axis=1)
+        return Rows(costs, np.zeros((len(left), n_memories, 0)), np.zeros((len(left), n_memories, 0)), number)
+
     def _later(self, after: int, stay: Floats, peak: Floats, usage: Floats, kept: Floats) -> tuple[Floats, Floats]:
         """What stays and was in use, by the loops that are open after the Einsum."""
         open_before = stay.shape[2]
@@ -162,7 +173,7 @@ class Join:
         found = np.zeros(len(self.capacity))
         for live in interface.live:
             if live.tensor not in option.keys:
-                memory, bits = self._bits[live.tensor, live.key]
+                memory, bits = self._bits.get((live.tensor, live.key), ("", 0.0))
                 found += self._in(memory, bits)
         return found
 

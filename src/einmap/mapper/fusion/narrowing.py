@@ -22,24 +22,31 @@ from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
-from einmap.mapper.fusion.whole import ROUNDING, Cascade, Member
+from einmap.mapper.fusion.whole import ROUNDING, AnyChains, Cascade, Member
 from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
 
-STEP = 1 / 16
-"""How far above the lower bound the best may be at first, in parts of what the dearest Einsum costs at least."""
-AHEAD = 2.0
-"""So many times as far chains are looked at whenever there is a need to look at them."""
+STEP = 1 / 8
+"""How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
+AHEAD = 1 / 4
+"""Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
+AROUND = 1 / 8
+"""The same for other chains of an Einsum, where one of them was found wanting in space, each time that is so."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 NEAR = 1.02
 """Ratio of two weights that are as good as one."""
 
 
+NO_PATHS = np.zeros((0, 0), dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Known:
-    """All chains that cascades up to `limit` can have are listed, or in the front; others are hopeless with `left_out`."""
+    """All chains that cascades up to `limit` can have are listed, or in the front; the others have no hope with one of
+    `left_out`.
+    """
 
     limit: float
     left_out: tuple[Others, ...]
@@ -67,13 +74,14 @@ class Narrowing:
         self.named: dict[tuple[int, Outline], Option] = {}
         self.options: list[list[Option]] = [[] for _ in self.members]
         self.changed = {id(member.chains) for member in self.members}
+        self.hits = [0 for _ in self.members]
         self.known_bound = 0.0
 
     # one cascade, one objective
 
     def within(self, most: float) -> Answer | None:
         """The best whose objective is at most `most`; None when there is none."""
-        step = STEP
+        wider = 1.0
         while True:
             self.bound()
             if not self.graph.exists:
@@ -83,16 +91,25 @@ class Narrowing:
                 self.known_bound = most
                 return None
             self.known_bound = max(self.known_bound, least)
-            slack = step * self.share()
-            limit, ahead = (self.above(least, s, most) for s in (slack, slack * AHEAD))
-            near = self.near(limit)
-            if self.list_more(near, limit, ahead) or self.complete(near, limit, ahead):
+            self.shares = self.shares_of()
+            if self.refine(self.open_options(least, most), [self.above(least, AHEAD * s, most) for s in self.shares]):
                 continue
-            answer = self.join(near, limit)
-            if answer.reached[-1] or limit >= most:
-                return answer if answer.reached[-1] else None
-            self.known_bound = max(self.known_bound, limit)
-            step *= 2
+            slack = STEP * sum(self.shares) / len(self.shares)
+            while True:
+                limit = self.above(least, slack * wider, most)
+                near = [self.near(k, limit) for k in range(len(self.members))]
+                answer = self.join(near, limit)
+                if answer.reached[-1]:
+                    value, unknown = self.unknown(answer)
+                    if not unknown:
+                        return answer
+                    self.known_bound = max(self.known_bound, value * (1 - ROUNDING))
+                    self.refine(*self.around(unknown, most))
+                    break
+                self.known_bound = max(self.known_bound, limit)
+                if limit >= most:
+                    return None
+                wider *= 2
 
     def above(self, least: float, slack: float, most: float) -> float:
         """A limit that is so far above a bound."""
@@ -107,15 +124,22 @@ class Narrowing:
             others = cascade.others(total - times * cascade.least[id(member.chains)], times, None)
             if isinstance(member.chains, Chains):
                 wanted[id(member.chains)] = {family: [others] for family in member.chains.families}
-        self.survey(wanted, math.inf)
+        self.survey(wanted, dict.fromkeys(wanted, math.inf))
         self.bound()
         if not self.graph.exists:
             return None
         near = [[o for o in self.relaxed.rests(k) if self.may_help(k, o)] for k in range(len(self.members))]
-        self.complete(near, math.inf, math.inf)
+        outlines: dict[int, dict[Outline, list[Others | None]]] = {}
+        for k, own in enumerate(near):
+            for o in own:
+                lists = outlines.setdefault(id(self.members[k].chains), {})
+                others = cascade.others(self.rests[k][o], self.times[k], None)
+                lists.setdefault(self.graph.stages[k].options[o].outline, []).append(others)
+        self.complete(outlines, dict.fromkeys(outlines, math.inf))
         return self.join(near, None)
 
     def may_help(self, k: int, o: int) -> bool:
+        """Whether an option can be a part of something that is not reached already."""
         others = self.cascade.others(self.rests[k][o], self.times[k], None)
         return others is None or not bool(others.hopeless(self.graph.stages[k].options[o].bounds).all())
 
@@ -152,7 +176,7 @@ class Narrowing:
             known = self.families.get((id(chains), family))
             if known is None:
                 yield self.cascade.wild_option(member, family)
-            elif known.left_out:
+            elif math.isfinite(known.limit):
                 yield replace(self.cascade.wild_option(member, family), left_out=known.left_out)
         for outline in chains.outlines:
             self.cascade.effort.go_on()
@@ -170,59 +194,125 @@ class Narrowing:
         """The least objective of cascades whose weighted costs are at least so much."""
         if len(self.cascade.goals) == 1:
             return float(least[0])
-        return float(corners(self.cascade.weights, least).prod(axis=1).min())
+        return float(least_products(self.cascade.weights, least[None, :])[0])
 
-    def share(self) -> float:
-        """How large a part of the objective the dearest Einsum makes up."""
+    def shares_of(self) -> list[float]:
+        """How large a part of the objective each Einsum makes up at least."""
         n = len(self.cascade.goals)
         whole = self.relaxed.least[:n]
-        own = np.array([t * self.cascade.least[id(m.chains)][:n] for t, m in zip(self.times, self.members, strict=True)])
-        parts = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0)
-        return float(parts.sum(axis=1).max())
+        least = [self.cascade.least[id(member.chains)][:n] for member in self.members]
+        own = np.array(self.times)[:, None] * np.array(least)
+        parts = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0).sum(axis=1)
+        return [float(part) for part in parts]
 
-    def near(self, limit: float) -> list[list[int]]:
-        """Of each Einsum the options that cascades up to a limit can have, as far as the bounds tell."""
+    def near(self, k: int, limit: float) -> list[int]:
+        """The options of an Einsum that cascades up to a limit can have, as far as the bounds tell."""
+        rests, options = self.rests[k], self.graph.stages[k].options
+        numbers = [o for o in rests if not options[o].wild or self.known_limit(k, o) < limit]
+        if not numbers:
+            return []
+        least = self.relaxed.costs[k][numbers] + np.stack([rests[o] for o in numbers])
+        values = least[:, 0] if least.shape[1] == 1 else least_products(self.cascade.weights, least)
+        return [numbers[i] for i in np.flatnonzero(values <= limit)]
+
+    def known_limit(self, k: int, o: int) -> float:
+        """Up to which limit all chains of an option are known."""
+        known = self.known_of(k, o)
+        return -math.inf if known is None else known.limit
+
+    def known_of(self, k: int, o: int) -> Known | None:
+        """What is known of an option."""
+        option, chains = self.graph.stages[k].options[o], self.members[k].chains
+        if option.wild:
+            return self.families.get((id(chains), self.family(k, option)))
+        return self.fronts.get((id(chains), option.outline))
+
+    def open_options(self, least: float, most: float) -> list[tuple[int, int]]:
+        """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
+
+        Families that are not listed as far come first.
+        """
         found = []
-        n = len(self.cascade.goals)
-        for rests, costs in zip(self.rests, self.relaxed.costs, strict=True):
-            own = []
-            for o, rest in rests.items():
-                least = costs[o] + rest
-                if least[:n].prod() <= limit and self.value(least) <= limit:
-                    own.append(o)
-            found.append(own)
-        return found
+        for k, share in enumerate(self.shares):
+            limit = self.above(least, STEP * share, most)
+            found += [(k, o) for o in self.near(k, limit) if self.known_limit(k, o) < limit]
+        wild = [(k, o) for k, o in found if self.graph.stages[k].options[o].wild]
+        return wild or found
+
+    def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
+        """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
+        rows = answer.reached[-1][0].costs.prod(axis=1)
+        interface, row = 0, int(np.argmin(rows))
+        found = []
+        for k in reversed(range(len(self.members))):
+            before, row_before, o, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
+            known = self.known_of(k, o)
+            if (
+                self.graph.stages[k].options[o].wild
+                or known is None
+                or known.front is None
+                or own >= len(known.front.values)
+            ):
+                found.append((k, o))
+            interface, row = before, row_before
+        return float(rows.min()), found
 
     # listing and completing
 
-    def list_more(self, near: Sequence[Sequence[int]], limit: float, ahead: float) -> bool:
-        """List the families of which something may be missing; whether there was any."""
-        wanted: dict[int, dict[Family, list[Others | None]]] = {}
-        for k, own in enumerate(near):
-            chains = self.members[k].chains
-            for o in own:
-                option = self.graph.stages[k].options[o]
-                if option.wild:
-                    family = self.family(k, option)
-                    known = self.families.get((id(chains), family))
-                    if known is None or known.limit < limit:
-                        wanted.setdefault(id(chains), {}).setdefault(family, [])
+    def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
+        """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
+
+        Every time an Einsum comes up again more of them are taken. Also the limits up to which they are to be known.
+        """
+        found, limits = [], [0.0 for _ in self.members]
+        for k, o in unknown:
+            self.hits[k] += 1
+            least = self.value(self.relaxed.costs[k][o] + self.rests[k][o])
+            limits[k] = self.above(least, (AHEAD + AROUND * self.hits[k]) * self.shares[k], most)
+            near = self.near(k, self.above(least, AROUND * self.hits[k] * self.shares[k], most))
+            found += [
+                (k, other) for other in {o: None, **dict.fromkeys(near)} if self.known_limit(k, other) < limits[k]
+            ]
+        return found, limits
+
+    def refine(self, unknown: Sequence[tuple[int, int]], limits: Sequence[float]) -> bool:
+        """List or complete options up to the limits of their Einsums; whether there are any."""
+        families: dict[int, dict[Family, list[Others | None]]] = {}
+        outlines: dict[int, dict[Outline, list[Others | None]]] = {}
+        ahead: dict[int, float] = {}
+        for k, o in unknown:
+            option, chains = self.graph.stages[k].options[o], id(self.members[k].chains)
+            if option.wild:
+                families.setdefault(chains, {}).setdefault(self.family(k, option), [])
+            else:
+                outlines.setdefault(chains, {}).setdefault(option.outline, [])
+            ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
         for k, member in enumerate(self.members):
-            for o, rest in self.rests[k].items() if id(member.chains) in wanted else ():
+            chains = id(member.chains)
+            for o, rest in self.rests[k].items() if chains in ahead else ():
                 option = self.graph.stages[k].options[o]
-                lists = wanted[id(member.chains)]
-                if option.wild and self.family(k, option) in lists:
-                    lists[self.family(k, option)].append(self.cascade.others(rest, self.times[k], ahead if math.isfinite(ahead) else None))
-        self.survey(wanted, ahead)
-        return bool(wanted)
+                own_families, own_outlines = families.get(chains, {}), outlines.get(chains, {})
+                if option.wild and self.family(k, option) in own_families:
+                    own_families[self.family(k, option)].append(self.others(k, rest, ahead[chains]))
+                elif not option.wild and option.outline in own_outlines:
+                    own_outlines[option.outline].append(self.others(k, rest, ahead[chains]))
+        self.complete(outlines, ahead)
+        self.survey(families, ahead)
+        return bool(ahead)
+
+    def others(self, k: int, rest: Floats, most: float) -> Others | None:
+        """What the rest of the cascade adds to an Einsum's chains."""
+        return self.cascade.others(rest, self.times[k], most if math.isfinite(most) else None)
 
     def family(self, k: int, option: Option) -> Family:
         """The family that a wild option stands for."""
         accesses = self.members[k].einsum.accesses
         return tuple((t, option.keys[a.tensor].memory) for t, a in enumerate(accesses) if a.tensor in option.keys)
 
-    def survey(self, wanted: Mapping[int, Mapping[Family, Sequence[Others | None]]], limit: float) -> None:
-        """List families up to a limit."""
+    def survey(
+        self, wanted: Mapping[int, Mapping[Family, Sequence[Others | None]]], limits: Mapping[int, float]
+    ) -> None:
+        """List families up to limits."""
         begin = time.perf_counter()
         listing = self.cascade.watch("loops above the tensors of {}")
         members = [member for member in self.cascade.distinct if id(member.chains) in wanted]
@@ -233,33 +323,29 @@ class Narrowing:
             member.chains.survey(own)
             for family, others in own.items():
                 before = self.families.get((id(member.chains), family))
-                self.families[id(member.chains), family] = Known(limit, () if others is None else (others,))
-                for outline in member.chains.outlines if before is not None else ():
-                    front = self.fronts.get((id(member.chains), outline))
-                    if front is not None and outline.family == family:
-                        self.fronts[id(member.chains), outline] = replace(front, limit=min(front.limit, before.limit))
+                self.families[id(member.chains), family] = Known(
+                    limits[id(member.chains)], () if others is None else (others,)
+                )
+                if before is not None:
+                    self.cap_fronts(member.chains, family, before.limit)
 
         self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(survey, members, range(len(members))))
         self.passed("heads", begin)
 
-    def complete(self, near: Sequence[Sequence[int]], limit: float, ahead: float) -> bool:
-        """Find the fronts of outlines that are not known up to a limit; whether there was any."""
+    def cap_fronts(self, chains: AnyChains, family: Family, limit: float) -> None:
+        """Fronts of a family do not know of chains that were not listed."""
+        for outline in chains.outlines:
+            front = self.fronts.get((id(chains), outline))
+            if front is not None and outline.family == family:
+                self.fronts[id(chains), outline] = replace(front, limit=min(front.limit, limit))
+
+    def complete(
+        self, wanted: Mapping[int, Mapping[Outline, Sequence[Others | None]]], limits: Mapping[int, float]
+    ) -> None:
+        """Find the fronts of outlines up to limits."""
         begin = time.perf_counter()
-        wanted: dict[int, dict[Outline, list[Others | None]]] = {}
-        for k, own in enumerate(near):
-            chains = self.members[k].chains
-            for o in own:
-                option = self.graph.stages[k].options[o]
-                known = self.fronts.get((id(chains), option.outline))
-                if not option.wild and (known is None or known.limit < limit):
-                    wanted.setdefault(id(chains), {}).setdefault(option.outline, [])
-        for k, member in enumerate(self.members):
-            for o, rest in self.rests[k].items() if id(member.chains) in wanted else ():
-                outline, outlines = self.graph.stages[k].options[o].outline, wanted[id(member.chains)]
-                if outline in outlines:
-                    outlines[outline].append(self.cascade.others(rest, self.times[k], ahead if math.isfinite(ahead) else None))
         searching = self.cascade.watch("the best chains of {}")
         members = [member for member in self.cascade.distinct if id(member.chains) in wanted]
 
@@ -272,13 +358,28 @@ class Narrowing:
                 of_family = self.families.get((id(chains), outline.family), Known(math.inf, ()))
                 left_out = (*of_family.left_out, *((others,) if others is not None else ()))
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
-                self.fronts[id(chains), outline] = Known(ahead, left_out, front)
+                self.fronts[id(chains), outline] = Known(limits[id(chains)], left_out, front)
 
         self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(complete, members, range(len(members))))
         self.passed("chains", begin)
-        return bool(wanted)
+
+    def front(self, k: int, o: int, most: float | None) -> Front:
+        """The best chains of an option as far as they are known, and behind them what others cost at least."""
+        option, known = self.graph.stages[k].options[o], self.known_of(k, o)
+        front = known.front if known is not None else None
+        if most is None or (known is not None and known.limit >= most):
+            return front or Front(np.zeros((0, 0)), NO_PATHS)
+        cascade, n = self.cascade, len(self.cascade.goals)
+        costs = corners(cascade.weights, option.rest(cascade.weights))
+        costs = costs[np.isfinite(costs).all(axis=1)]
+        rows = np.zeros((len(costs), n + len(cascade.capacity) * (1 + len(option.loops))))
+        rows[:, :n] = costs
+        rows[:, n : n + len(cascade.capacity)] = cascade.own(self.members[k])
+        if front is None or not len(front.values):
+            return Front(rows, NO_PATHS)
+        return Front(np.concatenate([front.values, rows]), front.paths)
 
     def join(self, near: Sequence[Sequence[int]], most: float | None) -> Answer:
         """Put together what is complete."""
@@ -287,14 +388,14 @@ class Narrowing:
         for k, member in enumerate(self.members):
             fronts = {}
             for o in near[k]:
-                known = self.fronts.get((id(member.chains), self.graph.stages[k].options[o].outline))
-                if known is not None and known.front is not None and len(known.front.values):
-                    fronts[o] = known.front
+                front = self.front(k, o, most)
+                if len(front.values):
+                    fronts[o] = front
             parts.append(Joined(self.times[k], fronts, cascade.own(member)))
         always = np.array([sum(p.own[i] * p.times for p in parts) for i in range(len(cascade.capacity))])
         join = Join(
             self.graph, parts, cascade.space, cascade.capacity, always, cascade.first_user, len(cascade.goals),
-            self.relaxed, most if most is not None and math.isfinite(most) else None, cascade.reached_values * (1 + ROUNDING),
+            self.relaxed, None if most is None or math.isinf(most) else most, cascade.reached_values * (1 + ROUNDING),
         )  # fmt: skip
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)
@@ -311,6 +412,19 @@ def united(all_others: Sequence[Others | None]) -> Others | None:
         return Others(np.unique(rows, axis=0), known[0].most)
     # with less of everything a product is smaller
     return Others(rows[nondominated(rows)], known[0].most)
+
+
+def least_products(weights: Floats, least: Floats) -> Floats:
+    """For each row of weighted costs of two kinds the least product of what costs at least so much."""
+    slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
+    offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
+    i, j = np.nonzero(slopes[:, None] > slopes[None, :])
+    # the product is least where two of the lines meet that bound the first cost from below, or at the least second one
+    meet = (offsets[:, i] - offsets[:, j]) / (slopes[i] - slopes[j])
+    second = np.maximum(np.concatenate([meet, least[:, 1:2]], axis=1), least[:, 1:2])
+    first = (offsets[:, None, :] - slopes * second[:, :, None]).max(axis=2)
+    found: Floats = (first * second).min(axis=1)
+    return found
 
 
 def slope_at_best(weights: Floats, least: Floats) -> float | None:

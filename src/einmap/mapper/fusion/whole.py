@@ -15,7 +15,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, rules_key
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Space
+from einmap.mapper.fusion.chains import Chains, Effort, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.heads import Cut, Family, Key, Outline
@@ -61,6 +61,7 @@ class Cascade:
         self.first_user = {t: min(own) for t, own in users.items()}
         self.last_user = {t: max(own) for t, own in users.items()}
         self.impossible: str | None = None
+        self.effort = Effort(Progress())
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
 
     @property
