@@ -190,15 +190,17 @@ class Chains:
         for number, (path, group, known) in enumerate(self.groups):
             if len(group.lanes) <= MOST_READY and not self.effort.stopped:
                 search = path.search(group.lanes, 1)
-                room = int(min(self.request.room, self.tables.room))
+                room = int(min(self.request.room, PORTION))
                 if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
                     self.tables.fill(search)
-                    self.ready[number] = search
+                    if search.tables.bytes <= self.tables.room:
+                        self.ready[number] = search
                     for compiled in search.compiled:
                         rows.setdefault(self.family_of(compiled.plan), []).append(search.root_values(compiled))
                     continue
             for family, way in sorted(set(zip(map(self.family_of, group.plans), known.way_of, strict=True))):
                 rows.setdefault(family, []).append(known.values[way])
+        self.tables.release(self.ready.values())
         every = {family: np.concatenate(own) for family, own in rows.items()}
         few = len(self.request.goals) <= 2
         self.families = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
@@ -392,10 +394,24 @@ class Chains:
                         found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
         return found
 
+    def head_rows(self, outline: Outline, space: Space) -> Floats:
+        """Rows as of a front that every chain of an outline has one of: none of them is below its head's."""
+        self.space = space
+        rows = []
+        for search, head in self.listed[outline.family][outline]:
+            numbers = self._numbers(search)
+            used = np.append(head.occupied, 0.0)[np.minimum(numbers, len(head.occupied))]
+            rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
+        return np.stack(rows)
+
+    def _numbers(self, search: PathSearch) -> list[int]:
+        """For each memory of the space its number in a search, one that is none where it is not on the path."""
+        names = [search.leaves[level].name for level in search.memories]
+        return [names.index(m) if m in names else len(names) for m in self.space.memories]
+
     def _complete(self, search: PathSearch, head: Head, growing: Growing, walk: Descent) -> None:
         """Search the completions of one head."""
-        names = [search.leaves[level].name for level in search.memories]
-        numbers = [names.index(m) if m in names else len(names) for m in self.space.memories]
+        numbers = self._numbers(search)
         kept = self._staying(head, numbers)
         used = [kernels.BITS + m for m in numbers] if self._counts(head.outline) else []
         wanted = [*search.goal_codes, *used, *(kernels.KEPT + i for i in range(kept.size))]

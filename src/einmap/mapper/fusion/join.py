@@ -89,6 +89,10 @@ class Join:
                 before, front = found[-1].get(edge.before), self.parts[k].fronts.get(edge.option)
                 if before is None or front is None or not len(front.values):
                     continue
+                if self.most is not None:
+                    least = before.costs.min(axis=0) + self.parts[k].times * front.values[:, : self.n_costs].min(axis=0)
+                    if not self._promising(k + 1, edge.after, least[None, :])[0]:
+                        continue
                 option = stage.options[edge.option]
                 join = self._left_out if option.absent else self._unknown if option.wild else self._joined
                 rows = join(k, edge, interfaces[edge.before], before, front)

@@ -31,8 +31,8 @@ STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
 AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
-AROUND = 1 / 8
-"""The same for other chains of an Einsum, where one of them was found wanting in space, each time that is so."""
+PATIENCE = 4
+"""After so many times an Einsum is looked further ahead each time."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 NEAR = 1.02
@@ -75,6 +75,7 @@ class Narrowing:
         self.options: list[list[Option]] = [[] for _ in self.members]
         self.changed = {id(member.chains) for member in self.members}
         self.hits = [0 for _ in self.members]
+        self.shares: list[float] = []
         self.known_bound = 0.0
 
     # one cascade, one objective
@@ -91,8 +92,10 @@ class Narrowing:
                 self.known_bound = most
                 return None
             self.known_bound = max(self.known_bound, least)
-            self.shares = self.shares_of()
-            if self.refine(self.open_options(least, most), [self.above(least, AHEAD * s, most) for s in self.shares]):
+            self.shares = self.shares or self.shares_of()
+            unknown = self.open_options(least, most)
+            if unknown:
+                self.refine(unknown, [self.above(least, self.ahead(k), most) for k in range(len(self.members))])
                 continue
             slack = STEP * sum(self.shares) / len(self.shares)
             while True:
@@ -109,7 +112,7 @@ class Narrowing:
                 self.known_bound = max(self.known_bound, limit)
                 if limit >= most:
                     return None
-                wider *= 2
+                wider *= 4
 
     def above(self, least: float, slack: float, most: float) -> float:
         """A limit that is so far above a bound."""
@@ -197,7 +200,7 @@ class Narrowing:
         return float(least_products(self.cascade.weights, least[None, :])[0])
 
     def shares_of(self) -> list[float]:
-        """How large a part of the objective each Einsum makes up at least."""
+        """How large a part of the objective each Einsum makes up at least, by the first bounds."""
         n = len(self.cascade.goals)
         whole = self.relaxed.least[:n]
         least = [self.cascade.least[id(member.chains)][:n] for member in self.members]
@@ -259,24 +262,27 @@ class Narrowing:
 
     # listing and completing
 
+    def ahead(self, k: int) -> float:
+        """How far an Einsum is looked ahead, as a part of the objective."""
+        return AHEAD * self.shares[k] * 2.0 ** min(max(0, self.hits[k] - PATIENCE), 60)
+
     def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
         """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
 
-        Every time an Einsum comes up again more of them are taken. Also the limits up to which they are to be known.
+        Also the limits up to which they are to be known.
         """
         found, limits = [], [0.0 for _ in self.members]
         for k, o in unknown:
-            self.hits[k] += 1
             least = self.value(self.relaxed.costs[k][o] + self.rests[k][o])
-            limits[k] = self.above(least, (AHEAD + AROUND * self.hits[k]) * self.shares[k], most)
-            near = self.near(k, self.above(least, AROUND * self.hits[k] * self.shares[k], most))
+            limits[k] = self.above(least, 2 * self.ahead(k), most)
+            near = self.near(k, self.above(least, self.ahead(k), most))
             found += [
                 (k, other) for other in {o: None, **dict.fromkeys(near)} if self.known_limit(k, other) < limits[k]
             ]
         return found, limits
 
-    def refine(self, unknown: Sequence[tuple[int, int]], limits: Sequence[float]) -> bool:
-        """List or complete options up to the limits of their Einsums; whether there are any."""
+    def refine(self, unknown: Sequence[tuple[int, int]], limits: Sequence[float]) -> None:
+        """List or complete options up to the limits of their Einsums."""
         families: dict[int, dict[Family, list[Others | None]]] = {}
         outlines: dict[int, dict[Outline, list[Others | None]]] = {}
         ahead: dict[int, float] = {}
@@ -287,6 +293,8 @@ class Narrowing:
             else:
                 outlines.setdefault(chains, {}).setdefault(option.outline, [])
             ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
+        for k in {k for k, _ in unknown}:
+            self.hits[k] += 1
         for k, member in enumerate(self.members):
             chains = id(member.chains)
             for o, rest in self.rests[k].items() if chains in ahead else ():
@@ -298,7 +306,6 @@ class Narrowing:
                     own_outlines[option.outline].append(self.others(k, rest, ahead[chains]))
         self.complete(outlines, ahead)
         self.survey(families, ahead)
-        return bool(ahead)
 
     def others(self, k: int, rest: Floats, most: float) -> Others | None:
         """What the rest of the cascade adds to an Einsum's chains."""
@@ -327,19 +334,22 @@ class Narrowing:
                     limits[id(member.chains)], () if others is None else (others,)
                 )
                 if before is not None:
-                    self.cap_fronts(member.chains, family, before.limit)
+                    self.cap_fronts(member.chains, family, before)
 
         self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(survey, members, range(len(members))))
         self.passed("heads", begin)
 
-    def cap_fronts(self, chains: AnyChains, family: Family, limit: float) -> None:
+    def cap_fronts(self, chains: AnyChains, family: Family, before: Known) -> None:
         """Fronts of a family do not know of chains that were not listed."""
         for outline in chains.outlines:
             front = self.fronts.get((id(chains), outline))
             if front is not None and outline.family == family:
-                self.fronts[id(chains), outline] = replace(front, limit=min(front.limit, limit))
+                left_out = (*front.left_out, *before.left_out)
+                self.fronts[id(chains), outline] = replace(
+                    front, limit=min(front.limit, before.limit), left_out=left_out
+                )
 
     def complete(
         self, wanted: Mapping[int, Mapping[Outline, Sequence[Others | None]]], limits: Mapping[int, float]
@@ -355,8 +365,7 @@ class Narrowing:
             own = {outline: united(others) for outline, others in wanted[id(chains)].items()}
             fronts = chains.complete_heads(own, self.cascade.space)
             for outline, others in own.items():
-                of_family = self.families.get((id(chains), outline.family), Known(math.inf, ()))
-                left_out = (*of_family.left_out, *((others,) if others is not None else ()))
+                left_out = () if others is None else (others,)
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
                 self.fronts[id(chains), outline] = Known(limits[id(chains)], left_out, front)
 
@@ -372,11 +381,18 @@ class Narrowing:
         if most is None or (known is not None and known.limit >= most):
             return front or Front(np.zeros((0, 0)), NO_PATHS)
         cascade, n = self.cascade, len(self.cascade.goals)
+        chains, width = self.members[k].chains, n + len(cascade.capacity) * (1 + len(option.loops))
+        listed = isinstance(chains, Chains) and not option.wild
+        heads = np.zeros((1, width))
+        if isinstance(chains, Chains) and not option.wild:
+            heads = chains.head_rows(option.outline, cascade.space)
+        if listed and front is None:
+            return Front(heads, NO_PATHS)
         costs = corners(cascade.weights, option.rest(cascade.weights))
         costs = costs[np.isfinite(costs).all(axis=1)]
-        rows = np.zeros((len(costs), n + len(cascade.capacity) * (1 + len(option.loops))))
-        rows[:, :n] = costs
-        rows[:, n : n + len(cascade.capacity)] = cascade.own(self.members[k])
+        rows = np.concatenate([costs, np.tile(heads[:, n:].min(axis=0), (len(costs), 1))], axis=1)
+        if not listed:
+            rows[:, n : n + len(cascade.capacity)] = cascade.own(self.members[k])
         if front is None or not len(front.values):
             return Front(rows, NO_PATHS)
         return Front(np.concatenate([front.values, rows]), front.paths)
