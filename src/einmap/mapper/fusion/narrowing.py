@@ -121,12 +121,16 @@ class Narrowing:
     def everything(self) -> Answer | None:
         """All that may be a part of something good, by what is reached already."""
         cascade = self.cascade
-        total = cascade.sums(cascade.least)
+        self.bound()
+        if not self.graph.exists:
+            return None
         wanted: dict[int, dict[Family, list[Others | None]]] = {}
-        for member, times in zip(self.members, self.times, strict=True):
-            others = cascade.others(total - times * cascade.least[id(member.chains)], times, None)
-            if isinstance(member.chains, Chains):
-                wanted[id(member.chains)] = {family: [others] for family in member.chains.families}
+        for k, member in enumerate(self.members):
+            for o, rest in self.rests[k].items():
+                option = self.graph.stages[k].options[o]
+                if option.wild:
+                    families = wanted.setdefault(id(member.chains), {})
+                    families.setdefault(self.family(k, option), []).append(cascade.others(rest, self.times[k], None))
         self.survey(wanted, dict.fromkeys(wanted, math.inf))
         self.bound()
         if not self.graph.exists:
