@@ -400,7 +400,7 @@ class Chains:
         rows = []
         for search, head in self.listed[outline.family][outline]:
             numbers = self._numbers(search)
-            used = np.append(head.occupied, 0.0)[np.minimum(numbers, len(head.occupied))]
+            used = np.append(head.occupied, 0.0)[np.minimum(np.array(numbers, dtype=np.int64), len(head.occupied))]
             rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
         return np.stack(rows)
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper import cascade
 from einmap.mapper.fusion.chains import Front, Space
 from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, corners
@@ -226,6 +227,8 @@ class Join:
 
 def nondominated(values: Floats, eased: int) -> Ints:
     """Rows that no other one is at most as large as in everything (`eased` columns: but for a hair), of equals one."""
+    if values.shape[1] <= 2:
+        return cascade.nondominated(values)
     order = np.lexsort(values.T[::-1])
     ranked = values[order]
     limit = ranked.copy()

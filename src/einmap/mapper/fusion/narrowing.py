@@ -31,14 +31,16 @@ STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
 AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
-PATIENCE = 4
-"""After so many times an Einsum is looked further ahead each time."""
+GROWTH = 1.5
+"""Where a list did not grow by this factor there is no point in small steps."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 NEAR = 1.02
 """Ratio of two weights that are as good as one."""
 
 
+BASE, COARSE = [0, 1, 3, 5, 7], [0, 1, 5]
+"""Weights of the corners of what is not known: near the lower bound, and further away."""
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 
 
@@ -74,8 +76,9 @@ class Narrowing:
         self.named: dict[tuple[int, Outline], Option] = {}
         self.options: list[list[Option]] = [[] for _ in self.members]
         self.changed = {id(member.chains) for member in self.members}
-        self.hits = [0 for _ in self.members]
+        self.steps = {id(member.chains): 1.0 for member in self.members}
         self.shares: list[float] = []
+        self.few_weights = BASE
         self.known_bound = 0.0
 
     # one cascade, one objective
@@ -101,6 +104,7 @@ class Narrowing:
             while True:
                 limit = self.above(least, slack * wider, most)
                 near = [self.near(k, limit) for k in range(len(self.members))]
+                self.few_weights = BASE if wider == 1 else COARSE
                 answer = self.join(near, limit)
                 if answer.reached[-1]:
                     value, unknown = self.unknown(answer)
@@ -268,7 +272,7 @@ class Narrowing:
 
     def ahead(self, k: int) -> float:
         """How far an Einsum is looked ahead, as a part of the objective."""
-        return AHEAD * self.shares[k] * 2.0 ** min(max(0, self.hits[k] - PATIENCE), 60)
+        return AHEAD * self.shares[k] * self.steps[id(self.members[k].chains)]
 
     def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
         """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
@@ -297,8 +301,6 @@ class Narrowing:
             else:
                 outlines.setdefault(chains, {}).setdefault(option.outline, [])
             ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
-        for k in {k for k, _ in unknown}:
-            self.hits[k] += 1
         for k, member in enumerate(self.members):
             chains = id(member.chains)
             for o, rest in self.rests[k].items() if chains in ahead else ():
@@ -331,7 +333,10 @@ class Narrowing:
         def survey(member: Member, position: int) -> None:
             listing(member.einsum.name, position)
             own = {family: united(others) for family, others in wanted[id(member.chains)].items()}
+            heads = sum(len(member.chains.bounds(outline)) for outline in member.chains.outlines)
             member.chains.survey(own)
+            if sum(len(member.chains.bounds(outline)) for outline in member.chains.outlines) <= GROWTH * heads:
+                self.steps[id(member.chains)] *= 2
             for family, others in own.items():
                 before = self.families.get((id(member.chains), family))
                 self.families[id(member.chains), family] = Known(
@@ -392,7 +397,9 @@ class Narrowing:
             heads = chains.head_rows(option.outline, cascade.space)
         if listed and front is None:
             return Front(heads, NO_PATHS)
-        costs = corners(cascade.weights, option.rest(cascade.weights))
+        # a bound with few corners is enough for what is not known, and makes few rows
+        weights = cascade.weights[:n] if len(cascade.weights) == n else cascade.weights[self.few_weights]
+        costs = corners(weights, option.rest(weights))
         costs = costs[np.isfinite(costs).all(axis=1)]
         rows = np.concatenate([costs, np.tile(heads[:, n:].min(axis=0), (len(costs), 1))], axis=1)
         if not listed:
