@@ -31,6 +31,8 @@ STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
 AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
+OF_FRONTS = 1 / 4
+"""The same for fronts, which take longer: in parts of these."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
 FAR = 100.0
@@ -98,7 +100,9 @@ class Narrowing:
             self.shares = self.shares or self.shares_of()
             unknown = self.open_options(least, most)
             if unknown:
-                self.refine(unknown, [self.above(least, self.ahead(k), most) for k in range(len(self.members))])
+                k, o = unknown[0]
+                ahead = 1.0 if self.graph.stages[k].options[o].wild else OF_FRONTS
+                self.refine(unknown, [self.above(least, ahead * self.ahead(k), most) for k in range(len(self.members))])
                 continue
             slack = STEP * sum(self.shares) / len(self.shares)
             while True:
@@ -243,12 +247,15 @@ class Narrowing:
 
         Families that are not listed as far come first.
         """
-        found = []
-        for k, share in enumerate(self.shares):
-            limit = self.above(least, STEP * share, most)
-            found += [(k, o) for o in self.near(k, limit) if self.known_limit(k, o) < limit]
-        wild = [(k, o) for k, o in found if self.graph.stages[k].options[o].wild]
-        return wild or found
+        for wild, step in ((True, STEP), (False, OF_FRONTS * STEP)):
+            found = []
+            for k, share in enumerate(self.shares):
+                limit, options = self.above(least, step * share, most), self.graph.stages[k].options
+                near = [o for o in self.near(k, limit) if options[o].wild == wild]
+                found += [(k, o) for o in near if self.known_limit(k, o) < limit]
+            if found:
+                return found
+        return []
 
     def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
         """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
@@ -281,8 +288,9 @@ class Narrowing:
         """
         found, limits = [], [0.0 for _ in self.members]
         for k, o in unknown:
-            least = self.value(self.relaxed.costs[k][o] + self.rests[k][o])
-            limits[k] = self.above(least, 2 * self.ahead(k), most)
+            # it is known further than its bound where several weights bound it loosely
+            least = max(self.value(self.relaxed.costs[k][o] + self.rests[k][o]), self.known_limit(k, o))
+            limits[k] = max(limits[k], self.above(least, 2 * self.ahead(k), most))
             near = self.near(k, self.above(least, self.ahead(k), most))
             found += [
                 (k, other) for other in {o: None, **dict.fromkeys(near)} if self.known_limit(k, other) < limits[k]
