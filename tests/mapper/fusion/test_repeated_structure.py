@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.mapper.fusion.fused import FusedSearch
-from einmap.mapper.fusion.interfaces import corners
+from einmap.mapper.fusion.interfaces import Graph, corners
+from einmap.mapper.fusion.narrowing import Narrowing
 from einmap.mapper.fusion.shared_inputs import sharing
 from einmap.mapper.fusion.steps import Slots
+from einmap.mapper.fusion.whole import Cascade
 from einmap.mapper.options import read_options
 from einmap.mapping import nodes as tree
 from einmap.model import evaluate as evaluation
@@ -67,25 +68,27 @@ def layers(n: int) -> einmap.Spec:
     )
 
 
-def searched(n: int, metrics: str = "energy_delay_product") -> FusedSearch:
-    """A search of some layers, one fused loop at most."""
+def graph_of(n: int, metrics: str = "energy_delay_product") -> Graph:
+    """The graph in which the best of some layers was found, one fused loop at most."""
     spec = layers(n)
     asked = read_options(
         spec, metrics=metrics, semantics=None, time_limit_s=None, max_evaluations=None, seed=0, brute_force=False,
         workers=1, more={"max_fused_loops": 1},
     )  # fmt: skip
-    search = FusedSearch(spec, asked)
-    assert search.run(Progress())
-    return search
+    cascade = Cascade(spec, asked)
+    cascade.prepare(Progress())
+    answer = Narrowing(cascade, lambda _step, _begin: None).within(math.inf)
+    assert answer is not None
+    return answer.graph
 
 
 def test_stages_of_eight_layers_are_those_of_four():
-    few, many = searched(4), searched(8)
-    distinct = [{id(stage) for stage in search.graph.stages} for search in (few, many)]
-    assert len(few.graph.stages) == 12
-    assert len(many.graph.stages) == 24
+    few, many = graph_of(4), graph_of(8)
+    distinct = [{id(stage) for stage in graph.stages} for graph in (few, many)]
+    assert len(few.stages) == 12
+    assert len(many.stages) == 24
     assert len(distinct[0]) == len(distinct[1]) < 12
-    assert len({id(step) for step in many.graph.steps}) < 12
+    assert len({id(step) for step in many.steps}) < 12
 
 
 def test_every_layer_in_the_middle_costs_the_same():

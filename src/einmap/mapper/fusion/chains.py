@@ -19,12 +19,14 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
+from einmap.mapper.cascade import nondominated
 from einmap.mapper.decode import nodes_of
-from einmap.mapper.fusion.heads import Head, Heads, Outline, loop_nodes
+from einmap.mapper.fusion.heads import Family, Head, Heads, Outline, loop_nodes
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.quick_bounds import Bounds
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import Group, Path
+from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
 from einmap.progress import Progress
 
@@ -138,8 +140,14 @@ class Chains:
     """Whether shared tensors may be kept inside while the Einsum runs that does not use them."""
     complete: bool = True
     census: float = 0.0
-    heads: int = 0
     tables: TableStore = field(default_factory=lambda: TableStore(0))
+    listed: dict[Family, dict[Outline, list[tuple[PathSearch, Head]]]] = field(default_factory=dict)
+    """The heads of each family, as far as they were asked for."""
+    found: list[tuple[PathSearch, Head]] = field(default_factory=list)
+    """Heads that chains of fronts have."""
+    families: dict[Family, Floats] = field(default_factory=dict)
+    """What the chains of each family cost at least: in all, none of them is below each of these rows."""
+    _families_of: dict[int, Family] = field(default_factory=dict)
 
     @property
     def all_ready(self) -> bool:
@@ -168,69 +176,100 @@ class Chains:
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
-        found = np.full(len(weights), np.inf)
-        for number, (path, group, known) in enumerate(self.groups):
-            rows = known.values.reshape(-1, len(self.request.goals))
-            if len(group.lanes) <= MOST_READY and not self.effort.stopped:
-                search = path.search(group.lanes, 1)
-                room = int(min(self.request.room, self.tables.room))
-                if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
-                    self.tables.fill(search)
-                    self.ready[number] = search
-                    roots = [search.root_values(compiled) for compiled in search.compiled]
-                    rows = np.concatenate(roots) if roots else rows[:0]
-            if len(rows):
-                found = np.minimum(found, (rows @ weights.T).min(axis=0))
+        if not self.families:
+            self._bound_families()
+        if not self.families:
+            return np.full(len(weights), np.inf)
+        own = np.stack([(rows @ weights.T).min(axis=0) for rows in self.families.values()])
+        found: Floats = own.min(axis=0)
         return found
 
-    def survey(self, others: Others | None) -> None:
-        """List the heads of all chains that can be a part of something good. Raises StoppedError."""
-        self.listed: dict[Outline, list[tuple[PathSearch, Head]]] = {}
-        self.others = others
+    def _bound_families(self) -> None:
+        """What the chains of each family cost at least: from tables where uses of the fanouts are few."""
+        rows: dict[Family, list[Floats]] = {}
+        for number, (path, group, known) in enumerate(self.groups):
+            if len(group.lanes) <= MOST_READY and not self.effort.stopped:
+                search = path.search(group.lanes, 1)
+                room = int(min(self.request.room, PORTION))
+                if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
+                    self.tables.fill(search)
+                    if search.tables.bytes <= self.tables.room:
+                        self.ready[number] = search
+                    for compiled in search.compiled:
+                        rows.setdefault(self.family_of(compiled.plan), []).append(search.root_values(compiled))
+                    continue
+            for family, way in sorted(set(zip(map(self.family_of, group.plans), known.way_of, strict=True))):
+                rows.setdefault(family, []).append(known.values[way])
+        self.tables.release(self.ready.values())
+        every = {family: np.concatenate(own) for family, own in rows.items()}
+        few = len(self.request.goals) <= 2
+        self.families = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
+
+    def family_of(self, plan: Plan) -> Family:
+        """The memories in which a dataplacement backs shared tensors."""
+        if id(plan) not in self._families_of:
+            backing: dict[str, str] = {}
+            for memory, tensor in plan.placement.nodes:
+                backing.setdefault(tensor, memory)
+            accesses = enumerate(self.einsum.accesses)
+            own = tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
+            self._families_of[id(plan)] = own
+        return self._families_of[id(plan)]
+
+    def begin_again(self, most: float) -> None:
+        """Forget what is listed, and look at chains with so many fused loops from here on."""
+        self.most = most
+        self.listed = {}
+        self.found = []
+
+    def survey(self, limits: Mapping[Family, Others | None]) -> None:
+        """List the heads of some families anew, all that can be a part of something good. Raises StoppedError."""
+        self.listed |= {family: {} for family in limits}
         for number, (path, group, known) in enumerate(self.groups):
             if number in self.ready:
-                self._list(self.ready[number])
+                self._list(self.ready[number], limits)
                 continue
-            lanes = np.arange(len(group.lanes))
-            if others is not None:
-                lanes = lanes[~others.hopeless(known.of_lanes)]
+            plans = [(self.family_of(plan), way, plan) for plan, way in zip(group.plans, known.way_of, strict=True)]
+            plans = [own for own in plans if own[0] in limits]
+            good = {own[:2]: promising(limits[own[0]], known.values[own[1]]) for own in plans}
+            lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
             most = path.most_lanes()
             while len(lanes) and not self.effort.stopped:
                 chunk = self._with_room(path, group, lanes[:most])
                 most = len(chunk)
                 lanes = lanes[most:]
-                waiting = group.plans
-                if others is not None:
-                    out = others.hopeless(known.of_plans(chunk))
-                    waiting = [plan for plan, hopeless in zip(waiting, out, strict=True) if not hopeless]
+                waiting = [plan for family, way, plan in plans if good[family, way][chunk].any()]
                 while waiting and not self.effort.stopped:
                     search = path.search(group.lanes.only(chunk), 1)
                     waiting = waiting[search.take(waiting, self.request.room) :]
-                    self._list(search)
+                    self._list(search, limits)
         self.tables.release(self.ready.values())
 
-    def _list(self, search: PathSearch) -> None:
+    def _list(self, search: PathSearch, limits: Mapping[Family, Others | None]) -> None:
         """List the heads of one search."""
         self.tables.fill(search)
-        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, self.others, self.request.joint)
+        maker = Heads(search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint)
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
+            family = self.family_of(compiled.plan)
+            if family not in limits:
+                continue
+            maker.others = limits[family]
             for head in maker.of(compiled):
                 self.effort.go_on()
-                if np.isfinite(head.least).all() and not hopeless(head, self.others):
+                if np.isfinite(head.least).all() and not hopeless(head, maker.others):
                     found.setdefault(head.outline, []).append(head)
-                    self.heads += 1
         for outline, heads in found.items():
-            self.listed.setdefault(outline, []).extend((search, head) for head in self._distinct(heads))
+            own = self.listed[outline.family].setdefault(outline, [])
+            own.extend((search, head) for head in self._distinct(heads))
 
     def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
         """The fronts of some outlines, as far as their chains can be a part of something good."""
         self.space = space
         self.growing: dict[Outline, Growing] = {}
-        self.found: list[tuple[PathSearch, Head]] = []
         by_search: dict[int, dict[int, list[tuple[PathSearch, Head]]]] = {}
         for outline, others in wanted.items():
-            for search, head in self.listed[outline]:
+            for search, head in self.listed[outline.family][outline]:
                 if not hopeless(head, others):
                     by_search.setdefault(id(search), {}).setdefault(id(head.compiled), []).append((search, head))
         for of_search in by_search.values():
@@ -310,15 +349,20 @@ class Chains:
     @property
     def outlines(self) -> list[Outline]:
         """What other Einsums may see of the chains."""
-        return list(self.listed)
+        return [outline for own in self.listed.values() for outline in own]
+
+    @property
+    def heads(self) -> int:
+        """Heads that are listed."""
+        return sum(len(heads) for own in self.listed.values() for heads in own.values())
 
     def bounds(self, outline: Outline) -> Floats:
         """Costs that no chain of an outline is below, a row for each head."""
-        return np.stack([head.least for _, head in self.listed[outline]])
+        return np.stack([head.least for _, head in self.listed[outline.family][outline]])
 
     def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
         """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
-        search, head = self.listed[outline][0]
+        search, head = self.listed[outline.family][outline][0]
         return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in head.backed}
 
     def sizes(self) -> dict[str, float]:
@@ -350,10 +394,24 @@ class Chains:
                         found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
         return found
 
+    def head_rows(self, outline: Outline, space: Space) -> Floats:
+        """Rows as of a front that every chain of an outline has one of: none of them is below its head's."""
+        self.space = space
+        rows = []
+        for search, head in self.listed[outline.family][outline]:
+            numbers = self._numbers(search)
+            used = np.append(head.occupied, 0.0)[np.minimum(np.array(numbers, dtype=np.int64), len(head.occupied))]
+            rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
+        return np.stack(rows)
+
+    def _numbers(self, search: PathSearch) -> list[int]:
+        """For each memory of the space its number in a search, one that is none where it is not on the path."""
+        names = [search.leaves[level].name for level in search.memories]
+        return [names.index(m) if m in names else len(names) for m in self.space.memories]
+
     def _complete(self, search: PathSearch, head: Head, growing: Growing, walk: Descent) -> None:
         """Search the completions of one head."""
-        names = [search.leaves[level].name for level in search.memories]
-        numbers = [names.index(m) if m in names else len(names) for m in self.space.memories]
+        numbers = self._numbers(search)
         kept = self._staying(head, numbers)
         used = [kernels.BITS + m for m in numbers] if self._counts(head.outline) else []
         wanted = [*search.goal_codes, *used, *(kernels.KEPT + i for i in range(kept.size))]
@@ -418,3 +476,8 @@ def _promise(pair: tuple[PathSearch, Head]) -> float:
 def hopeless(head: Head, others: Others | None) -> bool:
     """Whether no completion of a head can be a part of something good."""
     return others is not None and bool(others.hopeless(head.least[None, :])[0])
+
+
+def promising(others: Others | None, values: Floats) -> NDArray[np.bool_]:
+    """Which rows of objectives may be a part of something good."""
+    return np.ones(len(values), dtype=bool) if others is None else ~others.hopeless(values)

@@ -20,7 +20,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.dataplacement import backings
 from einmap.mapper.factors import divisors
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline, rank_cut
+from einmap.mapper.fusion.heads import TEMPORAL, Family, Key, Outline, rank_cut
 from einmap.mapper.lattice import is_plain, rank_of
 from einmap.mapper.request import Others, Request
 from einmap.mapping import nodes as tree
@@ -70,7 +70,7 @@ class CopyChains:
         )
         return found
 
-    def survey(self, others: Others | None) -> None:
+    def survey(self, limits: Mapping[Family, Others | None]) -> None:
         """All chains are listed already."""
 
     def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:

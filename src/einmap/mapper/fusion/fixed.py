@@ -15,7 +15,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.einsum_search import Optimum
 from einmap.mapper.fusion.chains import Effort, Front, Space
-from einmap.mapper.fusion.heads import Key, Outline
+from einmap.mapper.fusion.heads import Family, Key, Outline
 from einmap.mapper.request import Others, Request
 from einmap.mapping import nodes as tree
 from einmap.model.occupancy import buffers_of
@@ -45,7 +45,7 @@ class FixedChains:
         found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
         return found
 
-    def survey(self, others: Others | None) -> None:
+    def survey(self, limits: Mapping[Family, Others | None]) -> None:
         """All mappings are listed already."""
 
     def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:

@@ -56,6 +56,10 @@ class Key(NamedTuple):
     loops: tuple[Cut, ...]
 
 
+type Family = tuple[tuple[int, str], ...]
+"""For each shared tensor (by its position in the Einsum) the memory that backs it."""
+
+
 class Outline(NamedTuple):
     """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
 
@@ -68,6 +72,11 @@ class Outline(NamedTuple):
     loops: tuple[tuple[Kind, int], ...]
     held: tuple[tuple[int, int, str], ...]
     cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
+
+    @property
+    def family(self) -> Family:
+        """The memories that back the shared tensors."""
+        return tuple((t, key.memory) for t, key in self.keys)
 
     def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
         """[d][l]: whether what stands below d loops lives on while something else runs below the first l of them.

@@ -11,7 +11,7 @@ stages again: each is made once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.heads import Cut, Key, Kind, Outline
+from einmap.mapper.fusion.heads import Cut, Family, Key, Kind, Outline
+from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
@@ -48,13 +49,19 @@ class Live(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What lies between two Einsums: tensors that are needed later, and the loops that stay open."""
+    """What lies between two Einsums: tensors that are needed later, and the loops that stay open.
+
+    `partial`: of the tensors only what is known of their keys is looked at, and nothing else is known.
+    """
 
     live: tuple[Live, ...]
     loops: tuple[tuple[Kind, int], ...]
+    partial: bool = False
 
 
 NOTHING = Interface((), ())
+ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
+"""In place of the loops of a key: they are not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +69,9 @@ class Option:
     """One outline of an Einsum. `bounds`: costs, a row for each head.
 
     `bits`: for each shared tensor those of its tile in the memory that backs it. `absent`: the Einsum is a copy that is
-    left out.
+    left out. `family`: it stands for all chains of a family that are not listed; of the keys only the memories are
+    known, unless no loop may stand above these. `costs`: of the chains of its front, once that is known. `left_out`:
+    what may be missing in the list, or in the front: what has no hope with one of these; None: everything.
     """
 
     outline: Outline
@@ -72,6 +81,32 @@ class Option:
     bits: Mapping[Slot, float]
     bounds: Floats
     absent: bool = False
+    family: Family | None = None
+    costs: Floats | None = None
+    left_out: tuple[Others, ...] | None = None
+
+    @property
+    def wild(self) -> bool:
+        """Whether it stands for chains that are not listed."""
+        return self.family is not None
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        rest = self.rest(weights)
+        if self.costs is None:
+            return rest
+        found: Floats = np.minimum(rest, (self.costs @ weights.T).min(axis=0, initial=np.inf))
+        return found
+
+    def rest(self, weights: Floats) -> Floats:
+        """The same of chains that may be missing."""
+        least: Floats = (self.bounds @ weights.T).min(axis=0)
+        if self.left_out is None:
+            return least
+        rest = np.full(len(weights), np.inf)
+        for others in self.left_out:
+            rest = np.minimum(rest, others.beyond(weights, least))
+        return rest
 
     @property
     def loops(self) -> tuple[tuple[Kind, int], ...]:
@@ -121,15 +156,15 @@ class Stage:
         return Stage(self.step, self.before, self.interfaces, [edge for edge in self.edges if edge.after in after])
 
     @cached_property
-    def costs(self) -> dict[int, Floats]:
-        """Rows of costs of each option that an edge has."""
-        return {o: self.step.options[o].bounds for o in dict.fromkeys(edge.option for edge in self.edges)}
+    def options(self) -> tuple[int, ...]:
+        """The options that an edge has."""
+        return tuple(dict.fromkeys(edge.option for edge in self.edges))
 
     def least(self, weights: Floats) -> Floats:
         """Least weighted costs of each option."""
         found = np.full((len(self.step.options), len(weights)), np.inf)
-        for o, bounds in self.costs.items():
-            found[o] = self.step.times * (bounds @ weights.T).min(axis=0)
+        for o in self.options:
+            found[o] = self.step.times * self.step.options[o].least(weights)
         return found
 
 
@@ -175,15 +210,22 @@ class Graph:
         edges: list[Edge] = []
         found: dict[Interface, int] = {}
         known = {live.slot for interface in before for live in interface.live}
-        by_keys: dict[tuple[Key | None, ...], list[int]] = {}
+        by_keys: dict[Hashable, list[int]] = {}
         met = sorted(known.intersection(*(option.keys for option in step.options[:1])))
         for o, option in enumerate(step.options):
-            by_keys.setdefault(tuple(option.keys.get(t) for t in met), []).append(o)
+            by_keys.setdefault((tuple(option.keys[t].memory for t in met), option.wild), []).append(o)
+            if not option.wild:
+                by_keys.setdefault(tuple(option.keys[t] for t in met), []).append(o)
         for i, interface in enumerate(before):
             go_on()
             keys = {live.slot: live.key for live in interface.live}
-            for o in by_keys.get(tuple(keys.get(t) for t in met), ()):
-                after = self.after(interface, step.options[o], step)
+            own = tuple(keys[t] for t in met if t in keys)
+            memories = tuple(key.memory for key in own)
+            listed = by_keys.get((memories, False) if interface.partial else own, ())
+            for o in (*by_keys.get((memories, True), ()), *listed):
+                option = step.options[o]
+                relaxed = interface.partial or option.wild
+                after = (self.relaxed_after if relaxed else self.after)(interface, option, step)
                 if after is not None:
                     edges.append(Edge(i, o, found.setdefault(after, len(found))))
         return edges, tuple(found)
@@ -192,7 +234,7 @@ class Graph:
         """The interface behind an Einsum, None if the option does not fit."""
         if option.absent:
             copied = [Live(t, key, 0, (), (), option.bits[t]) for t, key in option.keys.items()]
-            return Interface(tuple(sorted((*interface.live, *copied))), interface.loops)
+            return Interface(tuple(sorted((*interface.live, *copied))), interface.loops, interface.partial)
         n = len(interface.loops)
         if option.loops[:n] != interface.loops:
             return None
@@ -219,6 +261,26 @@ class Graph:
             seen = written if t in step.intermediates else ()
             lives.append(Live(t, option.keys[t], after, within, seen, option.bits[t]))
         return Interface(tuple(sorted(lives)), option.loops[:after])
+
+    def relaxed_after(self, interface: Interface, option: Option, step: Step) -> Interface | None:
+        """The same where not everything is known: it fits unless it surely does not."""
+        lives: dict[Slot, Live] = {}
+        for live in interface.live:
+            own = option.keys.get(live.slot, live.key)
+            if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
+                return None
+            if live.slot in step.needed:
+                known = live.key.loops != ANY_LOOPS or own.loops == ANY_LOOPS
+                key, bits = (live.key, live.bits) if known else (own, option.bits[live.slot])
+                lives[live.slot] = Live(live.slot, key, 0, (), (), bits)
+        if option.absent:
+            return self.after(interface, option, step)
+        if not lives and not option.wild:
+            return self.after(NOTHING, option, step)
+        for slot, key in option.keys.items():
+            if slot not in lives and slot in step.needed:
+                lives[slot] = Live(slot, key, 0, (), (), option.bits.get(slot, 0.0))
+        return Interface(tuple(sorted(lives.values())), (), any(live.key.loops for live in lives.values()))
 
     def _inside(self, option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
         """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
@@ -259,6 +321,8 @@ class Relaxed:
     def __post_init__(self) -> None:
         stages, n = self.graph.stages, len(self.weights)
         known = {id(stage): stage.least(self.weights) for stage in {id(stage): stage for stage in stages}.values()}
+        self.costs = known
+        """For each stage (by id) the least weighted costs of its options."""
         self.forward = [np.zeros((1, n))]
         for stage in stages:
             before, option, after = stage.numbers.T
@@ -287,7 +351,7 @@ class Relaxed:
             before, option, after = stage.numbers.T
             rest = found.setdefault(id(stage), np.full((len(stage.step.options), len(self.weights)), np.inf))
             np.minimum.at(rest, option, self.forward[k][before] + self.backward[k + 1][after])
-        return {id(stage): {o: found[id(stage)][o] for o in stage.costs} for stage in self.graph.stages}
+        return {id(stage): {o: found[id(stage)][o] for o in stage.options} for stage in self.graph.stages}
 
 
 def corners(weights: Floats, least: Floats) -> list[Floats]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper import cascade
 from einmap.mapper.fusion.chains import Front, Space
 from einmap.mapper.fusion.heads import Outline
 from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, Stage, Step, corners
@@ -102,9 +103,15 @@ class Join:
             others = self._others(k + 1, sorted({edge.after for edge in edges}))
             for edge in edges:
                 go_on(self.graph.names[k], k)
-                before = found[-1][edge.before]
-                if stage.step.options[edge.option].absent:
+                before, option = found[-1][edge.before], stage.step.options[edge.option]
+                values = fronts[edge.option].values
+                least = before.costs.min(axis=0) + stage.step.times * values[:, : self.n_costs].min(axis=0)
+                if others[edge.after].hopeless(least[None, :])[0]:
+                    continue
+                if option.absent:
                     rows = self._left_out(stage, edge, before)
+                elif option.wild:
+                    rows = self._unknown(stage.step.times * values, edge, before, others[edge.after])
                 else:
                     rows = self._joined(self._fitted(stage, edge, self.parts[k]), edge, before, others[edge.after])
                 if len(rows.costs):
@@ -165,6 +172,18 @@ class Join:
         rows = np.arange(len(before.costs))[(peak <= self.capacity[:, None]).all(axis=(1, 2))]
         number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
         return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
+
+    def _unknown(self, values: Floats, edge: Edge, before: Rows, others: Others) -> Rows:
+        """The rows before an Einsum of whose chains only the least costs are known: they take no space."""
+        n_memories = len(self.capacity)
+        pairs = np.arange(len(before.costs) * len(values))
+        left, right = pairs // len(values), pairs % len(values)
+        costs = before.costs[left] + values[right, : self.n_costs]
+        ok = ~others.hopeless(costs)
+        left, right, costs = left[ok], right[ok], costs[ok]
+        number = np.stack([np.full(len(left), edge.before), left, np.full(len(left), edge.option), right], axis=1)
+        nothing = np.zeros((len(left), n_memories, 0))
+        return Rows(costs, nothing, nothing, number)
 
     def _later(self, after: int, stay: Floats, peak: Floats, usage: Floats, kept: Floats) -> tuple[Floats, Floats]:
         """What stays and was in use, by the loops that are open after the Einsum."""
@@ -227,6 +246,8 @@ class Join:
 
 def nondominated(values: Floats, eased: int) -> Ints:
     """Rows that no other one is at most as large as in everything (`eased` columns: but for a hair), of equals one."""
+    if values.shape[1] <= 2:
+        return cascade.nondominated(values)
     order = np.lexsort(values.T[::-1])
     ranked = values[order]
     limit = ranked.copy()

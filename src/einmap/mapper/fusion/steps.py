@@ -10,8 +10,8 @@ from einmap.einsum.workload import Workload
 from einmap.mapper.fusion.chains import Chains
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.heads import Cut, Key
-from einmap.mapper.fusion.interfaces import OWN, Option, Slot, Step
+from einmap.mapper.fusion.heads import Cut, Family, Key, Outline
+from einmap.mapper.fusion.interfaces import ANY_LOOPS, OWN, Option, Slot, Step
 
 type AnyChains = Chains | CopyChains | FixedChains
 
@@ -46,11 +46,16 @@ class Slots:
 
 @dataclass
 class Steps:
-    """Makes the steps of one survey. `go_on`: raises when time is over."""
+    """The steps of a search. `options`: those of an Einsum with the slots of its tensors, by its position."""
 
     slots: Slots
-    go_on: Callable[[], None]
+    options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]
     _known: dict[Hashable, Step] = field(default_factory=dict)
+    _chains: dict[Hashable, int] = field(default_factory=dict)
+
+    def forget(self, changed: frozenset[int]) -> None:
+        """Make the steps anew whose chains (by id) have changed."""
+        self._known = {key: step for key, step in self._known.items() if self._chains[key] not in changed}
 
     def of(self, k: int, chains: AnyChains, times: float) -> Step:
         """The step of Einsum k, whose chains, up to names, are these."""
@@ -64,23 +69,31 @@ class Steps:
         ranks = tuple(tuple(rank for rank, _ in a.projection) for a in einsum.accesses if a.tensor in first)
         key = id(chains), tuple(of.values()), needed, born, inner, ranks
         if key not in self._known:
-            options = tuple(self._options(einsum, chains, of))
-            self._known[key] = Step(options, needed, born, inner, times)
+            self._chains[key] = id(chains)
+            self._known[key] = Step(tuple(self.options(k, of)), needed, born, inner, times)
         return self._known[key]
 
-    def _options(self, einsum: Einsum, chains: AnyChains, of: Mapping[str, Slot]) -> Iterable[Option]:
-        """The outlines of an Einsum with the slots of its tensors, and the names that their ranks have."""
-        for outline in list(chains.outlines):
-            self.go_on()
-            slots = {t: of[einsum.accesses[t].tensor] for t, _ in outline.keys}
-            keys = {slots[t]: Key(key.memory, named(einsum, t, key.loops)) for t, key in outline.keys}
-            held: dict[Slot, tuple[tuple[int, str], ...]] = {}
-            for t, depth, memory in outline.held:
-                held[slots[t]] = (*held.get(slots[t], ()), (depth, memory))
-            bits = {slots[t]: space for t, (_, space) in chains.backed(outline).items()}
-            cuts = {slots[t]: named(einsum, t, loops) for t, loops in outline.cuts}
-            absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
-            yield Option(outline, keys, held, cuts, bits, chains.bounds(outline), absent)
+
+def option_of(einsum: Einsum, chains: AnyChains, outline: Outline, of: Mapping[str, Slot]) -> Option:
+    """An outline of an Einsum with the slots of its tensors, and the names that their ranks have."""
+    slots = {t: of[einsum.accesses[t].tensor] for t, _ in outline.keys}
+    keys = {slots[t]: Key(key.memory, named(einsum, t, key.loops)) for t, key in outline.keys}
+    held: dict[Slot, tuple[tuple[int, str], ...]] = {}
+    for t, depth, memory in outline.held:
+        held[slots[t]] = (*held.get(slots[t], ()), (depth, memory))
+    bits = {slots[t]: space for t, (_, space) in chains.backed(outline).items()}
+    cuts = {slots[t]: named(einsum, t, loops) for t, loops in outline.cuts}
+    absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
+    return Option(outline, keys, held, cuts, bits, chains.bounds(outline), absent)
+
+
+def wild_option(einsum: Einsum, chains: Chains, family: Family, of: Mapping[str, Slot]) -> Option:
+    """All chains of a family, of which nothing but the memories is known, and what they cost at least."""
+    outermost = {path.top for path in chains.paths}
+    keys = {
+        of[einsum.accesses[t].tensor]: Key(memory, () if outermost == {memory} else ANY_LOOPS) for t, memory in family
+    }
+    return Option(Outline((), (), (), ()), keys, {}, {}, {}, chains.families[family], family=family)
 
 
 def named(einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:

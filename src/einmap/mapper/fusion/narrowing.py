@@ -1,0 +1,489 @@
+"""The best of a cascade by what is listed lazily: of each Einsum only what can be a part of something good.
+
+What is not listed yet takes part in the graph of interfaces as a wild option: it fits whatever its memories fit, and
+costs at least so much. So the graph bounds the whole from below all the time, and what it says of the rest of the
+cascade tells how much an Einsum may cost by itself. The slack that is left is that of a few neighbours, however long
+the cascade is.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.cascade import nondominated
+from einmap.mapper.fusion.chains import Chains, Front
+from einmap.mapper.fusion.heads import Family, Outline
+from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Slot, corners
+from einmap.mapper.fusion.join import Join, Joined, Rows
+from einmap.mapper.fusion.steps import AnyChains, Steps, option_of, wild_option
+from einmap.mapper.fusion.whole import ROUNDING, Cascade, Member
+from einmap.mapper.request import Others
+
+type Floats = NDArray[np.float64]
+
+STEP = 1 / 8
+"""How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
+AHEAD = 1 / 4
+"""Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
+OF_FRONTS = 1 / 4
+"""The same for fronts, which take longer: in parts of these."""
+GROWTH = 1.5
+"""Where a list did not grow by this factor there is no point in small steps."""
+FAR = 100.0
+"""Where the best is so far above the bound there is no limit any more."""
+NEAR = 1.02
+"""Ratio of two weights that are as good as one."""
+
+
+BASE, COARSE = [0, 1, 3, 5, 7], [0, 1, 5]
+"""Weights of the corners of what is not known: near the lower bound, and further away."""
+NO_PATHS = np.zeros((0, 0), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Known:
+    """All chains that cascades up to `limit` can have are listed, or in the front; the others have no hope with one of
+    `left_out`.
+    """
+
+    limit: float
+    left_out: tuple[Others, ...]
+    front: Front | None = None
+
+
+@dataclass
+class Answer:
+    """The best rows of a join, with what they are made of."""
+
+    graph: Graph
+    parts: Sequence[Joined]
+    reached: Sequence[Mapping[int, Rows]]
+
+
+class Narrowing:
+    """The search of one cascade. `passed` counts the time since it began for a step."""
+
+    def __init__(self, cascade: Cascade, passed: Callable[[str, float], None]) -> None:
+        self.cascade, self.passed = cascade, passed
+        self.members = cascade.members
+        self.times = [cascade.times(member.einsum) for member in self.members]
+        self.families: dict[tuple[int, Family], Known] = {}
+        self.fronts: dict[tuple[int, Outline], Known] = {}
+        self.named: dict[tuple[str, Outline], Option] = {}
+        self.made = Steps(cascade.slots, self.options_of)
+        self.changed: set[int] = set()
+        self.steps = {id(member.chains): 1.0 for member in self.members}
+        self.shares: list[float] = []
+        self.few_weights = BASE
+        self.known_bound = 0.0
+
+    # one cascade, one objective
+
+    def within(self, most: float) -> Answer | None:
+        """The best whose objective is at most `most`; None when there is none."""
+        wider = 1.0
+        while True:
+            self.bound()
+            if not self.graph.exists:
+                return None
+            least = self.value(self.relaxed.least)
+            if least >= most * (1 - ROUNDING):
+                self.known_bound = most
+                return None
+            self.known_bound = max(self.known_bound, least)
+            self.shares = self.shares or self.shares_of()
+            unknown = self.open_options(least, most)
+            if unknown:
+                k, o = unknown[0]
+                ahead = 1.0 if self.graph.stages[k].step.options[o].wild else OF_FRONTS
+                self.refine(unknown, [self.above(least, ahead * self.ahead(k), most) for k in range(len(self.members))])
+                continue
+            slack = STEP * sum(self.shares) / len(self.shares)
+            while True:
+                limit = self.above(least, slack * wider, most)
+                near = self.everywhere(lambda k, limit=limit: self.near(k, limit))  # type: ignore[misc]
+                self.few_weights = BASE if wider == 1 else COARSE
+                answer = self.join(near, limit)
+                if answer.reached[-1]:
+                    value, unknown = self.unknown(answer)
+                    if not unknown:
+                        return answer
+                    self.known_bound = max(self.known_bound, value * (1 - ROUNDING))
+                    self.refine(*self.around(unknown, most))
+                    break
+                self.known_bound = max(self.known_bound, limit)
+                if limit >= most:
+                    return None
+                wider *= 4
+
+    def above(self, least: float, slack: float, most: float) -> float:
+        """A limit that is so far above a bound."""
+        return min(least * (1 + slack) * (1 + ROUNDING), most) if slack < FAR else most
+
+    def everything(self) -> Answer | None:
+        """All that may be a part of something good, by what is reached already."""
+        cascade = self.cascade
+        self.bound()
+        if not self.graph.exists:
+            return None
+        wanted: dict[int, dict[Family, list[Others | None]]] = {}
+        for k in self.places:
+            member = self.members[k]
+            for o, rest in self.rests[k].items():
+                option = self.graph.stages[k].step.options[o]
+                if option.family is not None:
+                    families = wanted.setdefault(id(member.chains), {})
+                    families.setdefault(option.family, []).append(cascade.others(rest, self.times[k], None))
+        self.survey(wanted, dict.fromkeys(wanted, math.inf))
+        self.bound()
+        if not self.graph.exists:
+            return None
+        near = self.everywhere(lambda k: [o for o in self.rests[k] if self.may_help(k, o)])
+        outlines: dict[int, dict[Outline, list[Others | None]]] = {}
+        for k in self.places:
+            for o in near[k]:
+                lists = outlines.setdefault(id(self.members[k].chains), {})
+                others = cascade.others(self.rests[k][o], self.times[k], None)
+                lists.setdefault(self.graph.stages[k].step.options[o].outline, []).append(others)
+        self.complete(outlines, dict.fromkeys(outlines, math.inf))
+        return self.join(near, None)
+
+    def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
+        """What is true of each Einsum, found once for each stage."""
+        known = {id(self.graph.stages[k]): what(k) for k in self.places}
+        return [known[id(stage)] for stage in self.graph.stages]
+
+    def may_help(self, k: int, o: int) -> bool:
+        """Whether an option can be a part of something that is not reached already."""
+        others = self.cascade.others(self.rests[k][o], self.times[k], None)
+        return others is None or not bool(others.hopeless(self.graph.stages[k].step.options[o].bounds).all())
+
+    # bounds
+
+    def bound(self) -> None:
+        """The graph of all that is listed and of all that is not, and what cascades cost at least."""
+        begin = time.perf_counter()
+        cascade = self.cascade
+        self.made.forget(frozenset(self.changed))
+        self.changed.clear()
+        self.graph = Graph(
+            [member.einsum.name for member in self.members],
+            [self.made.of(k, member.chains, self.times[k]) for k, member in enumerate(self.members)],
+        )
+        self.graph.build(cascade.watch("ways to fuse {}"))
+        self.relax()
+        if self.graph.exists and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
+            slope = slope_at_best(cascade.weights, self.relaxed.least)
+            if slope is not None:
+                cascade.steeper(slope)
+                self.relax()
+        self.passed("heads", begin)
+
+    def relax(self) -> None:
+        """What cascades cost at least, and what is left of that without each option, wherever its stage is."""
+        if not self.graph.exists:
+            return
+        stages = self.graph.stages
+        self.relaxed = Relaxed(self.graph, self.cascade.weights)
+        self.rests = [self.relaxed.rests[id(stage)] for stage in stages]
+        self.places = list({id(stage): k for k, stage in reversed(list(enumerate(stages)))}.values())
+        """Where each stage is for the first time; it is the same where it is again."""
+
+    def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
+        """What is listed of an Einsum, and what is not."""
+        einsum, chains = self.members[k].einsum, self.members[k].chains
+        if isinstance(chains, Chains):
+            for family in chains.families:
+                known = self.families.get((id(chains), family))
+                if known is None:
+                    yield wild_option(einsum, chains, family, of)
+                elif math.isfinite(known.limit):
+                    yield replace(wild_option(einsum, chains, family, of), left_out=known.left_out)
+        for outline in chains.outlines:
+            self.cascade.effort.go_on()
+            option = self.named.get((einsum.name, outline))
+            if option is None:
+                option = self.named[einsum.name, outline] = option_of(einsum, chains, outline, of)
+            known = self.fronts.get((id(chains), outline))
+            if known is None or known.front is None:
+                yield replace(option, bounds=chains.bounds(outline))
+            else:
+                costs = known.front.values[:, : len(self.cascade.goals)]
+                yield replace(option, bounds=chains.bounds(outline), costs=costs, left_out=known.left_out)
+
+    def value(self, least: Floats) -> float:
+        """The least objective of cascades whose weighted costs are at least so much."""
+        if len(self.cascade.goals) == 1:
+            return float(least[0])
+        return float(least_products(self.cascade.weights, least[None, :])[0])
+
+    def shares_of(self) -> list[float]:
+        """How large a part of the objective each Einsum makes up at least, by the first bounds."""
+        n = len(self.cascade.goals)
+        whole = self.relaxed.least[:n]
+        least = [self.cascade.least[id(member.chains)][:n] for member in self.members]
+        own = np.array(self.times)[:, None] * np.array(least)
+        parts = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0).sum(axis=1)
+        return [float(part) for part in parts]
+
+    def near(self, k: int, limit: float) -> list[int]:
+        """The options of an Einsum that cascades up to a limit can have, as far as the bounds tell."""
+        rests, options = self.rests[k], self.graph.stages[k].step.options
+        numbers = [o for o in rests if not options[o].wild or self.known_limit(k, o) < limit]
+        if not numbers:
+            return []
+        least = self.relaxed.costs[id(self.graph.stages[k])][numbers] + np.stack([rests[o] for o in numbers])
+        values = least[:, 0] if least.shape[1] == 1 else least_products(self.cascade.weights, least)
+        return [numbers[i] for i in np.flatnonzero(values <= limit)]
+
+    def known_limit(self, k: int, o: int) -> float:
+        """Up to which limit all chains of an option are known."""
+        known = self.known_of(k, o)
+        return -math.inf if known is None else known.limit
+
+    def known_of(self, k: int, o: int) -> Known | None:
+        """What is known of an option."""
+        option, chains = self.graph.stages[k].step.options[o], self.members[k].chains
+        if option.family is not None:
+            return self.families.get((id(chains), option.family))
+        return self.fronts.get((id(chains), option.outline))
+
+    def open_options(self, least: float, most: float) -> list[tuple[int, int]]:
+        """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
+
+        Families that are not listed as far come first.
+        """
+        for wild, step in ((True, STEP), (False, OF_FRONTS * STEP)):
+            found = []
+            for k in self.places:
+                limit, options = self.above(least, step * self.shares[k], most), self.graph.stages[k].step.options
+                near = [o for o in self.near(k, limit) if options[o].wild == wild]
+                found += [(k, o) for o in near if self.known_limit(k, o) < limit]
+            if found:
+                return found
+        return []
+
+    def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
+        """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
+        rows = answer.reached[-1][0].costs.prod(axis=1)
+        interface, row = 0, int(np.argmin(rows))
+        found = []
+        for k in reversed(range(len(self.members))):
+            before, row_before, o, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
+            known = self.known_of(k, o)
+            if (
+                self.graph.stages[k].step.options[o].wild
+                or known is None
+                or known.front is None
+                or own >= len(known.front.values)
+            ):
+                found.append((k, o))
+            interface, row = before, row_before
+        return float(rows.min()), found
+
+    # listing and completing
+
+    def ahead(self, k: int) -> float:
+        """How far an Einsum is looked ahead, as a part of the objective."""
+        return AHEAD * self.shares[k] * self.steps[id(self.members[k].chains)]
+
+    def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
+        """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
+
+        Also the limits up to which they are to be known.
+        """
+        found, limits = [], [0.0 for _ in self.members]
+        for k, o in unknown:
+            # it is known further than its bound where several weights bound it loosely
+            least = max(
+                self.value(self.relaxed.costs[id(self.graph.stages[k])][o] + self.rests[k][o]), self.known_limit(k, o)
+            )
+            limits[k] = max(limits[k], self.above(least, 2 * self.ahead(k), most))
+            near = self.near(k, self.above(least, self.ahead(k), most))
+            found += [
+                (k, other) for other in {o: None, **dict.fromkeys(near)} if self.known_limit(k, other) < limits[k]
+            ]
+        return found, limits
+
+    def refine(self, unknown: Sequence[tuple[int, int]], limits: Sequence[float]) -> None:
+        """List or complete options up to the limits of their Einsums."""
+        families: dict[int, dict[Family, list[Others | None]]] = {}
+        outlines: dict[int, dict[Outline, list[Others | None]]] = {}
+        ahead: dict[int, float] = {}
+        for k, o in unknown:
+            option, chains = self.graph.stages[k].step.options[o], id(self.members[k].chains)
+            if option.family is not None:
+                families.setdefault(chains, {}).setdefault(option.family, [])
+            else:
+                outlines.setdefault(chains, {}).setdefault(option.outline, [])
+            ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
+        for k in self.places:
+            chains = id(self.members[k].chains)
+            for o, rest in self.rests[k].items() if chains in ahead else ():
+                option = self.graph.stages[k].step.options[o]
+                own_families, own_outlines = families.get(chains, {}), outlines.get(chains, {})
+                if option.family is not None and option.family in own_families:
+                    own_families[option.family].append(self.others(k, rest, ahead[chains]))
+                elif not option.wild and option.outline in own_outlines:
+                    own_outlines[option.outline].append(self.others(k, rest, ahead[chains]))
+        self.complete(outlines, ahead)
+        self.survey(families, ahead)
+
+    def others(self, k: int, rest: Floats, most: float) -> Others | None:
+        """What the rest of the cascade adds to an Einsum's chains."""
+        return self.cascade.others(rest, self.times[k], most if math.isfinite(most) else None)
+
+    def survey(
+        self, wanted: Mapping[int, Mapping[Family, Sequence[Others | None]]], limits: Mapping[int, float]
+    ) -> None:
+        """List families up to limits."""
+        begin = time.perf_counter()
+        listing = self.cascade.watch("loops above the tensors of {}")
+        members = [member for member in self.cascade.distinct if id(member.chains) in wanted]
+
+        def survey(member: Member, position: int) -> None:
+            listing(member.einsum.name, position)
+            own = {family: united(others) for family, others in wanted[id(member.chains)].items()}
+            heads = sum(len(member.chains.bounds(outline)) for outline in member.chains.outlines)
+            member.chains.survey(own)
+            if sum(len(member.chains.bounds(outline)) for outline in member.chains.outlines) <= GROWTH * heads:
+                self.steps[id(member.chains)] *= 2
+            for family, others in own.items():
+                before = self.families.get((id(member.chains), family))
+                self.families[id(member.chains), family] = Known(
+                    limits[id(member.chains)], () if others is None else (others,)
+                )
+                if before is not None:
+                    self.cap_fronts(member.chains, family, before)
+
+        self.changed |= set(wanted)
+        with ThreadPoolExecutor(self.cascade.workers) as executor:
+            list(executor.map(survey, members, range(len(members))))
+        self.passed("heads", begin)
+
+    def cap_fronts(self, chains: AnyChains, family: Family, before: Known) -> None:
+        """Fronts of a family do not know of chains that were not listed."""
+        for outline in chains.outlines:
+            front = self.fronts.get((id(chains), outline))
+            if front is not None and outline.family == family:
+                left_out = (*front.left_out, *before.left_out)
+                self.fronts[id(chains), outline] = replace(
+                    front, limit=min(front.limit, before.limit), left_out=left_out
+                )
+
+    def complete(
+        self, wanted: Mapping[int, Mapping[Outline, Sequence[Others | None]]], limits: Mapping[int, float]
+    ) -> None:
+        """Find the fronts of outlines up to limits."""
+        begin = time.perf_counter()
+        searching = self.cascade.watch("the best chains of {}")
+        members = [member for member in self.cascade.distinct if id(member.chains) in wanted]
+
+        def complete(member: Member, position: int) -> None:
+            chains = member.chains
+            searching(member.einsum.name, position)
+            own = {outline: united(others) for outline, others in wanted[id(chains)].items()}
+            fronts = chains.complete_heads(own, self.cascade.space)
+            for outline, others in own.items():
+                left_out = () if others is None else (others,)
+                front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
+                self.fronts[id(chains), outline] = Known(limits[id(chains)], left_out, front)
+
+        self.changed |= set(wanted)
+        with ThreadPoolExecutor(self.cascade.workers) as executor:
+            list(executor.map(complete, members, range(len(members))))
+        self.passed("chains", begin)
+
+    def front(self, k: int, o: int, most: float | None) -> Front:
+        """The best chains of an option as far as they are known, and behind them what others cost at least."""
+        option, known = self.graph.stages[k].step.options[o], self.known_of(k, o)
+        front = known.front if known is not None else None
+        if most is None or (known is not None and known.limit >= most):
+            return front or Front(np.zeros((0, 0)), NO_PATHS)
+        cascade, n = self.cascade, len(self.cascade.goals)
+        chains, width = self.members[k].chains, n + len(cascade.capacity) * (1 + len(option.loops))
+        listed = isinstance(chains, Chains) and not option.wild
+        heads = np.zeros((1, width))
+        if isinstance(chains, Chains) and not option.wild:
+            heads = chains.head_rows(option.outline, cascade.space)
+        if listed and front is None:
+            return Front(heads, NO_PATHS)
+        # a bound with few corners is enough for what is not known, and makes few rows
+        weights = cascade.weights[:n] if len(cascade.weights) == n else cascade.weights[self.few_weights]
+        costs = corners(weights, option.rest(weights)[None])[0]
+        costs = costs[np.isfinite(costs).all(axis=1)]
+        rows = np.concatenate([costs, np.tile(heads[:, n:].min(axis=0), (len(costs), 1))], axis=1)
+        if not listed:
+            rows[:, n : n + len(cascade.capacity)] = cascade.own(self.members[k])
+        if front is None or not len(front.values):
+            return Front(rows, NO_PATHS)
+        return Front(np.concatenate([front.values, rows]), front.paths)
+
+    def join(self, near: Sequence[Sequence[int]], most: float | None) -> Answer:
+        """Put together what is complete."""
+        begin = time.perf_counter()
+        cascade = self.cascade
+
+        def part(k: int) -> Joined:
+            fronts = {o: self.front(k, o, most) for o in near[k]}
+            return Joined({o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.members[k]))
+
+        parts = self.everywhere(part)
+        always = np.zeros(len(cascade.capacity))
+        for times, one in zip(self.times, parts, strict=True):
+            always += one.own * times
+        join = Join(
+            self.graph, parts, cascade.space, cascade.capacity, always, len(cascade.goals), self.relaxed,
+            None if most is None or math.isinf(most) else most, cascade.reached_values * (1 + ROUNDING),
+        )  # fmt: skip
+        reached = join.run(cascade.watch("putting together Einsums up to {}"))
+        self.passed("join", begin)
+        return Answer(self.graph, parts, reached)
+
+
+def united(all_others: Sequence[Others | None]) -> Others | None:
+    """What has no hope with any of several others."""
+    known = [others for others in all_others if others is not None]
+    if len(known) < len(all_others):
+        return None
+    rows = np.concatenate([others.rows for others in known])
+    if known[0].most < 0 or rows.shape[1] > 2:
+        return Others(np.unique(rows, axis=0), known[0].most)
+    # with less of everything a product is smaller
+    return Others(rows[nondominated(rows)], known[0].most)
+
+
+def least_products(weights: Floats, least: Floats) -> Floats:
+    """For each row of weighted costs of two kinds the least product of what costs at least so much."""
+    slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
+    offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
+    i, j = np.nonzero(slopes[:, None] > slopes[None, :])
+    # the product is least where two of the lines meet that bound the first cost from below, or at the least second one
+    meet = (offsets[:, i] - offsets[:, j]) / (slopes[i] - slopes[j])
+    second = np.maximum(np.concatenate([meet, least[:, 1:2]], axis=1), least[:, 1:2])
+    first = (offsets[:, None, :] - slopes * second[:, :, None]).max(axis=2)
+    found: Floats = (first * second).min(axis=1)
+    return found
+
+
+def slope_at_best(weights: Floats, least: Floats) -> float | None:
+    """Of two costs: the weight that may lift the corner with the least product most; None when there is none."""
+    best = min(corners(weights, least[None])[0], key=lambda corner: float(corner.prod()))
+    slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
+    lines = np.concatenate([[least[0]], least[2:] / weights[2:, 0]]) - slopes * best[1]
+    active = slopes[lines >= best[0] * (1 - 1e-9)]
+    low, high = float(active.min()), float(active.max())
+    if best[1] <= least[1] * (1 + ROUNDING):
+        low, high = high, high * 16
+    slope = high / 4 if low == 0 else math.sqrt(low * high)
+    known = slopes[1:]
+    if slope <= 0 or not math.isfinite(slope) or (np.maximum(known / slope, slope / known) < NEAR).any():
+        return None
+    return slope

@@ -1,0 +1,219 @@
+"""A cascade whose best fused mapping is asked for: its Einsums with their chains, and what each costs at least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.canonical import canonical_key, rules_key
+from einmap.mapper.cascade import PARTS
+from einmap.mapper.einsum_search import why_not
+from einmap.mapper.fusion.chains import Chains, Effort, Space
+from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
+from einmap.mapper.fusion.fixed import FixedChains
+from einmap.mapper.fusion.interfaces import corners
+from einmap.mapper.fusion.steps import AnyChains, Slots
+from einmap.mapper.lattice import is_plain
+from einmap.mapper.options import Options
+from einmap.mapper.request import Others, Request
+from einmap.progress import Progress
+from einmap.spec.spec import Spec
+
+type Floats = NDArray[np.float64]
+
+TABLES = 100_000_000
+"""Bytes of tables that are kept for all Einsums together."""
+SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
+"""Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Member:
+    """One Einsum of the cascade and the chains that it has, or shares with one that is alike."""
+
+    einsum: Einsum
+    chains: AnyChains
+    same_as: str | None
+
+
+@dataclass
+class Cascade:
+    """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out."""
+
+    spec: Spec
+    options: Options
+    optional: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.workload = self.spec.workload
+        self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS[goal]))
+        self.slots = Slots(self.workload)
+        self.impossible: str | None = None
+        self.effort = Effort(Progress())
+        self.reached_values: Floats = np.zeros((0, len(self.goals)))
+
+    @property
+    def joint(self) -> frozenset[str]:
+        """Inputs that several Einsums may hold in the same node: each fills it for itself, and has its own space."""
+        if self.options.rules.buffer_above_split == "one":
+            return frozenset()
+        copied = frozenset(t for name in self.optional for t in self.workload.by_name[name].outputs)
+        return self.workload.shared - self.workload.intermediates | copied
+
+    @cached_property
+    def uncut(self) -> frozenset[tuple[str, str]]:
+        """Ranks of shared tensors that not all their users index by a rank variable alone."""
+        return frozenset(
+            (access.tensor, rank)
+            for einsum in self.workload.einsums
+            for access in einsum.accesses
+            for rank, index in access.projection
+            if access.tensor in self.workload.shared
+            and not (len(index.terms) == 1 and is_plain(access, index.terms[0][0]))
+        )
+
+    def times(self, einsum: Einsum) -> int:
+        """How often an Einsum runs."""
+        return self.workload.n_instances * einsum.n_instances
+
+    @property
+    def workers(self) -> int:
+        """Threads; one where the search ends after so many evaluations, so that it ends at the same one."""
+        return 1 if self.options.max_evaluations else self.options.workers
+
+    def watch(self, what: str) -> Callable[[str, int], None]:
+        """Tell the listener what is done for which Einsum, and end the work when time is over."""
+
+        def go_on(name: str, position: int) -> None:
+            self.effort.go_on()
+            self.effort.progress.report(what.format(name), position, len(self.members))
+
+        return go_on
+
+    def prepare(self, progress: Progress) -> None:
+        """The chains of each distinct Einsum."""
+        known: dict[Any, tuple[str, AnyChains]] = {}
+        self.members: list[Member] = []
+        for position, einsum in enumerate(self.workload.einsums):
+            progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
+            arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
+            kinds = request.shared, request.intermediates, request.joint
+            shared = [
+                (*(a.tensor in kind for kind in kinds), *((a.tensor, r) in self.uncut for r, _ in a.projection))
+                for a in einsum.accesses
+            ]
+            asked = tuple(shared), einsum.n_instances, einsum.name in self.optional
+            written = rules_key(einsum, arch), asked
+            if written not in known:
+                chains = self.chains_of(einsum, arch, request, position)
+                paths = chains.paths if isinstance(chains, Chains) else []
+                key = canonical_key(einsum, arch, paths), asked
+                known[written] = known.setdefault(key, (einsum.name, chains))
+            first, own = known[written]
+            self.members.append(Member(einsum, own, None if first == einsum.name else first))
+        self.distinct = [member for member in self.members if member.same_as is None]
+        for member in self.distinct:
+            if isinstance(member.chains, Chains):
+                member.chains.tables.room = min(TABLES, self.options.memory) / len(self.distinct)
+                member.chains.begin()
+        self.weights = np.eye(len(self.goals))
+        if len(self.goals) == 2 and len(self.options.goals) == 1:
+            least = self.sums(self.minima())
+            ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
+            self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
+        self.least = self.minima()
+        self.look_at()
+        for member in self.distinct:
+            if not np.isfinite(self.least[id(member.chains)]).all():
+                self.impossible = member.einsum.name
+
+    def chains_of(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> AnyChains:
+        """The chains of one Einsum, not searched yet."""
+        most = self.options.most_fused, self.options.most_fused_per_variable
+        if einsum.is_copy:
+            kind = OptionalCopyChains if einsum.name in self.optional else CopyChains
+            return kind(einsum, arch, request, *most)
+        why = why_not(einsum, arch)
+        if why is None:
+            chains = Chains(einsum, arch, request, *most, self.effort)
+            chains.prepare()
+            if not any(path.lanes_above() for path in chains.paths):
+                return chains
+            why = "lanes may stand above its outermost memory"
+        return FixedChains(einsum, arch, request, why, self.effort, (self.options.seed, position))
+
+    def minima(self) -> dict[int, Floats]:
+        """For the chains of each distinct Einsum the least weighted costs of one instance."""
+        return {id(member.chains): member.chains.least(self.weights) for member in self.distinct}
+
+    def sums(self, least: Mapping[int, Floats]) -> Floats:
+        """Least weighted costs of the whole."""
+        found = np.zeros(len(self.weights))
+        for member in self.members:
+            found += self.times(member.einsum) * least[id(member.chains)]
+        return found
+
+    def least_value(self) -> float:
+        """What the objective is at least, each Einsum at its best."""
+        return float(corners(self.weights, self.sums(self.least)[None])[0].prod(axis=1).min())
+
+    def request(self, einsum: Einsum) -> Request:
+        """What is asked of an Einsum's chains."""
+        options = self.options
+        return Request(
+            self.goals,
+            options.rules,
+            options.force_memory_hierarchy_order,
+            coarseness=options.coarseness,
+            most_plans=options.most_plans,
+            memory=options.memory / options.workers,
+            shared=self.workload.shared & einsum.tensors,
+            intermediates=self.workload.intermediates & einsum.tensors,
+            uncut=self.uncut,
+            joint=self.joint & einsum.tensors,
+        )
+
+    def look_at(self) -> None:
+        """Find the memories that can be too small for what several Einsums keep at the same time."""
+        sizes: dict[str, float] = {}
+        backs: set[str] = set()
+        for member in self.distinct:
+            sizes |= member.chains.sizes()
+            backs |= member.chains.backs_in()
+        order = {leaf: i for i, leaf in enumerate(self.spec.bound[self.members[0].einsum.name].arch.components)}
+        deepest = max((order[memory] for memory in backs), default=-1)
+        names = tuple(name for name in sizes if order[name] <= deepest)
+        self.space = Space(names, self.options.rules.lifetimes == "tree")
+        self.capacity = np.array([sizes[name] for name in names])
+        before = frozenset[int]()
+        for member, behind in zip(self.members, self.slots.behind, strict=True):
+            own = {self.slots.of.get(t) for t in member.einsum.tensors}
+            if isinstance(member.chains, Chains) and (before & behind) - own:
+                member.chains.crossed = True
+            before = behind
+
+    def steeper(self, slope: float) -> None:
+        """Bound the whole at one more weight of the second cost against the first."""
+        self.weights = np.concatenate([self.weights, [[1.0, slope]]])
+        self.least = self.minima()
+
+    def others(self, rest: Floats, times: float, most: float | None) -> Others | None:
+        """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
+        if most is not None:
+            return Others(corners(self.weights, rest[None])[0] / times, most / times ** len(self.goals))
+        if len(self.reached_values):
+            return Others((self.reached_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
+        return None
+
+    def own(self, member: Member) -> Floats:
+        """Bits of each memory of the space that an Einsum's persistent tensors take."""
+        taken = member.chains.persistent()
+        return np.array([taken.get(name, 0.0) for name in self.space.memories])
