@@ -26,4 +26,4 @@ def test_a_written_mapping_tells_which_code_ran(run, folder):
         "map", "simple", "matmul", "-D", "M=4", "--max-evaluations", 5, "--allow-code", "code.py", "-o", "m.yaml"
     )
     assert done.status == 0
-    assert "-D M=4 --allow-code code.py\n" in (folder / "m.yaml").read_text()
+    assert "--define M=4 --allow-code code.py\n" in (folder / "m.yaml").read_text()
