@@ -199,6 +199,33 @@ def test_half_reduced_reads_are_noted_and_show_in_the_outputs():
     assert [found[:2] for found in differences(spec)] == [("tensor", "Z")]
 
 
+def test_what_a_consumer_fetches_beside_the_producers_tile_is_not_written_twice():
+    # GLB gets 4 rows of T at first, then 2; Z reads 3 rows around each of its own, some of them made before
+    text = """
+workload:
+  rank_sizes: {H: 10, P: 8, R: 3, C: 2}
+  bits_per_value: {All: 8}
+  einsums: ["T[h] = I[h, c]", "Z[p] = T[H: p + r] * F[r]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [I, T, F, Z], component: DRAM}
+  - !Temporal {rank_variable: {T: h, Z: p}, tile_shape: {T: 2, Z: 2}, initial_tile_shape: {T: 4, Z: 2}}
+  - !Storage {tensors: [T], component: GLB}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes: [!Temporal {rank_variable: h, tile_shape: 1}, !Temporal {rank_variable: c, tile_shape: 1},
+              !Compute {einsum: T, component: MAC}]
+    - !Nested
+      nodes: [!Temporal {rank_variable: p, tile_shape: 1}, !Temporal {rank_variable: r, tile_shape: 1},
+              !Compute {einsum: Z, component: MAC}]
+"""
+    spec = einmap.loads(ARCH + text)
+    done = einmap.execute(spec)
+    assert differences(spec, einmap.evaluate(spec), done) == []
+    assert (done.tensors["T"] == done.inputs["I"].sum(axis=1)).all()
+
+
 def test_a_space_that_is_no_box_is_counted_but_not_executed():
     text = (ARCH + MATMUL).replace("rank_sizes:", "iteration_space_shape: {m: 0 <= m + n < 6}\n  rank_sizes:")
     spec = einmap.loads(text)

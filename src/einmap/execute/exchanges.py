@@ -63,6 +63,8 @@ class Exchanges:
             mask = wanted.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
+            if visit.produced:
+                visit.copied[lane] = mask
             charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
@@ -124,6 +126,9 @@ class Exchanges:
                     at = producer.outward(lane, hold.level, station.level)
                     charge(self.recorder, producer, station, at, 0, amount, child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
+            if lane in visit.copied:
+                # the parent has these values still: writing them once more changes nothing
+                tile.present(tile.box)[visit.copied[lane]] = 0
             reduce_into(target, tile, producer)
             target.live(tile.box)[leaves] = 1
         self._carry(producer, hold.tensor, hold, chain, moved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from einmap.execute.buffers import Box, Tile
+from einmap.execute.buffers import Box, Mask, Tile
 from einmap.execute.result import Instance
 from einmap.mapping.nodes import Address
 
@@ -27,6 +27,8 @@ class Visit:
     """What the visit before has left in the buffer."""
     left: dict[Instance, Box] = field(default_factory=dict)
     """What stays for the next visit."""
+    copied: dict[Instance, Mask] = field(default_factory=dict)
+    """What consumers have fetched beside that which the producer makes here: the parent keeps it, too."""
 
 
 @dataclass
