@@ -8,7 +8,7 @@ from dataclasses import replace
 from keyword import iskeyword
 
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Affine, Projection, Rank, RankVar
+from einmap.einsum.projection import Affine, Rank, RankVar
 from einmap.einsum.space import bounds, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
@@ -29,11 +29,6 @@ def substituted(index: Affine, table: Substitution) -> Affine:
         for v, b in inner.terms:
             terms[v] = terms.get(v, 0) + a * b
     return Affine(tuple((v, a) for v, a in terms.items() if a), constant)
-
-
-def with_indices(projection: Projection, table: Substitution) -> Projection:
-    """The same with other rank variables in every index."""
-    return tuple((rank, substituted(index, table)) for rank, index in projection)
 
 
 def with_cuts(cuts: Iterable[str], table: Substitution) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -68,8 +68,3 @@ def sum_of(terms: Iterable[tuple[str, int]], constant: int) -> Linear:
     for name, a in terms:
         found[name] = found.get(name, 0) + a
     return Linear(tuple((name, a) for name, a in found.items() if a), constant)
-
-
-def value_of(linear: Linear, values: Mapping[str, int]) -> int:
-    """The integer for given values of the names."""
-    return linear.constant + sum(a * values[name] for name, a in linear.terms)

@@ -149,11 +149,6 @@ class Chains:
     """What the chains of each family cost at least: in all, none of them is below each of these rows."""
     _families_of: dict[int, Family] = field(default_factory=dict)
 
-    @property
-    def all_ready(self) -> bool:
-        """Whether `least` comes from tables."""
-        return len(self.ready) == len(self.groups)
-
     def prepare(self) -> None:
         """List the dataplacements of all paths."""
         self.paths: list[Path] = []
