@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from einmap.mapper import kernels
+from einmap.mapper.fusion import compiled
 from einmap.progress import Progress
 
 
@@ -27,6 +28,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
+    rows, levels = np.zeros((0, 2)), np.zeros((1, 1, 0))
     return {
         "relax": lambda: kernels.relax(table, one, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: kernels.with_gap_and_node(
@@ -48,6 +50,14 @@ def _calls() -> dict[str, Callable[[], Any]]:
             two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
+        "least_paths": lambda: compiled.least_paths(
+            one, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.arange(2), table, np.arange(3)
+        ),
+        "is_hopeless": lambda: compiled.is_hopeless(costs, rows, 0.0),
+        "joined": lambda: compiled.joined(
+            table, levels, levels, table, row[None], levels, levels, row, 0, rows, 0.0
+        ),
+        "unbeaten": lambda: compiled.unbeaten(table, table),
     }  # fmt: skip
 
 
@@ -65,7 +75,7 @@ def warm(progress: Progress | None = None) -> tuple[Warmed, ...]:
             continue
         if progress is not None:
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
-        _ready[name] = made_ready(name, getattr(kernels, name), call)
+        _ready[name] = made_ready(name, getattr(compiled if hasattr(compiled, name) else kernels, name), call)
     return tuple(_ready[name] for name in calls)
 
 

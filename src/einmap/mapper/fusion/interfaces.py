@@ -12,15 +12,15 @@ stages again: each is made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper.fusion.compiled import least_paths
 from einmap.mapper.fusion.heads import Cut, Family, Key, Kind, Outline
-from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
@@ -66,12 +66,11 @@ ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """One outline of an Einsum. `bounds`: costs, a row for each head.
+    """One outline of an Einsum, or all chains of a family of which nothing is known.
 
     `bits`: for each shared tensor those of its tile in the memory that backs it. `absent`: the Einsum is a copy that is
     left out. `family`: it stands for all chains of a family that are not listed; of the keys only the memories are
-    known, unless no loop may stand above these. `costs`: of the chains of its front, once that is known. `left_out`:
-    what may be missing in the list, or in the front: what has no hope with one of these; None: everything.
+    known, unless no loop may stand above these.
     """
 
     outline: Outline
@@ -79,34 +78,13 @@ class Option:
     held: Mapping[Slot, tuple[tuple[int, str], ...]]
     cuts: Mapping[Slot, tuple[Cut, ...]]
     bits: Mapping[Slot, float]
-    bounds: Floats
     absent: bool = False
     family: Family | None = None
-    costs: Floats | None = None
-    left_out: tuple[Others, ...] | None = None
 
     @property
     def wild(self) -> bool:
         """Whether it stands for chains that are not listed."""
         return self.family is not None
-
-    def least(self, weights: Floats) -> Floats:
-        """For each row of weights what every chain costs at least."""
-        rest = self.rest(weights)
-        if self.costs is None:
-            return rest
-        found: Floats = np.minimum(rest, (self.costs @ weights.T).min(axis=0, initial=np.inf))
-        return found
-
-    def rest(self, weights: Floats) -> Floats:
-        """The same of chains that may be missing."""
-        least: Floats = (self.bounds @ weights.T).min(axis=0)
-        if self.left_out is None:
-            return least
-        rest = np.full(len(weights), np.inf)
-        for others in self.left_out:
-            rest = np.minimum(rest, others.beyond(weights, least))
-        return rest
 
     @property
     def loops(self) -> tuple[tuple[Kind, int], ...]:
@@ -139,76 +117,72 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A step between interfaces. Several Einsums share it where structure repeats."""
+    """A step between interfaces. Several Einsums share it where structure repeats. `edges`: rows as of Edge."""
 
     step: Step
-    before: Sequence[Interface]
+    before: tuple[Interface, ...]
     interfaces: tuple[Interface, ...]
-    edges: Sequence[Edge]
-
-    @cached_property
-    def numbers(self) -> Ints:
-        """The edges: rows of interface before, option, interface behind."""
-        return np.array(self.edges, dtype=np.int64).reshape(-1, 3)
+    edges: Ints
 
     def leading_to(self, after: frozenset[int]) -> Stage:
         """The same with the edges alone that lead to some of the interfaces."""
-        return Stage(self.step, self.before, self.interfaces, [edge for edge in self.edges if edge.after in after])
+        if len(after) == len(self.interfaces):
+            return self
+        wanted = np.zeros(len(self.interfaces), dtype=bool)
+        wanted[list(after)] = True
+        return Stage(self.step, self.before, self.interfaces, self.edges[wanted[self.edges[:, 2]]])
 
     @cached_property
     def options(self) -> tuple[int, ...]:
         """The options that an edge has."""
-        return tuple(dict.fromkeys(edge.option for edge in self.edges))
+        return tuple(dict.fromkeys(self.edges[:, 1].tolist()))
 
-    def least(self, weights: Floats) -> Floats:
-        """Least weighted costs of each option."""
-        found = np.full((len(self.step.options), len(weights)), np.inf)
-        for o in self.options:
-            found[o] = self.step.times * self.step.options[o].least(weights)
-        return found
+    @cached_property
+    def origins(self) -> frozenset[int]:
+        """The interfaces before that an edge has."""
+        return frozenset(self.edges[:, 0].tolist())
 
 
 @dataclass
 class Graph:
-    """All ways to fuse a cascade. `steps`: one for each Einsum; those that look the same are one object."""
+    """All ways to fuse a cascade, made again and again with other options. What stays the same is not made anew."""
 
     names: Sequence[str]
-    steps: Sequence[Step]
+    stages: Sequence[Stage] = ()
+    _forward: dict[tuple[Step, tuple[int, ...]], Stage] = field(default_factory=dict)
+    _leading: dict[tuple[Stage, frozenset[int]], Stage] = field(default_factory=dict)
+    _after: dict[tuple[int, Option], Interface | None] = field(default_factory=dict)
+    _one: dict[Interface, Interface] = field(default_factory=dict)
 
-    def build(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> None:
+    def build(self, steps: Sequence[Step], go_on: Callable[[str, int], None] = lambda _name, _position: None) -> None:
         """Follow all options from the first Einsum on; what leads nowhere is left out.
 
-        `go_on` hears where the work is, often; what it raises ends it.
+        `steps`: one for each Einsum; those that look the same are one object. `go_on` hears where the work is, often;
+        what it raises ends it.
         """
         forward: list[Stage] = []
-        known: dict[tuple[int, int], Stage] = {}
-        before: tuple[Interface, ...] = (NOTHING,)
-        lists = {before: before}
-        for position, step in enumerate(self.steps):
-            key = id(step), id(before)
-            if key not in known:
-                edges, after = self._edges(step, before, partial(go_on, self.names[position], position))
-                known[key] = Stage(step, before, lists.setdefault(after, after), edges)
-            forward.append(known[key])
-            before = known[key].interfaces
-        self.stages: list[Stage] = []
-        leading: dict[tuple[int, frozenset[int]], tuple[Stage, frozenset[int]]] = {}
-        used = frozenset({0} if before else ())
+        before: tuple[Interface, ...] = (self._one.setdefault(NOTHING, NOTHING),)
+        for position, step in enumerate(steps):
+            key = step, tuple(map(id, before))
+            if key not in self._forward:
+                self._forward[key] = self._stage(step, before, partial(go_on, self.names[position], position))
+            forward.append(self._forward[key])
+            before = forward[-1].interfaces
+        stages: list[Stage] = []
+        used = frozenset(range(min(len(before), 1)))
         for stage in reversed(forward):
-            where = id(stage), used
-            if where not in leading:
-                left = stage.leading_to(used)
-                leading[where] = left, frozenset(edge.before for edge in left.edges)
-            left, used = leading[where]
-            self.stages.append(left)
-        self.stages.reverse()
+            where = stage, used
+            if where not in self._leading:
+                self._leading[where] = stage.leading_to(used)
+            stages.append(self._leading[where])
+            used = stages[-1].origins
+        self.stages = stages[::-1]
 
-    def _edges(
-        self, step: Step, before: Sequence[Interface], go_on: Callable[[], None]
-    ) -> tuple[list[Edge], tuple[Interface, ...]]:
+    def _stage(self, step: Step, before: tuple[Interface, ...], go_on: Callable[[], None]) -> Stage:
         """What leads on behind some interfaces, and where to."""
-        edges: list[Edge] = []
-        found: dict[Interface, int] = {}
+        edges: list[tuple[int, int, int]] = []
+        found: dict[int, int] = {}
+        reached: list[Interface] = []
         known = {live.slot for interface in before for live in interface.live}
         by_keys: dict[Hashable, list[int]] = {}
         met = sorted(known.intersection(*(option.keys for option in step.options[:1])))
@@ -223,12 +197,22 @@ class Graph:
             memories = tuple(key.memory for key in own)
             listed = by_keys.get((memories, False) if interface.partial else own, ())
             for o in (*by_keys.get((memories, True), ()), *listed):
-                option = step.options[o]
-                relaxed = interface.partial or option.wild
-                after = (self.relaxed_after if relaxed else self.after)(interface, option, step)
+                after = self._behind(interface, step.options[o], step)
                 if after is not None:
-                    edges.append(Edge(i, o, found.setdefault(after, len(found))))
-        return edges, tuple(found)
+                    if id(after) not in found:
+                        found[id(after)] = len(reached)
+                        reached.append(after)
+                    edges.append((i, o, found[id(after)]))
+        return Stage(step, before, tuple(reached), np.array(edges, dtype=np.int64).reshape(-1, 3))
+
+    def _behind(self, interface: Interface, option: Option, step: Step) -> Interface | None:
+        """The interface behind an Einsum, one object for those that are equal; None if the option does not fit."""
+        key = id(interface), option
+        if key not in self._after:
+            relaxed = interface.partial or option.wild
+            after = (self.relaxed_after if relaxed else self.after)(interface, option, step)
+            self._after[key] = None if after is None else self._one.setdefault(after, after)
+        return self._after[key]
 
     def after(self, interface: Interface, option: Option, step: Step) -> Interface | None:
         """The interface behind an Einsum, None if the option does not fit."""
@@ -296,10 +280,10 @@ class Graph:
         held = tuple(n for n in live.held if n[0] < shared)
         return Live(live.slot, live.key, shared, held, written, live.bits)
 
-    @cached_property
+    @property
     def exists(self) -> bool:
         """Whether there is any way at all."""
-        return bool(self.stages) and all(stage.edges for stage in self.stages)
+        return bool(self.stages) and all(len(stage.edges) for stage in self.stages)
 
 
 def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:
@@ -311,47 +295,37 @@ def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:
 class Relaxed:
     """What a cascade costs at least, space that Einsums share aside, for several weights of the costs.
 
-    `weights`: rows of weights. `forward[k]`, `backward[k]`: for each interface before Einsum k the least weighted costs
-    of what comes before it, and of the rest, a column for each weight.
+    `costs`: for each stage the least weighted costs of its options, a row for each, a column for each weight.
     """
 
     graph: Graph
     weights: Floats
+    costs: Mapping[Stage, Floats]
 
     def __post_init__(self) -> None:
-        stages, n = self.graph.stages, len(self.weights)
-        known = {id(stage): stage.least(self.weights) for stage in {id(stage): stage for stage in stages}.values()}
-        self.costs = known
-        """For each stage (by id) the least weighted costs of its options."""
-        self.forward = [np.zeros((1, n))]
-        for stage in stages:
-            before, option, after = stage.numbers.T
-            reached = np.full((len(stage.interfaces), n), np.inf)
-            np.minimum.at(reached, after, self.forward[-1][before] + known[id(stage)][option])
-            self.forward.append(reached)
-        self.backward = [np.zeros((max(len(stages[-1].interfaces), 1), n))]
-        for stage in reversed(stages):
-            before, option, after = stage.numbers.T
-            rest = np.full((len(stage.before), n), np.inf)
-            np.minimum.at(rest, before, known[id(stage)][option] + self.backward[-1][after])
-            self.backward.append(rest)
-        self.backward.reverse()
+        stages = list(self.costs)
+        number = {stage: i for i, stage in enumerate(stages)}
+        order = np.array([number[stage] for stage in self.graph.stages], dtype=np.int64)
+        edges = np.concatenate([stage.edges for stage in stages])
+        first_edge = np.cumsum([0, *(len(stage.edges) for stage in stages)])
+        first_option = np.cumsum([0, *(len(self.costs[stage]) for stage in stages)])
+        sizes = [*(len(stage.before) for stage in self.graph.stages), len(self.graph.stages[-1].interfaces)]
+        self._at = np.cumsum([0, *sizes])
+        costs = np.concatenate(list(self.costs.values()))
+        _, self._backward, rests = least_paths(order, edges, first_edge, first_option, costs, self._at)
+        self.rests = {stage: rests[first_option[i] : first_option[i + 1]] for i, stage in enumerate(stages)}
+        """For each stage and option the least weighted costs of all the others, wherever the stage is."""
+
+    def backward(self, k: int) -> Floats:
+        """For each interface before Einsum k the least weighted costs of the rest, a column for each weight."""
+        found: Floats = self._backward[self._at[k] : self._at[k + 1]]
+        return found
 
     @property
     def least(self) -> Floats:
         """Least weighted costs of the whole."""
-        found: Floats = self.backward[0][0]
+        found: Floats = self.backward(0)[0]
         return found
-
-    @cached_property
-    def rests(self) -> dict[int, dict[int, Floats]]:
-        """For each stage (by id) and option the least weighted costs of all the others, wherever the stage is."""
-        found: dict[int, Floats] = {}
-        for k, stage in enumerate(self.graph.stages):
-            before, option, after = stage.numbers.T
-            rest = found.setdefault(id(stage), np.full((len(stage.step.options), len(self.weights)), np.inf))
-            np.minimum.at(rest, option, self.forward[k][before] + self.backward[k + 1][after])
-        return {id(stage): {o: found[id(stage)][o] for o in stage.options} for stage in self.graph.stages}
 
 
 def corners(weights: Floats, least: Floats) -> list[Floats]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper import cascade
 from einmap.mapper.fusion.chains import Front, Space
+from einmap.mapper.fusion.compiled import is_hopeless, joined, unbeaten
 from einmap.mapper.fusion.heads import Outline
 from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, Stage, Step, corners
 from einmap.mapper.request import Others
@@ -40,6 +42,12 @@ class Rows:
     peak: Floats
     back: Ints
 
+    @cached_property
+    def least(self) -> Floats:
+        """The least of each cost."""
+        found: Floats = self.costs.min(axis=0)
+        return found
+
 
 @dataclass(frozen=True)
 class Joined:
@@ -54,7 +62,7 @@ class Joined:
 @dataclass(frozen=True)
 class Fitted:
     """Chains of an edge that can fit: costs, bits in use, what they keep above the loops that are open before and above
-    all fused loops. `rows`: of the front; `opened`, `after`: numbers of loops that are open before, and behind.
+    all fused loops. `rows`: of the front; `after`: number of loops that are open behind; `least`: of each cost.
     """
 
     costs: Floats
@@ -62,8 +70,8 @@ class Fitted:
     above: Floats
     kept: Floats
     rows: Ints
-    opened: int
     after: int
+    least: Floats
 
 
 @dataclass
@@ -83,7 +91,7 @@ class Join:
     relaxed: Relaxed
     most: float | None
     reached: Floats
-    _known: dict[tuple[int, Edge], Fitted] = field(default_factory=dict)
+    _known: dict[tuple[Stage, Edge], Fitted] = field(default_factory=dict)
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
         """For each Einsum the rows behind it, by interface; the last one holds what was found.
@@ -95,25 +103,26 @@ class Join:
             np.zeros((1, self.n_costs)), np.zeros((1, n, 0)), np.zeros((1, n, 0)), np.zeros((1, 4), dtype=np.int64)
         )
         found: list[dict[int, Rows]] = [{0: start}]
+        near: dict[Stage, list[Edge]] = {}
         for k, stage in enumerate(self.graph.stages):
             reached: dict[int, list[Rows]] = {}
             fronts = self.parts[k].fronts
             go_on(self.graph.names[k], k)
-            edges = [edge for edge in stage.edges if edge.before in found[-1] and edge.option in fronts]
+            if stage not in near:
+                own = np.isin(stage.edges[:, 1], list(fronts))
+                near[stage] = [Edge(*row) for row in stage.edges[own].tolist()]
+            edges = [edge for edge in near[stage] if edge.before in found[-1]]
             others = self._others(k + 1, sorted({edge.after for edge in edges}))
             for edge in edges:
                 go_on(self.graph.names[k], k)
-                before, option = found[-1][edge.before], stage.step.options[edge.option]
-                values = fronts[edge.option].values
-                least = before.costs.min(axis=0) + stage.step.times * values[:, : self.n_costs].min(axis=0)
-                if others[edge.after].hopeless(least[None, :])[0]:
+                before, option, rest = found[-1][edge.before], stage.step.options[edge.option], others[edge.after]
+                fitted = self._fitted(stage, edge, self.parts[k])
+                if is_hopeless(before.least + fitted.least, rest.rows, rest.most):
                     continue
                 if option.absent:
                     rows = self._left_out(stage, edge, before)
-                elif option.wild:
-                    rows = self._unknown(stage.step.times * values, edge, before, others[edge.after])
                 else:
-                    rows = self._joined(self._fitted(stage, edge, self.parts[k]), edge, before, others[edge.after])
+                    rows = self._joined(fitted, edge, before, rest)
                 if len(rows.costs):
                     reached.setdefault(edge.after, []).append(rows)
             found.append({after: self._best(rows) for after, rows in reached.items()})
@@ -121,42 +130,42 @@ class Join:
 
     def _fitted(self, stage: Stage, edge: Edge, part: Joined) -> Fitted:
         """What the chains of an edge need, whatever comes before; the same for all Einsums of a stage."""
-        key = id(stage), edge
+        key = stage, edge
         if key not in self._known:
             option, interface = stage.step.options[edge.option], stage.before[edge.before]
             values = part.fronts[edge.option].values
             n, n_memories, fused, opened = self.n_costs, len(self.capacity), len(option.loops), len(interface.loops)
+            costs = stage.step.times * values[:, :n]
+            least = costs.min(axis=0)
+            if option.wild or option.absent:
+                # what is not known takes no space
+                rows, nothing = np.arange(len(values)), np.zeros((len(values), n_memories, 0))
+                self._known[key] = Fitted(costs, np.zeros((len(values), n_memories)), nothing, nothing, rows, 0, least)
+                return self._known[key]
             kept = values[:, n + n_memories :].reshape(len(values), n_memories, fused)
             used = values[:, n : n + n_memories] - part.own
             usage = used + self.always + self._passing(interface, option)
             born, dying = self._shared(stage.step, option)
             fits = (usage <= self.capacity).all(axis=1)
-            rows = np.flatnonzero(fits)
             self._known[key] = Fitted(
-                stage.step.times * values[fits, :n],
+                costs[fits],
                 usage[fits],
                 kept[fits, :, :opened] + born[None, :, :opened],
                 kept[fits] + dying,
-                rows,
-                opened,
+                np.flatnonzero(fits),
                 len(stage.interfaces[edge.after].loops),
+                least,
             )
         return self._known[key]
 
     def _joined(self, own: Fitted, edge: Edge, before: Rows, others: Others) -> Rows:
         """All rows before an Einsum with all chains of one option, as far as they fit."""
-        pairs = np.arange(len(before.costs) * len(own.costs))
-        left, right = pairs // max(len(own.costs), 1), pairs % max(len(own.costs), 1)
-        costs = before.costs[left] + own.costs[right]
-        ok = ~others.hopeless(costs)
-        left, right, costs = left[ok], right[ok], costs[ok]
-        usage, peak = own.usage[right], before.peak[left] + own.above[right]
-        if own.opened:
-            usage = usage + before.stay[left][:, :, -1]
-        fits = (usage <= self.capacity).all(axis=1) & (peak <= self.capacity[:, None]).all(axis=(1, 2))
-        if not fits.all():
-            left, right, costs, usage, peak = left[fits], right[fits], costs[fits], usage[fits], peak[fits]
-        stay, peak = self._later(own.after, before.stay[left], peak, usage, own.kept[right])
+        stay, peak = before.stay, before.peak
+        opened = own.above.shape[2]
+        costs, stay, peak, left, right = joined(
+            before.costs, stay[:, :, :opened], peak[:, :, :opened], own.costs, own.usage, own.above, own.kept,
+            self.capacity, own.after, others.rows, others.most,
+        )  # fmt: skip
         number = np.empty((len(left), 4), dtype=np.int64)
         number[:, 0], number[:, 1], number[:, 2], number[:, 3] = edge.before, left, edge.option, own.rows[right]
         return Rows(costs, stay, peak, number)
@@ -172,35 +181,6 @@ class Join:
         rows = np.arange(len(before.costs))[(peak <= self.capacity[:, None]).all(axis=(1, 2))]
         number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
         return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
-
-    def _unknown(self, values: Floats, edge: Edge, before: Rows, others: Others) -> Rows:
-        """The rows before an Einsum of whose chains only the least costs are known: they take no space."""
-        n_memories = len(self.capacity)
-        pairs = np.arange(len(before.costs) * len(values))
-        left, right = pairs // len(values), pairs % len(values)
-        costs = before.costs[left] + values[right, : self.n_costs]
-        ok = ~others.hopeless(costs)
-        left, right, costs = left[ok], right[ok], costs[ok]
-        number = np.stack([np.full(len(left), edge.before), left, np.full(len(left), edge.option), right], axis=1)
-        nothing = np.zeros((len(left), n_memories, 0))
-        return Rows(costs, nothing, nothing, number)
-
-    def _later(self, after: int, stay: Floats, peak: Floats, usage: Floats, kept: Floats) -> tuple[Floats, Floats]:
-        """What stays and was in use, by the loops that are open after the Einsum."""
-        open_before = stay.shape[2]
-        n_rows, n_memories = usage.shape
-        new_stay = np.zeros((n_rows, n_memories, after))
-        new_peak = np.full((n_rows, n_memories, after), -np.inf)
-        for level in range(1, after + 1):
-            if open_before:
-                new_stay[:, :, level - 1] = stay[:, :, min(level, open_before) - 1]
-            new_stay[:, :, level - 1] += kept[:, :, level - 1]
-            if level <= open_before and level < after:
-                new_peak[:, :, level - 1] = peak[:, :, level - 1]
-        if after:
-            deeper = peak[:, :, after - 1 :].max(axis=2) if open_before >= after else np.full_like(usage, -np.inf)
-            new_peak[:, :, after - 1] = np.maximum(deeper, usage)
-        return new_stay, new_peak
 
     def _passing(self, interface: Interface, option: Option) -> Floats:
         """What shared tensors take that live on while an Einsum runs that does not use them."""
@@ -229,7 +209,7 @@ class Join:
 
     def _others(self, k: int, interfaces: Sequence[int]) -> dict[int, Others]:
         """What Einsum k and all later ones add at least, by interface before them."""
-        rests = self.relaxed.backward[k]
+        rests = self.relaxed.backward(k)
         if self.most is None:
             return {i: Others(self.reached - rests[i, : self.n_costs], -1.0) for i in interfaces}
         of_all = corners(self.relaxed.weights, rests[interfaces])
@@ -252,12 +232,5 @@ def nondominated(values: Floats, eased: int) -> Ints:
     ranked = values[order]
     limit = ranked.copy()
     limit[:, :eased] *= 1 + TIE
-    kept: list[int] = []
-    front = np.empty_like(ranked)
-    n = 0
-    for i in range(len(ranked)):
-        if not (front[:n] <= limit[i]).all(axis=1).any():
-            front[n] = ranked[i]
-            n += 1
-            kept.append(int(order[i]))
-    return np.array(kept, dtype=np.int64)
+    found: Ints = order[unbeaten(ranked, limit)]
+    return found

@@ -76,8 +76,11 @@ class Narrowing:
         self.times = [cascade.times(member.einsum) for member in self.members]
         self.families: dict[tuple[int, Family], Known] = {}
         self.fronts: dict[tuple[int, Outline], Known] = {}
-        self.named: dict[tuple[str, Outline], Option] = {}
-        self.made = Steps(cascade.slots, self.options_of)
+        self.named: dict[tuple[str, Outline | Family], Option] = {}
+        self.made = Steps(cascade.slots, [member.chains for member in self.members], self.times, self.options_of)
+        self.graph = Graph([member.einsum.name for member in self.members])
+        self.prices: dict[tuple[int, Outline | Family], Floats] = {}
+        self.listed_anew: set[int] = set()
         self.changed: set[int] = set()
         self.steps = {id(member.chains): 1.0 for member in self.members}
         self.shares: list[float] = []
@@ -136,16 +139,17 @@ class Narrowing:
         wanted: dict[int, dict[Family, list[Others | None]]] = {}
         for k in self.places:
             member = self.members[k]
-            for o, rest in self.rests[k].items():
-                option = self.graph.stages[k].step.options[o]
-                if option.family is not None:
+            stage = self.graph.stages[k]
+            for o in stage.options:
+                family = stage.step.options[o].family
+                if family is not None:
                     families = wanted.setdefault(id(member.chains), {})
-                    families.setdefault(option.family, []).append(cascade.others(rest, self.times[k], None))
+                    families.setdefault(family, []).append(cascade.others(self.rests[k][o], self.times[k], None))
         self.survey(wanted, dict.fromkeys(wanted, math.inf))
         self.bound()
         if not self.graph.exists:
             return None
-        near = self.everywhere(lambda k: [o for o in self.rests[k] if self.may_help(k, o)])
+        near = self.everywhere(lambda k: [o for o in self.graph.stages[k].options if self.may_help(k, o)])
         outlines: dict[int, dict[Outline, list[Others | None]]] = {}
         for k in self.places:
             for o in near[k]:
@@ -157,13 +161,14 @@ class Narrowing:
 
     def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
         """What is true of each Einsum, found once for each stage."""
-        known = {id(self.graph.stages[k]): what(k) for k in self.places}
-        return [known[id(stage)] for stage in self.graph.stages]
+        known = {self.graph.stages[k]: what(k) for k in self.places}
+        return [known[stage] for stage in self.graph.stages]
 
     def may_help(self, k: int, o: int) -> bool:
         """Whether an option can be a part of something that is not reached already."""
         others = self.cascade.others(self.rests[k][o], self.times[k], None)
-        return others is None or not bool(others.hopeless(self.graph.stages[k].step.options[o].bounds).all())
+        bounds = bounds_of(self.members[k].chains, self.graph.stages[k].step.options[o])
+        return others is None or not bool(others.hopeless(bounds).all())
 
     # bounds
 
@@ -171,18 +176,17 @@ class Narrowing:
         """The graph of all that is listed and of all that is not, and what cascades cost at least."""
         begin = time.perf_counter()
         cascade = self.cascade
-        self.made.forget(frozenset(self.changed))
+        self.made.forget(frozenset(self.listed_anew))
+        self.prices = {key: price for key, price in self.prices.items() if key[0] not in self.changed}
+        self.listed_anew.clear()
         self.changed.clear()
-        self.graph = Graph(
-            [member.einsum.name for member in self.members],
-            [self.made.of(k, member.chains, self.times[k]) for k, member in enumerate(self.members)],
-        )
-        self.graph.build(cascade.watch("ways to fuse {}"))
+        self.graph.build(self.made.all(), cascade.watch("ways to fuse {}"))
         self.relax()
         if self.graph.exists and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
             slope = slope_at_best(cascade.weights, self.relaxed.least)
             if slope is not None:
                 cascade.steeper(slope)
+                self.prices.clear()
                 self.relax()
         self.passed("heads", begin)
 
@@ -191,10 +195,44 @@ class Narrowing:
         if not self.graph.exists:
             return
         stages = self.graph.stages
-        self.relaxed = Relaxed(self.graph, self.cascade.weights)
-        self.rests = [self.relaxed.rests[id(stage)] for stage in stages]
-        self.places = list({id(stage): k for k, stage in reversed(list(enumerate(stages)))}.values())
+        self.places = list({stage: k for k, stage in reversed(list(enumerate(stages)))}.values())
         """Where each stage is for the first time; it is the same where it is again."""
+        costs = {stages[k]: self.costs_of(k) for k in self.places}
+        self.relaxed = Relaxed(self.graph, self.cascade.weights, costs)
+        self.rests = [self.relaxed.rests[stage] for stage in stages]
+
+    def costs_of(self, k: int) -> Floats:
+        """Least weighted costs of each option of an Einsum, infinite for those that no way has."""
+        chains, stage = self.members[k].chains, self.graph.stages[k]
+        found = np.full((len(stage.step.options), len(self.cascade.weights)), np.inf)
+        for o in stage.options:
+            option = stage.step.options[o]
+            key = id(chains), option.family or option.outline
+            if key not in self.prices:
+                self.prices[key] = self.price(chains, option)
+            found[o] = stage.step.times * self.prices[key]
+        return found
+
+    def price(self, chains: AnyChains, option: Option) -> Floats:
+        """For each row of weights what every chain of an option costs at least."""
+        known, weights = self.known_of(chains, option), self.cascade.weights
+        rest = self.rest(chains, option, weights)
+        if known is None or known.front is None:
+            return rest
+        costs = known.front.values[:, : len(self.cascade.goals)]
+        found: Floats = np.minimum(rest, (costs @ weights.T).min(axis=0, initial=np.inf))
+        return found
+
+    def rest(self, chains: AnyChains, option: Option, weights: Floats) -> Floats:
+        """The same of chains that may be missing in the list of a family, or in a front."""
+        known = self.known_of(chains, option)
+        least: Floats = (bounds_of(chains, option) @ weights.T).min(axis=0)
+        if known is None:
+            return least
+        rest = np.full(len(weights), np.inf)
+        for others in known.left_out:
+            rest = np.minimum(rest, others.beyond(weights, least))
+        return rest
 
     def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
         """What is listed of an Einsum, and what is not."""
@@ -202,21 +240,15 @@ class Narrowing:
         if isinstance(chains, Chains):
             for family in chains.families:
                 known = self.families.get((id(chains), family))
-                if known is None:
-                    yield wild_option(einsum, chains, family, of)
-                elif math.isfinite(known.limit):
-                    yield replace(wild_option(einsum, chains, family, of), left_out=known.left_out)
+                if known is None or math.isfinite(known.limit):
+                    if (einsum.name, family) not in self.named:
+                        self.named[einsum.name, family] = wild_option(einsum, chains, family, of)
+                    yield self.named[einsum.name, family]
         for outline in chains.outlines:
             self.cascade.effort.go_on()
-            option = self.named.get((einsum.name, outline))
-            if option is None:
-                option = self.named[einsum.name, outline] = option_of(einsum, chains, outline, of)
-            known = self.fronts.get((id(chains), outline))
-            if known is None or known.front is None:
-                yield replace(option, bounds=chains.bounds(outline))
-            else:
-                costs = known.front.values[:, : len(self.cascade.goals)]
-                yield replace(option, bounds=chains.bounds(outline), costs=costs, left_out=known.left_out)
+            if (einsum.name, outline) not in self.named:
+                self.named[einsum.name, outline] = option_of(einsum, chains, outline, of)
+            yield self.named[einsum.name, outline]
 
     def value(self, least: Floats) -> float:
         """The least objective of cascades whose weighted costs are at least so much."""
@@ -235,22 +267,22 @@ class Narrowing:
 
     def near(self, k: int, limit: float) -> list[int]:
         """The options of an Einsum that cascades up to a limit can have, as far as the bounds tell."""
-        rests, options = self.rests[k], self.graph.stages[k].step.options
-        numbers = [o for o in rests if not options[o].wild or self.known_limit(k, o) < limit]
+        stage = self.graph.stages[k]
+        options = stage.step.options
+        numbers = [o for o in stage.options if not options[o].wild or self.known_limit(k, o) < limit]
         if not numbers:
             return []
-        least = self.relaxed.costs[id(self.graph.stages[k])][numbers] + np.stack([rests[o] for o in numbers])
+        least = self.relaxed.costs[stage][numbers] + self.rests[k][numbers]
         values = least[:, 0] if least.shape[1] == 1 else least_products(self.cascade.weights, least)
         return [numbers[i] for i in np.flatnonzero(values <= limit)]
 
     def known_limit(self, k: int, o: int) -> float:
         """Up to which limit all chains of an option are known."""
-        known = self.known_of(k, o)
+        known = self.known_of(self.members[k].chains, self.graph.stages[k].step.options[o])
         return -math.inf if known is None else known.limit
 
-    def known_of(self, k: int, o: int) -> Known | None:
+    def known_of(self, chains: AnyChains, option: Option) -> Known | None:
         """What is known of an option."""
-        option, chains = self.graph.stages[k].step.options[o], self.members[k].chains
         if option.family is not None:
             return self.families.get((id(chains), option.family))
         return self.fronts.get((id(chains), option.outline))
@@ -277,13 +309,8 @@ class Narrowing:
         found = []
         for k in reversed(range(len(self.members))):
             before, row_before, o, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
-            known = self.known_of(k, o)
-            if (
-                self.graph.stages[k].step.options[o].wild
-                or known is None
-                or known.front is None
-                or own >= len(known.front.values)
-            ):
+            known = self.known_of(self.members[k].chains, self.graph.stages[k].step.options[o])
+            if known is None or known.front is None or own >= len(known.front.values):
                 found.append((k, o))
             interface, row = before, row_before
         return float(rows.min()), found
@@ -302,9 +329,8 @@ class Narrowing:
         found, limits = [], [0.0 for _ in self.members]
         for k, o in unknown:
             # it is known further than its bound where several weights bound it loosely
-            least = max(
-                self.value(self.relaxed.costs[id(self.graph.stages[k])][o] + self.rests[k][o]), self.known_limit(k, o)
-            )
+            least = self.value(self.relaxed.costs[self.graph.stages[k]][o] + self.rests[k][o])
+            least = max(least, self.known_limit(k, o))
             limits[k] = max(limits[k], self.above(least, 2 * self.ahead(k), most))
             near = self.near(k, self.above(least, self.ahead(k), most))
             found += [
@@ -326,8 +352,8 @@ class Narrowing:
             ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
         for k in self.places:
             chains = id(self.members[k].chains)
-            for o, rest in self.rests[k].items() if chains in ahead else ():
-                option = self.graph.stages[k].step.options[o]
+            for o in self.graph.stages[k].options if chains in ahead else ():
+                option, rest = self.graph.stages[k].step.options[o], self.rests[k][o]
                 own_families, own_outlines = families.get(chains, {}), outlines.get(chains, {})
                 if option.family is not None and option.family in own_families:
                     own_families[option.family].append(self.others(k, rest, ahead[chains]))
@@ -363,6 +389,7 @@ class Narrowing:
                 if before is not None:
                     self.cap_fronts(member.chains, family, before)
 
+        self.listed_anew |= set(wanted)
         self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(survey, members, range(len(members))))
@@ -403,7 +430,8 @@ class Narrowing:
 
     def front(self, k: int, o: int, most: float | None) -> Front:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""
-        option, known = self.graph.stages[k].step.options[o], self.known_of(k, o)
+        option = self.graph.stages[k].step.options[o]
+        known = self.known_of(self.members[k].chains, option)
         front = known.front if known is not None else None
         if most is None or (known is not None and known.limit >= most):
             return front or Front(np.zeros((0, 0)), NO_PATHS)
@@ -417,7 +445,7 @@ class Narrowing:
             return Front(heads, NO_PATHS)
         # a bound with few corners is enough for what is not known, and makes few rows
         weights = cascade.weights[:n] if len(cascade.weights) == n else cascade.weights[self.few_weights]
-        costs = corners(weights, option.rest(weights)[None])[0]
+        costs = corners(weights, self.rest(self.members[k].chains, option, weights)[None])[0]
         costs = costs[np.isfinite(costs).all(axis=1)]
         rows = np.concatenate([costs, np.tile(heads[:, n:].min(axis=0), (len(costs), 1))], axis=1)
         if not listed:
@@ -446,6 +474,14 @@ class Narrowing:
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)
         return Answer(self.graph, parts, reached)
+
+
+def bounds_of(chains: AnyChains, option: Option) -> Floats:
+    """Costs that no chain of an option is below, in all: a row for each head of an outline."""
+    if option.family is None:
+        return chains.bounds(option.outline)
+    assert isinstance(chains, Chains)
+    return chains.families[option.family]
 
 
 def united(all_others: Sequence[Others | None]) -> Others | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
@@ -46,32 +47,51 @@ class Slots:
 
 @dataclass
 class Steps:
-    """The steps of a search. `options`: those of an Einsum with the slots of its tensors, by its position."""
+    """The steps of a search. `options`: those of an Einsum with the slots of its tensors, by its position.
+
+    `chains`: of each Einsum, up to names; `times`: how often it runs.
+    """
 
     slots: Slots
+    chains: Sequence[AnyChains]
+    times: Sequence[float]
     options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]
-    _known: dict[Hashable, Step] = field(default_factory=dict)
-    _chains: dict[Hashable, int] = field(default_factory=dict)
+    _known: dict[tuple[Hashable, ...], Step] = field(default_factory=dict)
 
     def forget(self, changed: frozenset[int]) -> None:
-        """Make the steps anew whose chains (by id) have changed."""
-        self._known = {key: step for key, step in self._known.items() if self._chains[key] not in changed}
+        """Make the steps anew whose chains (by id) are not the same any more."""
+        self._known = {key: step for key, step in self._known.items() if key[0] not in changed}
 
-    def of(self, k: int, chains: AnyChains, times: float) -> Step:
-        """The step of Einsum k, whose chains, up to names, are these."""
-        workload, first = self.slots.workload, self.slots.first
-        einsum = workload.einsums[k]
-        shared = [a.tensor for a in einsum.accesses if a.tensor in first]
-        of = {t: self.slots.of[t] for t in shared}
-        needed = self.slots.behind[k]
-        born = frozenset(of[t] for t in shared if first[t] == k)
-        inner = frozenset(of[t] for t in shared if t in workload.intermediates)
-        ranks = tuple(tuple(rank for rank, _ in a.projection) for a in einsum.accesses if a.tensor in first)
-        key = id(chains), tuple(of.values()), needed, born, inner, ranks
-        if key not in self._known:
-            self._chains[key] = id(chains)
-            self._known[key] = Step(tuple(self.options(k, of)), needed, born, inner, times)
-        return self._known[key]
+    def all(self) -> list[Step]:
+        """The step of each Einsum, one object for those that look the same."""
+        for k, key in enumerate(self._keys):
+            if key not in self._known:
+                self._known[key] = self._step(k)
+        return [self._known[key] for key in self._keys]
+
+    @cached_property
+    def _keys(self) -> list[tuple[Hashable, ...]]:
+        """All that tells the step of an Einsum from others, its chains (by id) first."""
+        found: list[tuple[Hashable, ...]] = []
+        for k, einsum in enumerate(self.slots.workload.einsums):
+            shared = [a for a in einsum.accesses if a.tensor in self.slots.first]
+            of = tuple(self.slots.of[a.tensor] for a in shared)
+            ranks = tuple(tuple(rank for rank, _ in a.projection) for a in shared)
+            found.append((id(self.chains[k]), self.times[k], of, ranks, self.slots.behind[k], *self._kinds(k)))
+        return found
+
+    def _kinds(self, k: int) -> tuple[frozenset[Slot], frozenset[Slot]]:
+        """Slots of tensors that an Einsum is the first one to use, and of intermediate ones."""
+        workload, slots = self.slots.workload, self.slots
+        shared = [t for t in workload.einsums[k].tensors if t in slots.first]
+        born = frozenset(slots.of[t] for t in shared if slots.first[t] == k)
+        return born, frozenset(slots.of[t] for t in shared if t in workload.intermediates)
+
+    def _step(self, k: int) -> Step:
+        einsum = self.slots.workload.einsums[k]
+        of = {a.tensor: self.slots.of[a.tensor] for a in einsum.accesses if a.tensor in self.slots.first}
+        options = tuple(self.options(k, of))
+        return Step(options, self.slots.behind[k], *self._kinds(k), self.times[k])
 
 
 def option_of(einsum: Einsum, chains: AnyChains, outline: Outline, of: Mapping[str, Slot]) -> Option:
@@ -84,16 +104,16 @@ def option_of(einsum: Einsum, chains: AnyChains, outline: Outline, of: Mapping[s
     bits = {slots[t]: space for t, (_, space) in chains.backed(outline).items()}
     cuts = {slots[t]: named(einsum, t, loops) for t, loops in outline.cuts}
     absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
-    return Option(outline, keys, held, cuts, bits, chains.bounds(outline), absent)
+    return Option(outline, keys, held, cuts, bits, absent)
 
 
 def wild_option(einsum: Einsum, chains: Chains, family: Family, of: Mapping[str, Slot]) -> Option:
-    """All chains of a family, of which nothing but the memories is known, and what they cost at least."""
+    """All chains of a family, of which nothing but the memories is known."""
     outermost = {path.top for path in chains.paths}
     keys = {
         of[einsum.accesses[t].tensor]: Key(memory, () if outermost == {memory} else ANY_LOOPS) for t, memory in family
     }
-    return Option(Outline((), (), (), ()), keys, {}, {}, {}, chains.families[family], family=family)
+    return Option(Outline((), (), (), ()), keys, {}, {}, {}, family=family)
 
 
 def named(einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
