@@ -171,6 +171,15 @@ def hopeless(values: Any, others: Any, most: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def many_hopeless(values: Any, others: Any, most: float) -> Any:
+    """The same of each row of values."""
+    found = np.empty(len(values), dtype=np.bool_)
+    for i in range(len(values)):
+        found[i] = hopeless(values[i], others, most)
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
     """Costs so far, and what the rest costs at least in the columns of the tables."""
     for column in range(len(done)):

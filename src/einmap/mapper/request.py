@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper import kernels
 from einmap.mapper.given.pattern import Pattern
 from einmap.model.semantics import Semantics
 
@@ -32,14 +33,7 @@ class Others:
 
     def hopeless(self, values: Floats) -> NDArray[np.bool_]:
         """Which rows of objectives cannot be a part of anything good."""
-        n = self.rows.shape[1]
-        if not len(self.rows):
-            return np.zeros(len(values), dtype=bool)
-        if self.most < 0:
-            dominated: NDArray[np.bool_] = (values[:, None, :n] >= self.rows[None, :, :]).all(axis=2).any(axis=1)
-            return dominated
-        products = (values[:, None, :n] + self.rows[None, :, :]).prod(axis=2)
-        found: NDArray[np.bool_] = (products > self.most).all(axis=1)
+        found: NDArray[np.bool_] = kernels.many_hopeless(values, self.rows, self.most)
         return found
 
     def beyond(self, weights: Floats, least: Floats) -> Floats:

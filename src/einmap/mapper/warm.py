@@ -38,6 +38,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "over_lanes": lambda: kernels.over_lanes(np.zeros((2, 2)), one, one, 1, one, column, one, column, column),
         "objectives": lambda: kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
         "many_objectives": lambda: kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
+        "hopeless": lambda: kernels.hopeless(costs, rows, 0.0),
+        "many_hopeless": lambda: kernels.many_hopeless(table, rows, 0.0),
         "take": lambda: kernels.take(
             np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
         ),
@@ -53,7 +55,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "least_paths": lambda: compiled.least_paths(
             one, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.arange(2), table, np.arange(3)
         ),
-        "is_hopeless": lambda: compiled.is_hopeless(costs, rows, 0.0),
+        "least_products": lambda: compiled.least_products(row, table[:, :1].copy(), row),
         "joined": lambda: compiled.joined(
             table, levels, levels, table, row[None], levels, levels, row, 0, rows, 0.0
         ),

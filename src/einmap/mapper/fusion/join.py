@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from einmap.mapper import cascade
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.compiled import is_hopeless, joined, unbeaten
+from einmap.mapper.fusion.compiled import joined, unbeaten
 from einmap.mapper.fusion.heads import Outline
 from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, Stage, Step, corners
+from einmap.mapper.kernels import hopeless
 from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
@@ -117,7 +118,7 @@ class Join:
                 go_on(self.graph.names[k], k)
                 before, option, rest = found[-1][edge.before], stage.step.options[edge.option], others[edge.after]
                 fitted = self._fitted(stage, edge, self.parts[k])
-                if is_hopeless(before.least + fitted.least, rest.rows, rest.most):
+                if hopeless(before.least + fitted.least, rest.rows, rest.most):
                     continue
                 if option.absent:
                     rows = self._left_out(stage, edge, before)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.cascade import nondominated
+from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Slot, corners
@@ -500,12 +501,7 @@ def least_products(weights: Floats, least: Floats) -> Floats:
     """For each row of weighted costs of two kinds the least product of what costs at least so much."""
     slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
     offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
-    i, j = np.nonzero(slopes[:, None] > slopes[None, :])
-    # the product is least where two of the lines meet that bound the first cost from below, or at the least second one
-    meet = (offsets[:, i] - offsets[:, j]) / (slopes[i] - slopes[j])
-    second = np.maximum(np.concatenate([meet, least[:, 1:2]], axis=1), least[:, 1:2])
-    first = (offsets[:, None, :] - slopes * second[:, :, None]).max(axis=2)
-    found: Floats = (first * second).min(axis=1)
+    found: Floats = compiled.least_products(slopes, offsets, least[:, 1].copy())
     return found
 
 
