@@ -58,12 +58,19 @@ class Joined:
 
     fronts: Mapping[int, Front]
     own: Floats
+    _least: dict[int, Floats] = field(default_factory=dict)
+
+    def least(self, option: int, n_costs: int) -> Floats:
+        """The least of each cost of the chains of an option."""
+        if option not in self._least:
+            self._least[option] = self.fronts[option].values[:, :n_costs].min(axis=0)
+        return self._least[option]
 
 
 @dataclass(frozen=True)
 class Fitted:
     """Chains of an edge that can fit: costs, bits in use, what they keep above the loops that are open before and above
-    all fused loops. `rows`: of the front; `after`: number of loops that are open behind; `least`: of each cost.
+    all fused loops. `rows`: of the front; `after`: number of loops that are open behind.
     """
 
     costs: Floats
@@ -72,7 +79,6 @@ class Fitted:
     kept: Floats
     rows: Ints
     after: int
-    least: Floats
 
 
 @dataclass
@@ -93,6 +99,7 @@ class Join:
     most: float | None
     reached: Floats
     _known: dict[tuple[Stage, Edge], Fitted] = field(default_factory=dict)
+    _own: dict[tuple[Step, int], tuple[Floats, Floats]] = field(default_factory=dict)
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
         """For each Einsum the rows behind it, by interface; the last one holds what was found.
@@ -117,13 +124,13 @@ class Join:
             for edge in edges:
                 go_on(self.graph.names[k], k)
                 before, option, rest = found[-1][edge.before], stage.step.options[edge.option], others[edge.after]
-                fitted = self._fitted(stage, edge, self.parts[k])
-                if hopeless(before.least + fitted.least, rest.rows, rest.most):
+                least = before.least + stage.step.times * self.parts[k].least(edge.option, self.n_costs)
+                if hopeless(least, rest.rows, rest.most):
                     continue
                 if option.absent:
                     rows = self._left_out(stage, edge, before)
                 else:
-                    rows = self._joined(fitted, edge, before, rest)
+                    rows = self._joined(self._fitted(stage, edge, self.parts[k]), edge, before, rest)
                 if len(rows.costs):
                     reached.setdefault(edge.after, []).append(rows)
             found.append({after: self._best(rows) for after, rows in reached.items()})
@@ -137,16 +144,17 @@ class Join:
             values = part.fronts[edge.option].values
             n, n_memories, fused, opened = self.n_costs, len(self.capacity), len(option.loops), len(interface.loops)
             costs = stage.step.times * values[:, :n]
-            least = costs.min(axis=0)
-            if option.wild or option.absent:
+            if option.wild:
                 # what is not known takes no space
                 rows, nothing = np.arange(len(values)), np.zeros((len(values), n_memories, 0))
-                self._known[key] = Fitted(costs, np.zeros((len(values), n_memories)), nothing, nothing, rows, 0, least)
+                self._known[key] = Fitted(costs, np.zeros((len(values), n_memories)), nothing, nothing, rows, 0)
                 return self._known[key]
             kept = values[:, n + n_memories :].reshape(len(values), n_memories, fused)
             used = values[:, n : n + n_memories] - part.own
             usage = used + self.always + self._passing(interface, option)
-            born, dying = self._shared(stage.step, option)
+            if (stage.step, edge.option) not in self._own:
+                self._own[stage.step, edge.option] = self._shared(stage.step, option)
+            born, dying = self._own[stage.step, edge.option]
             fits = (usage <= self.capacity).all(axis=1)
             self._known[key] = Fitted(
                 costs[fits],
@@ -155,7 +163,6 @@ class Join:
                 kept[fits] + dying,
                 np.flatnonzero(fits),
                 len(stage.interfaces[edge.after].loops),
-                least,
             )
         return self._known[key]
 
