@@ -53,9 +53,9 @@ def _calls() -> dict[str, Callable[[], Any]]:
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
         "least_paths": lambda: compiled.least_paths(
-            one, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.arange(2), table, np.arange(3)
+            one, np.arange(3), two, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.zeros((1, 1)), np.arange(2),
+            np.arange(2), one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0], row,
         ),
-        "least_products": lambda: compiled.least_products(row, table[:, :1].copy(), row),
         "joined": lambda: compiled.joined(
             table, levels, levels, table, row[None], levels, levels, row, 0, rows, 0.0
         ),

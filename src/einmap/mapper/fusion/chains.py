@@ -147,7 +147,10 @@ class Chains:
     """Heads that chains of fronts have."""
     families: dict[Family, Floats] = field(default_factory=dict)
     """What the chains of each family cost at least: in all, none of them is below each of these rows."""
+    space: Space = field(default_factory=Space)
+    """The memories of the columns of fronts, once they are known."""
     _families_of: dict[int, Family] = field(default_factory=dict)
+    _head_rows: dict[Outline, Floats] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """List the dataplacements of all paths."""
@@ -215,11 +218,15 @@ class Chains:
         """Forget what is listed, and look at chains with so many fused loops from here on."""
         self.most = most
         self.listed = {}
+        self._head_rows = {}
         self.found = []
 
     def survey(self, limits: Mapping[Family, Others | None]) -> None:
         """List the heads of some families anew, all that can be a part of something good. Raises StoppedError."""
-        self.listed |= {family: {} for family in limits}
+        for family in limits:
+            for outline in self.listed.get(family, ()):
+                self._head_rows.pop(outline, None)
+            self.listed[family] = {}
         for number, (path, group, known) in enumerate(self.groups):
             if number in self.ready:
                 self._list(self.ready[number], limits)
@@ -258,9 +265,8 @@ class Chains:
             own = self.listed[outline.family].setdefault(outline, [])
             own.extend((search, head) for head in self._distinct(heads))
 
-    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+    def complete_heads(self, wanted: Mapping[Outline, Others | None]) -> dict[Outline, Front]:
         """The fronts of some outlines, as far as their chains can be a part of something good."""
-        self.space = space
         self.growing: dict[Outline, Growing] = {}
         by_search: dict[int, dict[int, list[tuple[PathSearch, Head]]]] = {}
         for outline, others in wanted.items():
@@ -353,7 +359,7 @@ class Chains:
 
     def bounds(self, outline: Outline) -> Floats:
         """Costs that no chain of an outline is below, a row for each head."""
-        return np.stack([head.least for _, head in self.listed[outline.family][outline]])
+        return self.head_rows(outline)[:, : len(self.request.goals)].copy()
 
     def backed(self, outline: Outline) -> dict[int, tuple[str, float]]:
         """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
@@ -389,15 +395,16 @@ class Chains:
                         found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
         return found
 
-    def head_rows(self, outline: Outline, space: Space) -> Floats:
+    def head_rows(self, outline: Outline) -> Floats:
         """Rows as of a front that every chain of an outline has one of: none of them is below its head's."""
-        self.space = space
-        rows = []
-        for search, head in self.listed[outline.family][outline]:
-            numbers = self._numbers(search)
-            used = np.append(head.occupied, 0.0)[np.minimum(np.array(numbers, dtype=np.int64), len(head.occupied))]
-            rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
-        return np.stack(rows)
+        if outline not in self._head_rows:
+            rows = []
+            for search, head in self.listed[outline.family][outline]:
+                numbers = self._numbers(search)
+                used = np.append(head.occupied, 0.0)[np.minimum(numbers, len(head.occupied))]
+                rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
+            self._head_rows[outline] = np.stack(rows)
+        return self._head_rows[outline]
 
     def _numbers(self, search: PathSearch) -> list[int]:
         """For each memory of the space its number in a search, one that is none where it is not on the path."""

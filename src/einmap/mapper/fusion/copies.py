@@ -57,6 +57,8 @@ class CopyChains:
     most_per_axis: float
     outlines: dict[Outline, list[_Written]] = field(default_factory=dict)
     complete: bool = True
+    space: Space = field(default_factory=Space)
+    """The memories of the columns of fronts, once they are known."""
 
     def __post_init__(self) -> None:
         self.source = next(a.tensor for a in self.einsum.accesses if not a.output)
@@ -73,9 +75,9 @@ class CopyChains:
     def survey(self, limits: Mapping[Family, Others | None]) -> None:
         """All chains are listed already."""
 
-    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+    def complete_heads(self, wanted: Mapping[Outline, Others | None]) -> dict[Outline, Front]:
         """The fronts of some outlines."""
-        return {outline: self.front(outline, space) for outline in wanted}
+        return {outline: self.front(outline, self.space) for outline in wanted}
 
     def _list(self) -> None:
         """List all chains."""

@@ -36,6 +36,8 @@ class FixedChains:
     effort: Effort
     seed: tuple[int, int]
     complete: bool = True
+    space: Space = field(default_factory=Space)
+    """The memories of the columns of fronts, once they are known."""
     outlines: dict[Outline, list[int]] = field(default_factory=dict)
 
     def least(self, weights: Floats) -> Floats:
@@ -48,9 +50,9 @@ class FixedChains:
     def survey(self, limits: Mapping[Family, Others | None]) -> None:
         """All mappings are listed already."""
 
-    def complete_heads(self, wanted: Mapping[Outline, Others | None], space: Space) -> dict[Outline, Front]:
+    def complete_heads(self, wanted: Mapping[Outline, Others | None]) -> dict[Outline, Front]:
         """The fronts of some outlines."""
-        return {outline: self.front(outline, space) for outline in wanted}
+        return {outline: self.front(outline, self.space) for outline in wanted}
 
     def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.compiled import least_paths
 from einmap.mapper.fusion.heads import Cut, Family, Key, Kind, Outline
 
 type Floats = NDArray[np.float64]
@@ -289,43 +288,6 @@ class Graph:
 def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:
     """Whether loops of two Einsums cut a tensor alike."""
     return these == those and not any(rank.startswith(OWN) for _, rank, _ in these)
-
-
-@dataclass
-class Relaxed:
-    """What a cascade costs at least, space that Einsums share aside, for several weights of the costs.
-
-    `costs`: for each stage the least weighted costs of its options, a row for each, a column for each weight.
-    """
-
-    graph: Graph
-    weights: Floats
-    costs: Mapping[Stage, Floats]
-
-    def __post_init__(self) -> None:
-        stages = list(self.costs)
-        number = {stage: i for i, stage in enumerate(stages)}
-        order = np.array([number[stage] for stage in self.graph.stages], dtype=np.int64)
-        edges = np.concatenate([stage.edges for stage in stages])
-        first_edge = np.cumsum([0, *(len(stage.edges) for stage in stages)])
-        first_option = np.cumsum([0, *(len(self.costs[stage]) for stage in stages)])
-        sizes = [*(len(stage.before) for stage in self.graph.stages), len(self.graph.stages[-1].interfaces)]
-        self._at = np.cumsum([0, *sizes])
-        costs = np.concatenate(list(self.costs.values()))
-        _, self._backward, rests = least_paths(order, edges, first_edge, first_option, costs, self._at)
-        self.rests = {stage: rests[first_option[i] : first_option[i + 1]] for i, stage in enumerate(stages)}
-        """For each stage and option the least weighted costs of all the others, wherever the stage is."""
-
-    def backward(self, k: int) -> Floats:
-        """For each interface before Einsum k the least weighted costs of the rest, a column for each weight."""
-        found: Floats = self._backward[self._at[k] : self._at[k + 1]]
-        return found
-
-    @property
-    def least(self) -> Floats:
-        """Least weighted costs of the whole."""
-        found: Floats = self.backward(0)[0]
-        return found
 
 
 def corners(weights: Floats, least: Floats) -> list[Floats]:

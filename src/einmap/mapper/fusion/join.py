@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper import cascade
-from einmap.mapper.fusion.chains import Front, Space
+from einmap.mapper.fusion.chains import Front
 from einmap.mapper.fusion.compiled import joined, unbeaten
 from einmap.mapper.fusion.heads import Outline
-from einmap.mapper.fusion.interfaces import Edge, Graph, Interface, Option, Relaxed, Stage, Step, corners
+from einmap.mapper.fusion.interfaces import Edge, Graph, Stage, corners
+from einmap.mapper.fusion.paths import Paths, Room
 from einmap.mapper.kernels import hopeless
 from einmap.mapper.request import Others
 
@@ -83,7 +84,7 @@ class Fitted:
 
 @dataclass
 class Join:
-    """The join of a cascade. `capacity`: bits of each memory of the space; `always`: what is in use at all times.
+    """The join of a cascade. `paths`: what the rest costs at least.
 
     `most`: the product of all costs may not be above this, None where nothing is known. `reached`: costs of the whole
     that are reached already.
@@ -91,22 +92,19 @@ class Join:
 
     graph: Graph
     parts: Sequence[Joined]
-    space: Space
-    capacity: Floats
-    always: Floats
+    room: Room
     n_costs: int
-    relaxed: Relaxed
+    paths: Paths
     most: float | None
     reached: Floats
     _known: dict[tuple[Stage, Edge], Fitted] = field(default_factory=dict)
-    _own: dict[tuple[Step, int], tuple[Floats, Floats]] = field(default_factory=dict)
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
         """For each Einsum the rows behind it, by interface; the last one holds what was found.
 
         `go_on` hears where the work is, often; what it raises ends it.
         """
-        n = len(self.capacity)
+        n = len(self.room.capacity)
         start = Rows(
             np.zeros((1, self.n_costs)), np.zeros((1, n, 0)), np.zeros((1, n, 0)), np.zeros((1, 4), dtype=np.int64)
         )
@@ -142,7 +140,12 @@ class Join:
         if key not in self._known:
             option, interface = stage.step.options[edge.option], stage.before[edge.before]
             values = part.fronts[edge.option].values
-            n, n_memories, fused, opened = self.n_costs, len(self.capacity), len(option.loops), len(interface.loops)
+            n, n_memories, fused, opened = (
+                self.n_costs,
+                len(self.room.capacity),
+                len(option.loops),
+                len(interface.loops),
+            )
             costs = stage.step.times * values[:, :n]
             if option.wild:
                 # what is not known takes no space
@@ -151,11 +154,9 @@ class Join:
                 return self._known[key]
             kept = values[:, n + n_memories :].reshape(len(values), n_memories, fused)
             used = values[:, n : n + n_memories] - part.own
-            usage = used + self.always + self._passing(interface, option)
-            if (stage.step, edge.option) not in self._own:
-                self._own[stage.step, edge.option] = self._shared(stage.step, option)
-            born, dying = self._own[stage.step, edge.option]
-            fits = (usage <= self.capacity).all(axis=1)
+            usage = used + self.room.always + self.room.passing(interface, option.keys)
+            born, dying = self.room.shared(stage.step, option)
+            fits = (usage <= self.room.capacity).all(axis=1)
             self._known[key] = Fitted(
                 costs[fits],
                 usage[fits],
@@ -172,7 +173,7 @@ class Join:
         opened = own.above.shape[2]
         costs, stay, peak, left, right = joined(
             before.costs, stay[:, :, :opened], peak[:, :, :opened], own.costs, own.usage, own.above, own.kept,
-            self.capacity, own.after, others.rows, others.most,
+            self.room.capacity, own.after, others.rows, others.most,
         )  # fmt: skip
         number = np.empty((len(left), 4), dtype=np.int64)
         number[:, 0], number[:, 1], number[:, 2], number[:, 3] = edge.before, left, edge.option, own.rows[right]
@@ -183,44 +184,17 @@ class Join:
         option, loops = stage.step.options[edge.option], stage.before[edge.before].loops
         peak = before.peak
         for slot, bits in option.bits.items():
-            alive = Outline((), loops, (), ()).alive(self.space.by_tree)[0][1:]
-            own = self._in(option.keys[slot].memory, bits)[:, None] * np.array(alive, dtype=np.float64)
-            peak = peak + own[None, :, : len(loops)]
-        rows = np.arange(len(before.costs))[(peak <= self.capacity[:, None]).all(axis=(1, 2))]
+            peak = peak + self.room.kept(option.keys[slot].memory, bits, Outline((), loops, (), ()), 0)[None]
+        rows = np.arange(len(before.costs))[(peak <= self.room.capacity[:, None]).all(axis=(1, 2))]
         number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
         return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
 
-    def _passing(self, interface: Interface, option: Option) -> Floats:
-        """What shared tensors take that live on while an Einsum runs that does not use them."""
-        found = np.zeros(len(self.capacity))
-        for live in interface.live:
-            if live.slot not in option.keys:
-                found += self._in(live.key.memory, live.bits)
-        return found
-
-    def _shared(self, step: Step, option: Option) -> tuple[Floats, Floats]:
-        """Bits of shared tensors that the Einsum uses first, and last, while others run below its first ... loops."""
-        fused = len(option.loops)
-        born, dying = np.zeros((len(self.capacity), fused)), np.zeros((len(self.capacity), fused))
-        for slot, bits in option.bits.items():
-            depth = len(option.keys[slot].loops)
-            alive = option.outline.alive(self.space.by_tree)[depth][1:]
-            own = self._in(option.keys[slot].memory, bits)[:, None] * np.array(alive, dtype=np.float64)
-            if slot in step.born:
-                born += own
-            if slot not in step.needed:
-                dying += own
-        return born, dying
-
-    def _in(self, memory: str, bits: float) -> Floats:
-        return np.array([bits if name == memory else 0.0 for name in self.space.memories])
-
     def _others(self, k: int, interfaces: Sequence[int]) -> dict[int, Others]:
         """What Einsum k and all later ones add at least, by interface before them."""
-        rests = self.relaxed.backward(k)
+        rests = self.paths.backward(k)
         if self.most is None:
             return {i: Others(self.reached - rests[i, : self.n_costs], -1.0) for i in interfaces}
-        of_all = corners(self.relaxed.weights, rests[interfaces])
+        of_all = corners(self.paths.weights, rests[interfaces])
         return {i: Others(own, self.most) for i, own in zip(interfaces, of_all, strict=True)}
 
     def _best(self, found: list[Rows]) -> Rows:

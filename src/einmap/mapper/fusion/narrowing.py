@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,12 @@ from einmap.mapper.cascade import nondominated
 from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
-from einmap.mapper.fusion.interfaces import Graph, Option, Relaxed, Slot, corners
-from einmap.mapper.fusion.join import Join, Joined, Rows
-from einmap.mapper.fusion.steps import AnyChains, Steps, option_of, wild_option
+from einmap.mapper.fusion.interfaces import Graph, Option, Slot, Stage, corners
+from einmap.mapper.fusion.join import Join, Joined
+from einmap.mapper.fusion.join import Rows as JoinedRows
+from einmap.mapper.fusion.paths import Packed, Paths, Room, packed
+from einmap.mapper.fusion.prices import Known, Prices, bounds_of
+from einmap.mapper.fusion.steps import Steps, option_of, wild_option
 from einmap.mapper.fusion.whole import ROUNDING, Cascade, Member
 from einmap.mapper.request import Others
 
@@ -48,24 +51,13 @@ BASE, COARSE = [0, 1, 3, 5, 7], [0, 1, 5]
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Known:
-    """All chains that cascades up to `limit` can have are listed, or in the front; the others have no hope with one of
-    `left_out`.
-    """
-
-    limit: float
-    left_out: tuple[Others, ...]
-    front: Front | None = None
-
-
 @dataclass
 class Answer:
     """The best rows of a join, with what they are made of."""
 
     graph: Graph
     parts: Sequence[Joined]
-    reached: Sequence[Mapping[int, Rows]]
+    reached: Sequence[Mapping[int, JoinedRows]]
 
 
 class Narrowing:
@@ -75,14 +67,16 @@ class Narrowing:
         self.cascade, self.passed = cascade, passed
         self.members = cascade.members
         self.times = [cascade.times(member.einsum) for member in self.members]
-        self.families: dict[tuple[int, Family], Known] = {}
-        self.fronts: dict[tuple[int, Outline], Known] = {}
+        self.prices = Prices(cascade)
+        always = np.zeros(len(cascade.capacity))
+        for times, member in zip(self.times, self.members, strict=True):
+            always += cascade.own(member.chains) * times
+        self.room = Room(cascade.space, cascade.capacity, always)
         self.named: dict[tuple[str, Outline | Family], Option] = {}
         self.made = Steps(cascade.slots, [member.chains for member in self.members], self.times, self.options_of)
         self.graph = Graph([member.einsum.name for member in self.members])
-        self.prices: dict[tuple[int, Outline | Family], Floats] = {}
-        self.listed_anew: set[int] = set()
         self.changed: set[int] = set()
+        self.packed: dict[Stage, Packed] = {}
         self.steps = {id(member.chains): 1.0 for member in self.members}
         self.shares: list[float] = []
         self.few_weights = BASE
@@ -97,7 +91,7 @@ class Narrowing:
             self.bound()
             if not self.graph.exists:
                 return None
-            least = self.value(self.relaxed.least)
+            least = self.value(self.paths.least)
             if least >= most * (1 - ROUNDING):
                 self.known_bound = most
                 return None
@@ -141,7 +135,7 @@ class Narrowing:
         for k in self.places:
             member = self.members[k]
             stage = self.graph.stages[k]
-            for o in stage.options:
+            for o in self.possible(k):
                 family = stage.step.options[o].family
                 if family is not None:
                     families = wanted.setdefault(id(member.chains), {})
@@ -150,7 +144,7 @@ class Narrowing:
         self.bound()
         if not self.graph.exists:
             return None
-        near = self.everywhere(lambda k: [o for o in self.graph.stages[k].options if self.may_help(k, o)])
+        near = self.everywhere(lambda k: [o for o in self.possible(k) if self.may_help(k, o)])
         outlines: dict[int, dict[Outline, list[Others | None]]] = {}
         for k in self.places:
             for o in near[k]:
@@ -177,17 +171,14 @@ class Narrowing:
         """The graph of all that is listed and of all that is not, and what cascades cost at least."""
         begin = time.perf_counter()
         cascade = self.cascade
-        self.made.forget(frozenset(self.listed_anew))
-        self.prices = {key: price for key, price in self.prices.items() if key[0] not in self.changed}
-        self.listed_anew.clear()
+        self.made.forget(self.changed)
         self.changed.clear()
         self.graph.build(self.made.all(), cascade.watch("ways to fuse {}"))
         self.relax()
         if self.graph.exists and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
-            slope = slope_at_best(cascade.weights, self.relaxed.least)
+            slope = slope_at_best(cascade.weights, self.paths.least)
             if slope is not None:
                 cascade.steeper(slope)
-                self.prices.clear()
                 self.relax()
         self.passed("heads", begin)
 
@@ -198,49 +189,27 @@ class Narrowing:
         stages = self.graph.stages
         self.places = list({stage: k for k, stage in reversed(list(enumerate(stages)))}.values())
         """Where each stage is for the first time; it is the same where it is again."""
-        costs = {stages[k]: self.costs_of(k) for k in self.places}
-        self.relaxed = Relaxed(self.graph, self.cascade.weights, costs)
-        self.rests = [self.relaxed.rests[stage] for stage in stages]
+        self.packed = {stages[k]: self.packed_of(k) for k in self.places}
+        self.paths = Paths(self.graph, self.cascade.weights, self.room, self.packed)
+        self.rests = [self.paths.rests[stage] for stage in stages]
 
-    def costs_of(self, k: int) -> Floats:
-        """Least weighted costs of each option of an Einsum, infinite for those that no way has."""
-        chains, stage = self.members[k].chains, self.graph.stages[k]
-        found = np.full((len(stage.step.options), len(self.cascade.weights)), np.inf)
-        for o in stage.options:
-            option = stage.step.options[o]
-            key = id(chains), option.family or option.outline
-            if key not in self.prices:
-                self.prices[key] = self.price(chains, option)
-            found[o] = stage.step.times * self.prices[key]
-        return found
+    def packed_of(self, k: int) -> Packed:
+        """What is known of the chains of each option of an Einsum that some way has."""
+        stage, chains = self.graph.stages[k], self.members[k].chains
+        rows = {o: self.prices.rows_of(chains, stage.step.options[o]) for o in stage.options}
+        known = self.packed.get(stage)
+        return known if known is not None and known.is_of(rows) else packed(stage, rows, self.room)
 
-    def price(self, chains: AnyChains, option: Option) -> Floats:
-        """For each row of weights what every chain of an option costs at least."""
-        known, weights = self.known_of(chains, option), self.cascade.weights
-        rest = self.rest(chains, option, weights)
-        if known is None or known.front is None:
-            return rest
-        costs = known.front.values[:, : len(self.cascade.goals)]
-        found: Floats = np.minimum(rest, (costs @ weights.T).min(axis=0, initial=np.inf))
-        return found
-
-    def rest(self, chains: AnyChains, option: Option, weights: Floats) -> Floats:
-        """The same of chains that may be missing in the list of a family, or in a front."""
-        known = self.known_of(chains, option)
-        least: Floats = (bounds_of(chains, option) @ weights.T).min(axis=0)
-        if known is None:
-            return least
-        rest = np.full(len(weights), np.inf)
-        for others in known.left_out:
-            rest = np.minimum(rest, others.beyond(weights, least))
-        return rest
+    def possible(self, k: int) -> list[int]:
+        """The options of an Einsum that fit, as far as that is known."""
+        return [int(o) for o in np.flatnonzero(np.isfinite(self.rests[k][:, 0]))]
 
     def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
         """What is listed of an Einsum, and what is not."""
         einsum, chains = self.members[k].einsum, self.members[k].chains
         if isinstance(chains, Chains):
             for family in chains.families:
-                known = self.families.get((id(chains), family))
+                known = self.prices.families.get((id(chains), family))
                 if known is None or math.isfinite(known.limit):
                     if (einsum.name, family) not in self.named:
                         self.named[einsum.name, family] = wild_option(einsum, chains, family, of)
@@ -253,14 +222,14 @@ class Narrowing:
 
     def value(self, least: Floats) -> float:
         """The least objective of cascades whose weighted costs are at least so much."""
-        if len(self.cascade.goals) == 1:
+        if len(self.cascade.goals) == 1 or not np.isfinite(least).all():
             return float(least[0])
         return float(least_products(self.cascade.weights, least[None, :])[0])
 
     def shares_of(self) -> list[float]:
         """How large a part of the objective each Einsum makes up at least, by the first bounds."""
         n = len(self.cascade.goals)
-        whole = self.relaxed.least[:n]
+        whole = self.paths.least[:n]
         least = [self.cascade.least[id(member.chains)][:n] for member in self.members]
         own = np.array(self.times)[:, None] * np.array(least)
         parts = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0).sum(axis=1)
@@ -270,23 +239,16 @@ class Narrowing:
         """The options of an Einsum that cascades up to a limit can have, as far as the bounds tell."""
         stage = self.graph.stages[k]
         options = stage.step.options
-        numbers = [o for o in stage.options if not options[o].wild or self.known_limit(k, o) < limit]
+        numbers = [o for o in self.possible(k) if not options[o].wild or self.known_limit(k, o) < limit]
         if not numbers:
             return []
-        least = self.relaxed.costs[stage][numbers] + self.rests[k][numbers]
+        least = self.paths.through[stage][numbers]
         values = least[:, 0] if least.shape[1] == 1 else least_products(self.cascade.weights, least)
         return [numbers[i] for i in np.flatnonzero(values <= limit)]
 
     def known_limit(self, k: int, o: int) -> float:
         """Up to which limit all chains of an option are known."""
-        known = self.known_of(self.members[k].chains, self.graph.stages[k].step.options[o])
-        return -math.inf if known is None else known.limit
-
-    def known_of(self, chains: AnyChains, option: Option) -> Known | None:
-        """What is known of an option."""
-        if option.family is not None:
-            return self.families.get((id(chains), option.family))
-        return self.fronts.get((id(chains), option.outline))
+        return self.prices.known_limit(self.members[k].chains, self.graph.stages[k].step.options[o])
 
     def open_options(self, least: float, most: float) -> list[tuple[int, int]]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
@@ -310,7 +272,7 @@ class Narrowing:
         found = []
         for k in reversed(range(len(self.members))):
             before, row_before, o, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
-            known = self.known_of(self.members[k].chains, self.graph.stages[k].step.options[o])
+            known = self.prices.known_of(self.members[k].chains, self.graph.stages[k].step.options[o])
             if known is None or known.front is None or own >= len(known.front.values):
                 found.append((k, o))
             interface, row = before, row_before
@@ -330,7 +292,7 @@ class Narrowing:
         found, limits = [], [0.0 for _ in self.members]
         for k, o in unknown:
             # it is known further than its bound where several weights bound it loosely
-            least = self.value(self.relaxed.costs[self.graph.stages[k]][o] + self.rests[k][o])
+            least = self.value(self.paths.through[self.graph.stages[k]][o])
             least = max(least, self.known_limit(k, o))
             limits[k] = max(limits[k], self.above(least, 2 * self.ahead(k), most))
             near = self.near(k, self.above(least, self.ahead(k), most))
@@ -353,7 +315,7 @@ class Narrowing:
             ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
         for k in self.places:
             chains = id(self.members[k].chains)
-            for o in self.graph.stages[k].options if chains in ahead else ():
+            for o in self.possible(k) if chains in ahead else ():
                 option, rest = self.graph.stages[k].step.options[o], self.rests[k][o]
                 own_families, own_outlines = families.get(chains, {}), outlines.get(chains, {})
                 if option.family is not None and option.family in own_families:
@@ -378,33 +340,19 @@ class Narrowing:
         def survey(member: Member, position: int) -> None:
             listing(member.einsum.name, position)
             own = {family: united(others) for family, others in wanted[id(member.chains)].items()}
-            heads = sum(len(member.chains.bounds(outline)) for outline in member.chains.outlines)
-            member.chains.survey(own)
-            if sum(len(member.chains.bounds(outline)) for outline in member.chains.outlines) <= GROWTH * heads:
-                self.steps[id(member.chains)] *= 2
+            chains = member.chains
+            assert isinstance(chains, Chains)
+            heads = chains.heads
+            chains.survey(own)
+            if chains.heads <= GROWTH * heads:
+                self.steps[id(chains)] *= 2
             for family, others in own.items():
-                before = self.families.get((id(member.chains), family))
-                self.families[id(member.chains), family] = Known(
-                    limits[id(member.chains)], () if others is None else (others,)
-                )
-                if before is not None:
-                    self.cap_fronts(member.chains, family, before)
+                self.prices.list(chains, family, Known(limits[id(chains)], () if others is None else (others,)))
 
-        self.listed_anew |= set(wanted)
         self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(survey, members, range(len(members))))
         self.passed("heads", begin)
-
-    def cap_fronts(self, chains: AnyChains, family: Family, before: Known) -> None:
-        """Fronts of a family do not know of chains that were not listed."""
-        for outline in chains.outlines:
-            front = self.fronts.get((id(chains), outline))
-            if front is not None and outline.family == family:
-                left_out = (*front.left_out, *before.left_out)
-                self.fronts[id(chains), outline] = replace(
-                    front, limit=min(front.limit, before.limit), left_out=left_out
-                )
 
     def complete(
         self, wanted: Mapping[int, Mapping[Outline, Sequence[Others | None]]], limits: Mapping[int, float]
@@ -418,13 +366,12 @@ class Narrowing:
             chains = member.chains
             searching(member.einsum.name, position)
             own = {outline: united(others) for outline, others in wanted[id(chains)].items()}
-            fronts = chains.complete_heads(own, self.cascade.space)
+            fronts = chains.complete_heads(own)
             for outline, others in own.items():
                 left_out = () if others is None else (others,)
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
-                self.fronts[id(chains), outline] = Known(limits[id(chains)], left_out, front)
+                self.prices.complete(chains, outline, Known(limits[id(chains)], left_out, front))
 
-        self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(complete, members, range(len(members))))
         self.passed("chains", begin)
@@ -432,7 +379,7 @@ class Narrowing:
     def front(self, k: int, o: int, most: float | None) -> Front:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""
         option = self.graph.stages[k].step.options[o]
-        known = self.known_of(self.members[k].chains, option)
+        known = self.prices.known_of(self.members[k].chains, option)
         front = known.front if known is not None else None
         if most is None or (known is not None and known.limit >= most):
             return front or Front(np.zeros((0, 0)), NO_PATHS)
@@ -441,16 +388,16 @@ class Narrowing:
         listed = isinstance(chains, Chains) and not option.wild
         heads = np.zeros((1, width))
         if isinstance(chains, Chains) and not option.wild:
-            heads = chains.head_rows(option.outline, cascade.space)
+            heads = chains.head_rows(option.outline)
         if listed and front is None:
             return Front(heads, NO_PATHS)
         # a bound with few corners is enough for what is not known, and makes few rows
         weights = cascade.weights[:n] if len(cascade.weights) == n else cascade.weights[self.few_weights]
-        costs = corners(weights, self.rest(self.members[k].chains, option, weights)[None])[0]
+        costs = corners(weights, self.prices.rest(self.members[k].chains, option, weights)[None])[0]
         costs = costs[np.isfinite(costs).all(axis=1)]
         rows = np.concatenate([costs, np.tile(heads[:, n:].min(axis=0), (len(costs), 1))], axis=1)
         if not listed:
-            rows[:, n : n + len(cascade.capacity)] = cascade.own(self.members[k])
+            rows[:, n : n + len(cascade.capacity)] = cascade.own(self.members[k].chains)
         if front is None or not len(front.values):
             return Front(rows, NO_PATHS)
         return Front(np.concatenate([front.values, rows]), front.paths)
@@ -462,27 +409,16 @@ class Narrowing:
 
         def part(k: int) -> Joined:
             fronts = {o: self.front(k, o, most) for o in near[k]}
-            return Joined({o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.members[k]))
+            return Joined({o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.members[k].chains))
 
         parts = self.everywhere(part)
-        always = np.zeros(len(cascade.capacity))
-        for times, one in zip(self.times, parts, strict=True):
-            always += one.own * times
         join = Join(
-            self.graph, parts, cascade.space, cascade.capacity, always, len(cascade.goals), self.relaxed,
+            self.graph, parts, self.room, len(cascade.goals), self.paths,
             None if most is None or math.isinf(most) else most, cascade.reached_values * (1 + ROUNDING),
         )  # fmt: skip
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)
         return Answer(self.graph, parts, reached)
-
-
-def bounds_of(chains: AnyChains, option: Option) -> Floats:
-    """Costs that no chain of an option is below, in all: a row for each head of an outline."""
-    if option.family is None:
-        return chains.bounds(option.outline)
-    assert isinstance(chains, Chains)
-    return chains.families[option.family]
 
 
 def united(all_others: Sequence[Others | None]) -> Others | None:

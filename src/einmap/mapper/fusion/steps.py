@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -58,7 +58,7 @@ class Steps:
     options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]
     _known: dict[tuple[Hashable, ...], Step] = field(default_factory=dict)
 
-    def forget(self, changed: frozenset[int]) -> None:
+    def forget(self, changed: Collection[int]) -> None:
         """Make the steps anew whose chains (by id) are not the same any more."""
         self._known = {key: step for key, step in self._known.items() if key[0] not in changed}
 

@@ -195,6 +195,8 @@ class Cascade:
         names = tuple(name for name in sizes if order[name] <= deepest)
         self.space = Space(names, self.options.rules.lifetimes == "tree")
         self.capacity = np.array([sizes[name] for name in names])
+        for member in self.distinct:
+            member.chains.space = self.space
         before = frozenset[int]()
         for member, behind in zip(self.members, self.slots.behind, strict=True):
             own = {self.slots.of.get(t) for t in member.einsum.tensors}
@@ -215,7 +217,7 @@ class Cascade:
             return Others((self.reached_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
         return None
 
-    def own(self, member: Member) -> Floats:
+    def own(self, chains: AnyChains) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
-        taken = member.chains.persistent()
+        taken = chains.persistent()
         return np.array([taken.get(name, 0.0) for name in self.space.memories])

@@ -1,0 +1,178 @@
+"""What a whole cascade costs at least: the least sums along paths through the graph of its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.fusion import compiled
+from einmap.mapper.fusion.chains import Space
+from einmap.mapper.fusion.heads import Outline
+from einmap.mapper.fusion.interfaces import Graph, Interface, Option, Slot, Stage, Step
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+ROUNDING = 1e-9
+"""What fits but for this part of a memory may fit."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Chains of an option: weighted costs (a column for each weight), bits in use of each memory, and (n, memories,
+    fused loops) those that stay while other Einsums run below the first, the first two, ... fused loops.
+    """
+
+    costs: Floats
+    used: Floats
+    kept: Floats
+
+
+@dataclass
+class Room:
+    """The memories in which Einsums compete: bits of each, and those that are in use at all times."""
+
+    space: Space
+    capacity: Floats
+    always: Floats
+    _shared: dict[tuple[Step, Option], tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def passing(self, interface: Interface, used: Mapping[Slot, object]) -> Floats:
+        """What shared tensors take that live on while an Einsum runs that does not use them."""
+        found = np.zeros(len(self.capacity))
+        for live in interface.live:
+            if live.slot not in used:
+                found += self.bits_in(live.key.memory, live.bits)
+        return found
+
+    def shared(self, step: Step, option: Option) -> tuple[Floats, Floats]:
+        """Bits of shared tensors that the Einsum uses first, and last, while others run below its first ... loops."""
+        if (step, option) not in self._shared:
+            born = np.zeros((len(self.capacity), len(option.loops)))
+            dying = np.zeros_like(born)
+            for slot, bits in option.bits.items():
+                key = option.keys[slot]
+                own = self.kept(key.memory, bits, option.outline, len(key.loops))
+                if slot in step.born:
+                    born += own
+                if slot not in step.needed:
+                    dying += own
+            self._shared[step, option] = born, dying
+        return self._shared[step, option]
+
+    def kept(self, memory: str, bits: float, outline: Outline, depth: int) -> Floats:
+        """What a tensor below some of the loops of an outline takes while others run below the first ... of them."""
+        alive = outline.alive(self.space.by_tree)[depth][1:]
+        return self.bits_in(memory, bits)[:, None] * np.array(alive, dtype=np.float64)
+
+    def bits_in(self, memory: str, bits: float) -> Floats:
+        """Bits of one memory as a row for all."""
+        return np.array([bits if name == memory else 0.0 for name in self.space.memories])
+
+
+PLAIN, WILD, ABSENT = range(3)
+"""Kinds of options for the kernel."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The options of a stage one after the other: the arguments of compiled.least_paths. `rows`: of what it is made."""
+
+    rows: Mapping[int, Rows]
+    kind: Ints
+    n_rows: Ints
+    fused: Ints
+    costs: Floats
+    used: Floats
+    kept: Floats
+    born: Floats
+    dying: Floats
+    passing: Floats
+
+    def is_of(self, rows: Mapping[int, Rows]) -> bool:
+        """Whether it is made of these, and not of others."""
+        return len(rows) == len(self.rows) and all(own is self.rows.get(o) for o, own in rows.items())
+
+
+def packed(stage: Stage, rows: Mapping[int, Rows], room: Room) -> Packed:
+    """The chains of a stage's options; those that no way has are left out."""
+    options, present, m = stage.step.options, sorted(rows), len(room.capacity)
+    n_rows, fused = np.zeros(len(options), dtype=np.int64), np.zeros(len(options), dtype=np.int64)
+    n_rows[present] = [len(rows[o].costs) for o in present]
+    fused[present] = [rows[o].kept.shape[2] for o in present]
+    shared = [room.shared(stage.step, options[o]) for o in present]
+    return Packed(
+        rows,
+        np.array([WILD if option.wild else ABSENT if option.absent else PLAIN for option in options], dtype=np.int64),
+        n_rows,
+        fused,
+        stage.step.times * np.concatenate([rows[o].costs for o in present]),
+        np.concatenate([rows[o].used for o in present]) + room.always,
+        np.concatenate([rows[o].kept.ravel() for o in present]),
+        np.concatenate([born.ravel() for born, _ in shared]),
+        np.concatenate([dying.ravel() for _, dying in shared]),
+        np.array([room.passing(interface, options[0].keys) for interface in stage.before]).reshape(-1, m),
+    )
+
+
+class Paths:
+    """Least costs of paths for several weights of the costs, as far as what neighbours take at least fits together."""
+
+    def __init__(self, graph: Graph, weights: Floats, room: Room, every: Mapping[Stage, Packed]) -> None:
+        self.weights = weights
+        stages, order, m = list(every), graph.stages, len(room.capacity)
+        number = {stage: i for i, stage in enumerate(stages)}
+        self._at = _begins([*(len(stage.before) for stage in order), len(order[-1].interfaces)])
+        loops = [len(interface.loops) for stage in order for interface in stage.before]
+        loops += [len(interface.loops) for interface in order[-1].interfaces]
+
+        def joined(name: str) -> Any:
+            return np.concatenate([getattr(own, name) for own in every.values()])
+
+        n_rows, fused = joined("n_rows"), joined("fused")
+        first = _begins([len(stage.step.options) for stage in stages])
+        self._backward, rests, through = compiled.least_paths(
+            np.array([number[stage] for stage in order], dtype=np.int64),
+            self._at,
+            np.array(loops, dtype=np.int64),
+            np.concatenate([stage.edges for stage in stages]),
+            _begins([len(stage.edges) for stage in stages]),
+            joined("passing"),
+            _begins([len(stage.before) for stage in stages]),
+            first,
+            joined("kind"),
+            fused,
+            _begins(n_rows),
+            joined("costs"),
+            joined("used"),
+            _begins(n_rows * m * fused),
+            joined("kept"),
+            _begins(m * fused),
+            joined("born"),
+            joined("dying"),
+            room.capacity * (1 + ROUNDING),
+        )
+        self.rests = {stage: rests[first[i] : first[i + 1]] for i, stage in enumerate(stages)}
+        """For each stage and option the least weighted costs of all the others, wherever the stage is."""
+        self.through = {stage: through[first[i] : first[i + 1]] for i, stage in enumerate(stages)}
+        """For each stage and option the least weighted costs of whole cascades with it."""
+
+    def backward(self, k: int) -> Floats:
+        """For each interface before Einsum k the least weighted costs of the rest, a column for each weight."""
+        found: Floats = self._backward[self._at[k] : self._at[k + 1]]
+        return found
+
+    @property
+    def least(self) -> Floats:
+        """Least weighted costs of the whole."""
+        found: Floats = self.backward(0)[0]
+        return found
+
+
+def _begins(sizes: Sequence[int] | Ints) -> Ints:
+    """Where each of some parts begins that lie one after the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

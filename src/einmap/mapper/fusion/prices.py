@@ -1,0 +1,130 @@
+"""What is known of the chains of each Einsum, and what every option costs and takes at least by that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.fusion.chains import Chains, Front
+from einmap.mapper.fusion.heads import Family, Outline
+from einmap.mapper.fusion.interfaces import Option
+from einmap.mapper.fusion.paths import Rows
+from einmap.mapper.fusion.steps import AnyChains
+from einmap.mapper.fusion.whole import Cascade
+from einmap.mapper.request import Others
+
+type Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Known:
+    """All chains that cascades up to `limit` can have are listed, or in the front; the others have no hope with one of
+    `left_out`.
+    """
+
+    limit: float
+    left_out: tuple[Others, ...]
+    front: Front | None = None
+
+
+@dataclass
+class Prices:
+    """Families and fronts of a search, as far as they are known, by the chains (by id) that they are of."""
+
+    cascade: Cascade
+    families: dict[tuple[int, Family], Known] = field(default_factory=dict)
+    fronts: dict[tuple[int, Outline], Known] = field(default_factory=dict)
+    _rows: dict[tuple[int, Outline | Family], Rows] = field(default_factory=dict)
+
+    def list(self, chains: AnyChains, family: Family, known: Known) -> None:
+        """A family is listed, further than before if it was listed at all."""
+        before = self.families.get((id(chains), family))
+        self.families[id(chains), family] = known
+        self._rows.pop((id(chains), family), None)
+        for outline in chains.outlines:
+            if outline.family == family:
+                self._rows.pop((id(chains), outline), None)
+                front = self.fronts.get((id(chains), outline))
+                if front is not None and before is not None:
+                    # the front does not know of chains that were not listed
+                    left_out = (*front.left_out, *before.left_out)
+                    limit = min(front.limit, before.limit)
+                    self.fronts[id(chains), outline] = replace(front, limit=limit, left_out=left_out)
+
+    def complete(self, chains: AnyChains, outline: Outline, known: Known) -> None:
+        """The front of an outline is found."""
+        self.fronts[id(chains), outline] = known
+        self._rows.pop((id(chains), outline), None)
+
+    def known_of(self, chains: AnyChains, option: Option) -> Known | None:
+        """What is known of an option."""
+        if option.family is not None:
+            return self.families.get((id(chains), option.family))
+        return self.fronts.get((id(chains), option.outline))
+
+    def known_limit(self, chains: AnyChains, option: Option) -> float:
+        """Up to which limit all chains of an option are known."""
+        known = self.known_of(chains, option)
+        return -math.inf if known is None else known.limit
+
+    def rest(self, chains: AnyChains, option: Option, weights: Floats) -> Floats:
+        """For each row of weights what chains cost at least that may be missing in the list, or in the front."""
+        known = self.known_of(chains, option)
+        least: Floats = (bounds_of(chains, option) @ weights.T).min(axis=0)
+        if known is None:
+            return least
+        rest = np.full(len(weights), np.inf)
+        for others in known.left_out:
+            rest = np.minimum(rest, others.beyond(weights, least))
+        return rest
+
+    def rows_of(self, chains: AnyChains, option: Option) -> Rows:
+        """Weighted costs and space of all chains of an option, or what they cost and take at least."""
+        key = id(chains), option.family or option.outline
+        rows = self._rows.get(key)
+        if rows is None:
+            rows = self._rows[key] = self._new_rows(chains, option)
+        elif rows.costs.shape[1] < len(self.cascade.weights):
+            rows = self._rows[key] = replace(rows, costs=self._costs(chains, option))
+        return rows
+
+    def _costs(self, chains: AnyChains, option: Option) -> Floats:
+        """Weighted costs of what is known; of what may be missing, if anything, in the last row."""
+        weights, known = self.cascade.weights, self.known_of(chains, option)
+        front = None if known is None else known.front
+        if front is None and isinstance(chains, Chains) and not option.wild:
+            costs: Floats = chains.bounds(option.outline) @ weights.T
+            return costs
+        rest = self.rest(chains, option, weights)[None]
+        rest = rest[np.isfinite(rest).all(axis=1)]
+        if front is None or not len(front.values):
+            return rest
+        return np.concatenate([front.values[:, : len(self.cascade.goals)] @ weights.T, rest])
+
+    def _new_rows(self, chains: AnyChains, option: Option) -> Rows:
+        cascade, costs = self.cascade, self._costs(chains, option)
+        n, m, fused = len(cascade.goals), len(cascade.capacity), len(option.loops)
+        known = self.known_of(chains, option)
+        front = None if known is None else known.front
+        heads = np.zeros((1, n + m * (1 + fused)))
+        heads[:, n : n + m] = cascade.own(chains)
+        if isinstance(chains, Chains) and not option.wild:
+            heads = chains.head_rows(option.outline)
+        space = np.zeros((0, m * (1 + fused))) if front is None or not len(front.values) else front.values[:, n:]
+        if front is None and len(costs) == len(heads):
+            space = heads[:, n:]
+        elif len(costs) > len(space):
+            space = np.concatenate([space, heads[:, n:].min(axis=0, keepdims=True)])
+        used, kept = space[:, :m] - cascade.own(chains), space[:, m:].reshape(len(space), m, fused)
+        return Rows(costs, used, kept.copy())
+
+
+def bounds_of(chains: AnyChains, option: Option) -> Floats:
+    """Costs that no chain of an option is below, in all: a row for each head of an outline."""
+    if option.family is None:
+        return chains.bounds(option.outline)
+    assert isinstance(chains, Chains)
+    return chains.families[option.family]
