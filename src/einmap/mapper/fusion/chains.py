@@ -401,7 +401,7 @@ class Chains:
             rows = []
             for search, head in self.listed[outline.family][outline]:
                 numbers = self._numbers(search)
-                used = np.append(head.occupied, 0.0)[np.minimum(numbers, len(head.occupied))]
+                used = np.append(head.occupied, 0.0)[[min(m, len(head.occupied)) for m in numbers] or slice(0)]
                 rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
             self._head_rows[outline] = np.stack(rows)
         return self._head_rows[outline]

@@ -115,7 +115,9 @@ def packed(stage: Stage, rows: Mapping[int, Rows], room: Room) -> Packed:
         np.concatenate([rows[o].kept.ravel() for o in present]),
         np.concatenate([born.ravel() for born, _ in shared]),
         np.concatenate([dying.ravel() for _, dying in shared]),
-        np.array([room.passing(interface, options[0].keys) for interface in stage.before]).reshape(-1, m),
+        np.array([room.passing(interface, options[0].keys) for interface in stage.before]).reshape(
+            len(stage.before), m
+        ),
     )
 
 
