@@ -40,6 +40,8 @@ TIE = 1e-10
 MOST_PORTIONS = 8
 MOST_READY = 1_000
 """Uses of the fanouts whose tables are looked at all together."""
+MOST_MADE = 8
+"""Searches of an Einsum that are kept for when the same dataplacements are looked at again."""
 FAR = 2**62
 PORTION = 24_000_000
 """Bytes of tables of a portion of the uses of the fanouts."""
@@ -150,6 +152,8 @@ class Chains:
     space: Space = field(default_factory=Space)
     """The memories of the columns of fronts, once they are known."""
     _families_of: dict[int, Family] = field(default_factory=dict)
+    _made: dict[tuple[int, bytes, tuple[int, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
+    """The latest searches by group, lanes and plans (by id), with the number of plans that had room."""
     _head_rows: dict[Outline, Floats] = field(default_factory=dict)
 
     def prepare(self) -> None:
@@ -242,10 +246,15 @@ class Chains:
                 lanes = lanes[most:]
                 waiting = [plan for family, way, plan in plans if good[family, way][chunk].any()]
                 while waiting and not self.effort.stopped:
-                    search = path.search(group.lanes.only(chunk), 1)
-                    waiting = waiting[search.take(waiting, self.request.room) :]
+                    key = number, chunk.tobytes(), tuple(map(id, waiting))
+                    if key not in self._made:
+                        search = path.search(group.lanes.only(chunk), 1)
+                        self._made[key] = search, search.take(waiting, self.request.room)
+                        if len(self._made) > MOST_MADE:
+                            del self._made[next(iter(self._made))]
+                    search, taken = self._made[key]
+                    waiting = waiting[taken:]
                     self._list(search, limits)
-        self.tables.release(self.ready.values())
 
     def _list(self, search: PathSearch, limits: Mapping[Family, Others | None]) -> None:
         """List the heads of one search."""
@@ -285,7 +294,7 @@ class Chains:
                         others = wanted[head.outline]
                         search.others = others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
                         self._complete(search, head, self._grown(head.outline), walk)
-        self.tables.release(self.ready.values())
+        self.tables.release([*self.ready.values(), *(search for search, _ in self._made.values())])
         return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
 
     def _with_room(self, path: Path, group: Group, chosen: Ints) -> Ints:
