@@ -101,10 +101,11 @@ class _Renamer:
         """What a name of the other Einsum's scope means here."""
         match value:
             case NameSet(kind="tensors"):
-                return replace(self.everything, members=self.names.of_tensors(value.members), holder=value.holder)
+                members, universe = self.names.of_tensors(value.members), self.everything.universe
+                return NameSet(members, universe, value.kind, self.everything.info, value.holder)
             case NameSet():
-                universe = self.everything.info.rank_variables
-                return NameSet(self.names.of_variables(value.members), universe, value.kind, self.everything.info)
+                members, universe = self.names.of_variables(value.members), self.everything.info.rank_variables
+                return NameSet(members, universe, value.kind, self.everything.info)
             case list() | tuple() | set() | frozenset():
                 return type(value)(map(self.value, value))
             case dict():
@@ -121,10 +122,15 @@ class _RenamedValues(Mapping[str, object]):
     renamer: _Renamer
 
     def __getitem__(self, name: str) -> object:
-        value = self.scope.get(name, _MISSING)
+        value = self.get(name, _MISSING)
         if value is _MISSING:
             raise KeyError(name)
-        return self.renamer.value(value)
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name, or `default`. Raises ExpressionError when computing it fails."""
+        value = self.scope.get(name, _MISSING)
+        return default if value is _MISSING else self.renamer.value(value)
 
     def __contains__(self, name: object) -> bool:
         return any(name in values for values in self.scope.layers())

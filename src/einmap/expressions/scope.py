@@ -85,8 +85,8 @@ class Scope:
         """The innermost value of `name`, or `default`. Raises ExpressionError when computing it fails."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.values:
-                value = scope.values[name]
+            value = scope.values.get(name, MISSING)
+            if value is not MISSING:
                 return value.value(name) if isinstance(value, Lazy) else value
             scope = scope.parent
         return default

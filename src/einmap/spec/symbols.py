@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from einmap.einsum.projection import Projection
 from einmap.errors import At, ExpressionError, SpecError, did_you_mean
@@ -76,6 +77,11 @@ class Symbols(Mapping[str, NameSet]):
         if found is None:
             raise KeyError(name)
         return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What a name means, or `default`."""
+        found = self._find(name)
+        return default if found is None else found
 
     def _find(self, name: object) -> NameSet | None:
         if name in self.own:
