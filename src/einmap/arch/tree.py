@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from einmap.arch.component import Component, Compute, Container, Leaf, Memory
 from einmap.errors import SpecError, did_you_mean
@@ -87,7 +87,14 @@ class Architecture:
 
         Other computes and forks that do not hold it are left out.
         """
-        return _flatten(self, compute)
+        if compute not in self._paths:
+            self.find(compute)
+            raise SpecError(f"{compute!r} is no Compute", hint=f"computes: {', '.join(c.name for c in self.computes)}")
+        return self._paths[compute]
+
+    @cached_property
+    def _paths(self) -> Mapping[str, tuple[Leaf, ...]]:
+        return {unit.name: _flatten(self, unit.name) for unit in self.computes}
 
     def with_leaf(self, leaf: Leaf) -> Architecture:
         """The same tree with `leaf` in place of the one of its name."""
@@ -161,11 +168,8 @@ def _holds(node: Node, name: str) -> bool:
     return any(leaf.name == name for leaf in _leaves((node,)))
 
 
-@lru_cache(maxsize=1024)
 def _flatten(arch: Architecture, compute: str) -> tuple[Leaf, ...]:
     path: list[Leaf] = []
-    if not isinstance(arch.find(compute), Compute):
-        raise SpecError(f"{compute!r} is no Compute", hint=f"computes: {', '.join(c.name for c in arch.computes)}")
 
     def walk(nodes: tuple[Node, ...]) -> bool:
         for node in nodes:

@@ -13,7 +13,7 @@ from einmap.einsum.operation import product_of
 from einmap.einsum.partition import single_variable
 from einmap.einsum.pretty import reduced
 from einmap.einsum.projection import Affine, Projection, Rank, RankVar
-from einmap.einsum.space import MAX_POINTS, box_points, inside_of, linear_cut, linked, names_in, parse_constraint
+from einmap.einsum.space import MAX_POINTS, box_points, inside_of, linear_cut, linked, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
 
@@ -143,7 +143,7 @@ def _projected_cuts(einsum: Einsum, kept: list[RankVar], exact: bool) -> list[st
     constraints = [parse_constraint(text) for text in einsum.cuts]
     found: list[str] = []
     for group in linked(einsum.rank_variables, constraints):
-        own = [cut for cut in einsum.cuts if names_in(parse_constraint(cut)) <= {*group}]
+        own = [cut for cut in einsum.cuts if parse_constraint(cut).names <= {*group}]
         if set(group) <= set(kept):
             found += own
             continue

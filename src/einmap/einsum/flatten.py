@@ -19,7 +19,7 @@ from einmap.einsum.edit import (
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.names import common_stem
 from einmap.einsum.projection import Affine, Rank, RankVar
-from einmap.einsum.space import MAX_POINTS, index_values, linear_cut, names_in, parse_constraint
+from einmap.einsum.space import MAX_POINTS, index_values, linear_cut, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 
@@ -125,7 +125,7 @@ def _with_one_variable(einsum: Einsum, index: Affine, variable: RankVar) -> Eins
     low, high = _interval(einsum, index)
     constraints = [*box(einsum, [v for v in einsum.rank_variables if v not in gone]), f"{low} <= {variable} <= {high}"]
     for cut in einsum.cuts:
-        names = names_in(parse_constraint(cut))
+        names = parse_constraint(cut).names
         if not names & gone:
             constraints.append(cut)
         elif not names <= gone:
@@ -172,7 +172,7 @@ def _in_terms_of(given: Affine, index: Affine, variable: RankVar) -> Affine | No
 def _interval(einsum: Einsum, index: Affine) -> tuple[int, int]:
     """The smallest and largest value of the index, if each between is that of exactly one choice of its variables."""
     gone = {v for v, _ in index.terms}
-    own = [cut for cut in einsum.cuts if names_in(parse_constraint(cut)) <= gone]
+    own = [cut for cut in einsum.cuts if parse_constraint(cut).names <= gone]
     extents = {v: n for v, n in einsum.extents.items() if v in gone}
     low, high = einsum.index_range_of(index)
     what = f"rank variables of {index} in Einsum {einsum.name!r}"

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,23 @@ _LINEAR_CUT = re.compile(r"([^<>=%()]+) ((?:<|>=) -?\d+)")
 _SINGLE_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constraint:
     """One constraint: its text and checked syntax tree."""
 
     text: str
     tree: ast.expr
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that it speaks of."""
+        return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+
+    @cached_property
+    def linear(self) -> tuple[tuple[_Linear, ...], bool]:
+        """The linear inequalities that it implies, and whether that is all of it."""
+        parts, whole = _linear_parts(self.tree)
+        return tuple(parts), whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +66,23 @@ type _Ends = dict[RankVar, int | None]
 
 def parse_constraint(text: str) -> Constraint:
     """Read e.g. `0 <= m < 4`, `p + r < 10 and p mod 2 = 0`. Raises SpecError for anything else."""
-    check_text_length(str(text))
+    return _parsed(str(text))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Constraint:
+    check_text_length(text)
     try:
-        python = _WORDS.sub(lambda m: "%" if m[1] == "mod" else m[1], str(text))
+        python = _WORDS.sub(lambda m: "%" if m[1] == "mod" else m[1], text)
         tree = ast.parse(_SINGLE_EQUALS.sub("==", python).strip(), mode="eval").body
         _check(tree, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         what = f": unexpected {error}" if isinstance(error, ValueError) and str(error) else ""
         raise SpecError(
-            f"{shortened(str(text))} is no bound of rank variables{what}",
+            f"{shortened(text)} is no bound of rank variables{what}",
             hint="write for example 0 <= m < 4, or p + r < 10",
         ) from None
-    return Constraint(str(text), tree)
+    return Constraint(text, tree)
 
 
 def _check(node: ast.expr, depth: int) -> None:
@@ -109,14 +126,9 @@ def _check_index(node: ast.expr, depth: int) -> None:
             raise ValueError(f"`{ast.unparse(node)[:40]}`")
 
 
-def names_in(constraint: Constraint) -> frozenset[str]:
-    """The names that a constraint speaks of."""
-    return frozenset(node.id for node in ast.walk(constraint.tree) if isinstance(node, ast.Name))
-
-
 def check_names(constraint: Constraint, variables: Iterable[RankVar], what: str) -> None:
     """Raise SpecError for a constraint that speaks of anything but these rank variables."""
-    for name in sorted(names_in(constraint) - set(variables)):
+    for name in sorted(constraint.names - set(variables)):
         raise SpecError(
             f"{name!r} in the bound {constraint.text!r} is not a rank variable of {what}",
             hint=did_you_mean(name, variables, listing="rank variables"),
@@ -174,7 +186,7 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
     rest = False
     for constraint in constraints:
         check_names(constraint, variables, what)
-        parts, whole = _linear_parts(constraint.tree)
+        parts, whole = constraint.linear
         linear += parts
         rest = rest or not whole
     least, most = _propagate(variables, linear, what)
@@ -192,7 +204,7 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
         cutting = [c for c in constraints if not _holds_everywhere(c, low, high)]
         points = 1
         for group in linked(variables, cutting):
-            own = [c for c in cutting if names_in(c) <= {*group}]
+            own = [c for c in cutting if c.names <= {*group}]
             low, high, found = _enumerate(group, own, low, high, what)
             points = None if found is None or points is None else points * found
         is_box = points == math.prod(high[v] - low[v] + 1 for v in variables)
@@ -209,15 +221,14 @@ def linked(variables: Iterable[RankVar], constraints: Iterable[Constraint]) -> l
     """The variables in groups, such that no constraint speaks of two groups."""
     groups = [[v] for v in variables]
     for constraint in constraints:
-        names = names_in(constraint)
-        joined = [group for group in groups if names & {*group}]
+        joined = [group for group in groups if constraint.names & {*group}]
         groups = [group for group in groups if group not in joined]
         groups.append([v for group in joined for v in group])
     return [group for group in groups if group]
 
 
 def _holds_everywhere(constraint: Constraint, low: Mapping[str, int], high: Mapping[str, int]) -> bool:
-    parts, whole = _linear_parts(constraint.tree)
+    parts, whole = constraint.linear
     return whole and all(_implied(part, low, high) for part in parts)
 
 
@@ -227,7 +238,7 @@ def _cuts(
     """What of the constraints the box does not imply, without repetition and in an order of its own."""
     found: set[str] = set()
     for constraint in constraints:
-        parts, whole = _linear_parts(constraint.tree)
+        parts, whole = constraint.linear
         if whole:
             found |= {_comparison(part, variables) for part in parts if not _implied(part, low, high)}
         else:
@@ -255,7 +266,7 @@ def index_ends(
     least = most = index.constant
     for group in groups:
         terms = [(v, a) for v, a in index.terms if v in group]
-        own = [c for c in constraints if names_in(c) & {*group}]
+        own = [c for c in constraints if c.names & {*group}]
         if own and terms and math.prod(extents[v] for v in group) <= MAX_POINTS:
             grid, inside = box_points(group, own, low, {v: low.get(v, 0) + extents[v] - 1 for v in group})
             values = np.broadcast_to(sum(a * grid[v] for v, a in terms), inside.shape)[inside]

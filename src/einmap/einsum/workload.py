@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -49,7 +49,7 @@ class Workload:
     @cached_property
     def users(self) -> Mapping[TensorName, tuple[str, ...]]:
         """For each tensor the Einsums that access it, in execution order."""
-        return {t: tuple(e.name for e in self.einsums if t in e.tensors) for t in self.tensors}
+        return self._einsums_of(lambda _: True)
 
     @cached_property
     def producers(self) -> Mapping[TensorName, str]:
@@ -70,7 +70,17 @@ class Workload:
     @cached_property
     def consumers(self) -> Mapping[TensorName, tuple[str, ...]]:
         """For each tensor the Einsums that read it, in execution order."""
-        return {t: tuple(e.name for e in self.einsums if t in e.inputs) for t in self.tensors}
+        return self._einsums_of(lambda access: not access.output)
+
+    def _einsums_of(self, counts: Callable[[TensorAccess], bool]) -> Mapping[TensorName, tuple[str, ...]]:
+        """For each tensor the Einsums with an access that counts, in execution order."""
+        found: dict[str, dict[str, None]] = {}
+        for einsum in self.einsums:
+            for access in einsum.accesses:
+                names = found.setdefault(access.tensor, {})
+                if counts(access):
+                    names[einsum.name] = None
+        return {tensor: tuple(names) for tensor, names in found.items()}
 
     @cached_property
     def rank_sizes(self) -> Mapping[Rank, Mapping[TensorName, int]]:

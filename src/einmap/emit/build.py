@@ -71,7 +71,7 @@ def _machine(spec: Spec) -> Machine:
     evaluate(spec, semantics="exact")
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
     paths = {n: path_of(tree, workload.by_name[n], archs[n]) for n in order}
-    partial = half_reduced(workload, tuple(order), paths, spec.place_of_node)
+    partial = half_reduced(workload, tuple(order), paths, spec.place_of_node, workload.intermediates)
     raise_all([MappingError(f"the code would be wrong: {note.text}", at=note.at) for note in partial])
     ranks = ranks_of(workload)
     routes: dict[str, Route] = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}

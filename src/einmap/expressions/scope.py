@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,8 +85,8 @@ class Scope:
         """The innermost value of `name`, or `default`. Raises ExpressionError when computing it fails."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.values:
-                value = scope.values[name]
+            value = scope.values.get(name, MISSING)
+            if value is not MISSING:
                 return value.value(name) if isinstance(value, Lazy) else value
             scope = scope.parent
         return default
@@ -98,10 +98,16 @@ class Scope:
             raise undefined(name, self.names())
         return value
 
+    def layers(self) -> Iterator[Mapping[str, object]]:
+        """The values of each layer, inner ones first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope.values
+            scope = scope.parent
+
     def names(self) -> frozenset[str]:
         """All names, for suggestions."""
-        found = frozenset(self.values)
-        return found | self.parent.names() if self.parent else found
+        return frozenset().union(*self.layers())
 
 
 def lazy_layer(texts: Mapping[str, object], parent: Scope, where: Callable[[str], At | None]) -> Scope:

@@ -22,6 +22,12 @@ class Placed:
         """The tensors that a storage node or toll names. One above a split may name those of a thousand Einsums."""
         return frozenset(self.node.tensors if isinstance(self.node, Storage | Toll) else ())
 
+    @cached_property
+    def first_named(self) -> MappingOf[str, int]:
+        """The same with the place of each in the list (the first one if there are several)."""
+        named = self.node.tensors if isinstance(self.node, Storage | Toll) else ()
+        return {tensor: i for i, tensor in reversed([*enumerate(named)])}
+
 
 @dataclass(frozen=True)
 class Mapping:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,10 +26,12 @@ def validate(
     archs: MappingOf[str, Architecture],
     where: Where,
     einsums: Iterable[str],
+    checked: Collection[str] | None = None,
 ) -> None:
     """Check structure, names, tile shapes, fanouts and hierarchy of every path; capacity is the model's.
 
-    `archs`: the architecture bound for each Einsum. `einsums`: those that must be mapped.
+    `archs`: the architecture bound for each Einsum. `einsums`: those that must be mapped. `checked`: those whose paths
+    are looked at, None for all; others see the same as one of them.
     Raises MappingError (several together).
     """
     problems: list[EinmapError] = []
@@ -40,6 +42,8 @@ def validate(
     for path in mapping.paths:
         leaf = path[-1].node
         assert isinstance(leaf, Compute)
+        if checked is not None and leaf.einsum not in checked:
+            continue
         einsum = workload.by_name[leaf.einsum]
         _PathCheck(path, einsum, archs[einsum.name], workload, where, problems).run()
     raise_all(problems)
@@ -103,8 +107,9 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
     """A loop above a split iterates equally often for every Einsum below it."""
     counts: dict[Address, dict[str, int]] = {}
     for name, path in mapping.path_of.items():
+        splits = [i for i, placed in enumerate(path) if isinstance(placed.node, Sequential)]
         extents = dict(workload.by_name[name].bounds)
-        for placed in path:
+        for placed in path[: splits[-1]] if splits else ():
             node = placed.node
             if not isinstance(node, Temporal | Spatial):
                 continue

@@ -1,79 +1,146 @@
-"""Einsums whose traffic is the same but for names: layers of a network, say. It is counted once."""
+"""Einsums that see the same of a mapping but for names, layers of a network say: one is counted for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import assert_never
 
-from einmap.arch.component import Leaf, Memory, Network, Toll
+from einmap.einsum.alike import Renaming
 from einmap.einsum.einsum import Einsum
-from einmap.model.path import Loop, Station
-from einmap.model.traffic import EinsumTraffic
+from einmap.einsum.workload import Workload
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.mapping import Placed
+from einmap.mapping.nodes import Address, Compute, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.model.occupancy import Buffer
+from einmap.model.sliding import Slides
+
+type Nodes = tuple[Placed, ...]
+"""The nodes on the path of an Einsum."""
 
 
-def traffic_key(traffic: EinsumTraffic) -> Hashable | None:
-    """Equal for Einsums that have equal traffic up to names; None where it is a matter of other Einsums, too.
+def alike(tree: LoopTree, workload: Workload, likes: Mapping[str, str], order: tuple[str, ...]) -> Mapping[str, str]:
+    """For each Einsum of `order` the first one for which everything is the same but for names; perhaps itself.
 
-    That is so where a common tile of several Einsums is moved; on networks each Einsum is counted by itself.
+    Two Einsums are alike if they are so in the specification (`likes`: the first such Einsum), their paths through
+    the tree are, and for each of their tensors all its users are, as well as which nodes those users share. No rule
+    of the model looks further than from an Einsum to the other users of its tensors. Every Einsum of the workload is
+    mapped once, or every Einsum is told to be alike to none.
     """
-    path = traffic.path
-    charges = {place: charge for tensor in traffic.tensors for place, charge in tensor.charges.items()}
-    if any(charge.hull is not None for charge in charges.values()):
-        return None
-    if any(isinstance(leaf, Network) for leaf in path.leaves):
-        return None
-    names = {access.tensor: i for i, access in enumerate(path.einsum.accesses)}
-    return (
-        _einsum(path.einsum),
-        tuple(_loop(loop, path.einsum, names) for loop in path.loops),
-        tuple(tuple(map(_station, path.stations[tensor])) for tensor in names),
-        _station(path.compute),
-        tuple(tuple(_leaf(leaf, names)) for leaf in path.leaves),
-        tuple((tensor.freed, tuple(sorted(tensor.slides.items()))) for tensor in traffic.tensors),
-        tuple(sorted((names[tensor], position, charge.fills) for (tensor, position), charge in charges.items())),
-    )
+    named = {t for placed in tree.placed if isinstance(placed.node, Storage | Toll) for t in placed.node.tensors}
+    if (
+        len(tree.paths) != len(workload.einsums)
+        or tree.path_of.keys() != workload.by_name.keys()
+        or not (named <= workload.users.keys())
+    ):
+        return {name: name for name in order}
+    numbers: dict[Hashable, int] = {}
+
+    def number(key: Hashable) -> int:
+        return numbers.setdefault(key, len(numbers))
+
+    own = {}
+    for name, path in tree.path_of.items():
+        einsum = workload.by_name[name]
+        # a copy shares buffers with its source, whoever uses that
+        alone = name if einsum.is_copy else None
+        own[name] = number((alone, likes[name], tuple(_nodes(path, einsum))))
+    position = {name: i for i, name in enumerate(order)}
+    groups, place = {}, {}
+    for tensor, users in _users(tree, workload).items():
+        for i, name in enumerate(users):
+            place[name, tensor] = i
+        groups[tensor] = number(tuple(_group(tensor, users, own, tree, workload, position)))
+    firsts: dict[Hashable, str] = {}
+    found = {}
+    for name in order:
+        tensors = [access.tensor for access in workload.by_name[name].accesses]
+        key = own[name], tuple((groups[t], place[name, t]) for t in tensors)
+        found[name] = firsts.setdefault(key, name)
+    return found
 
 
-def tensors_by_position(old: Einsum, new: Einsum) -> Mapping[str, str]:
-    """The tensors of an Einsum that is alike."""
-    return {a.tensor: b.tensor for a, b in zip(old.accesses, new.accesses, strict=True)}
+def _users(tree: LoopTree, workload: Workload) -> dict[str, list[str]]:
+    """The Einsums that access each tensor, in the order of their branches."""
+    found: dict[str, list[str]] = {}
+    for name in tree.path_of:
+        for access in workload.by_name[name].accesses:
+            found.setdefault(access.tensor, []).append(name)
+    return found
 
 
-def _einsum(einsum: Einsum) -> Hashable:
-    variable = {v: i for i, v in enumerate(einsum.rank_variables)}
-    accesses = tuple(
-        (
-            tuple((tuple((variable[v], a) for v, a in index.terms), index.constant) for _, index in access.projection),
-            access.output,
-            access.bits_per_value,
-            access.persistent,
-        )
-        for access in einsum.accesses
-    )
-    begins = tuple(sorted((variable[v], low) for v, low in einsum.first_values))
-    return accesses, tuple((variable[v], n) for v, n in einsum.bounds), begins, einsum.is_copy
+def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
+    """What each node on a path means for the Einsum, by position."""
+    tensors = [access.tensor for access in einsum.accesses]
+    for placed in path:
+        node = placed.node
+        match node:
+            case Temporal(rank_variable, tile_shape, initial):
+                variable = _position(rank_variable.of(einsum.name), einsum)
+                yield "temporal", variable, tile_shape.of(einsum.name), initial.of(einsum.name)
+            case Spatial(rank_variable, tile_shape, component, dimension):
+                variable = _position(rank_variable.of(einsum.name), einsum)
+                yield "spatial", variable, tile_shape.of(einsum.name), component, dimension
+            case Storage() | Toll():
+                first = placed.first_named
+                held = tuple(i for _, i in sorted((first[t], i) for i, t in enumerate(tensors) if t in first))
+                twice = len(first) < len(node.tensors) and tuple(map(node.tensors.count, tensors))
+                how = (node.persistent, node.sliding_window) if isinstance(node, Storage) else None
+                yield node.component, held, how, twice
+            case Compute(component=component):
+                yield "compute", component
+            case Sequential():
+                yield "split"
+            case _:
+                assert_never(node)
 
 
-def _loop(loop: Loop, einsum: Einsum, names: Mapping[str, int]) -> Hashable:
-    lanes = loop.dimension
-    of_lanes = lanes and (lanes.name, lanes.fanout, _known(lanes.may_reuse, names), _known(lanes.reuse, names))
-    variable = einsum.rank_variables.index(loop.variable)
-    return variable, loop.shape, loop.initial, loop.position, loop.level, of_lanes, loop.iterations, loop.divides
+def _position(variable: str | None, einsum: Einsum) -> int | None:
+    return einsum.rank_variables.index(variable) if variable in einsum.extents else None
 
 
-def _station(station: Station) -> Hashable:
-    return station.component.name, station.level, station.position, station.persistent, station.sliding_window
+def _group(
+    tensor: str, users: list[str], own: Mapping[str, int], tree: LoopTree, workload: Workload, order: Mapping[str, int]
+) -> Iterator[Hashable]:
+    """All users of a tensor, by position: how each is mapped and accesses it, and the nodes shared with the one before.
+
+    As branches are listed in order, that says which nodes any two of them share.
+    """
+    ranks: dict[str, int] = {}
+    run = sorted(users, key=lambda name: order[name])
+    yield tuple(map(users.index, run)) if run != users else None
+    before: Nodes = ()
+    for name in users:
+        einsum, path = workload.by_name[name], tree.path_of[name]
+        access = einsum.by_tensor[tensor]
+        indices = tuple(ranks.setdefault(rank, len(ranks)) for rank, _ in access.projection)
+        shared, before = _common(before, path), path
+        yield own[name], einsum.accesses.index(access), indices, shared
 
 
-def _leaf(leaf: Leaf, names: Mapping[str, int]) -> Iterator[Hashable]:
-    yield leaf.name
-    yield getattr(leaf, "skip_initial_output_write", None)
-    for action in getattr(leaf, "actions", ()):
-        yield action.name, tuple(sorted((names[t], n) for t, n in action.per_value if t in names))
-    if isinstance(leaf, Toll):
-        yield tuple(sorted((names[t], way) for t, way in leaf.direction if t in names))
-    if isinstance(leaf, Memory):
-        yield tuple(sorted((names[t], bits) for t, bits in leaf.bits_per_value if t in names))
+def _common(one: Nodes, other: Nodes) -> int:
+    """The number of nodes that two paths have in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
 
 
-def _known(tensors: Iterable[str], names: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sorted(names[t] for t in tensors if t in names))
+def renamed_buffers(
+    buffers: tuple[Buffer, ...], einsum: str, names: Renaming, old: Nodes, new: Nodes
+) -> tuple[Buffer, ...]:
+    """The buffers of an Einsum that is alike; `old` and `new`: the two paths."""
+    to = _addresses(old, new)
+    return tuple(replace(b, einsum=einsum, tensor=names.tensors[b.tensor], address=to[b.address]) for b in buffers)
+
+
+def renamed_slides(slides: Slides, names: Renaming, old: Nodes, new: Nodes) -> Slides:
+    """The nodes that slide for an Einsum that is alike, with the loops."""
+    to = _addresses(old, new)
+    return {
+        (names.tensors[tensor], to[node]): to[loop]
+        for (tensor, node), loop in slides.items()
+        if tensor in names.tensors and node in to
+    }
+
+
+def _addresses(old: Nodes, new: Nodes) -> Mapping[Address, Address]:
+    return {a.address: b.address for a, b in zip(old, new, strict=True)}

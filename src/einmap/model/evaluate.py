@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cache, cached_property
 
-from einmap.arch.component import Component, Compute, Memory, Network
+from einmap.arch.component import Component, Memory
 from einmap.arch.tree import Architecture
-from einmap.einsum.einsum import Einsum
-from einmap.errors import CapacityError, MappingError, Note, NotSupportedError, SpecError, raise_all
+from einmap.einsum.alike import Renaming
+from einmap.einsum.workload import Workload
+from einmap.errors import CapacityError, EinmapError, MappingError, Note, NotSupportedError, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.mapping.nodes import format_address
+from einmap.mapping.nodes import Address, format_address
 from einmap.mapping.validate import validate
 from einmap.model.advice import notes_on
-from einmap.model.alike import tensors_by_position, traffic_key
+from einmap.model.alike import Nodes, alike, renamed_buffers, renamed_slides
 from einmap.model.constraints import constraint_notes
-from einmap.model.copies import aliases, copy_busiest, copy_totals
+from einmap.model.copies import aliases
 from einmap.model.cost import (
-    ActionRow,
     ComponentRow,
     Cost,
-    LatencyRow,
     MemoryUsageRow,
-    SpatialUsageRow,
     TensorUsageRow,
 )
-from einmap.model.invariants import check_traffic
-from einmap.model.latency import busy_time, network_time
-from einmap.model.network import NetworkUse, network_use
 from einmap.model.occupancy import (
     Buffer,
     Peak,
@@ -42,11 +38,12 @@ from einmap.model.occupancy import (
 )
 from einmap.model.path import EinsumPath, path_of
 from einmap.model.reuse import TensorCounts
+from einmap.model.rows import Rows, rows_of
 from einmap.model.semantics import Semantics, semantics_named
-from einmap.model.sharing import SharedNode, charges_of, check_fusion, half_reduced, shared_nodes
+from einmap.model.sharing import SharedNode, Where, charges_of, check_fusion, half_reduced, shared_nodes
 from einmap.model.sliding import Slides, Windows, slides_on
-from einmap.model.spatial import lanes_used, spatial_usage
-from einmap.model.traffic import Actions, EinsumTraffic
+from einmap.model.traffic import EinsumTraffic
+from einmap.spec.loop_tree import is_as_read
 from einmap.spec.spec import Spec
 
 
@@ -65,10 +62,39 @@ def evaluate(
     Raises SpecError for a bad specification, MappingError when the mapping does not fit it (CapacityError and
     FanoutError where tiles or lanes do not), each with the place in the input.
     """
-    if mapping is not None:
-        spec = spec.with_mapping(mapping)
     rules = semantics_named(semantics or spec.model_options.semantics)
-    return _Evaluation(spec, _tree(spec), rules, strict).cost()
+    if mapping is None:
+        return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)
+    if is_as_read(mapping, spec.workload.by_name):
+        return _cost(spec, mapping, rules, strict, _places(spec, mapping))
+    spec = spec.with_mapping(mapping)
+    return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)
+
+
+def _places(spec: Spec, mapping: LoopTree) -> Where:
+    """Where each node would be written; the mapping is written only if something is said of one."""
+    written = cache(lambda: spec.with_mapping(mapping))
+    return lambda address: written().place_of_node(address)
+
+
+def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Where) -> Cost:
+    """What is alike is looked at once. Where something is to be said, every Einsum is looked at by itself."""
+    order = _order(spec.workload, tree, rules)
+    same = alike(tree, spec.workload, {name: bound.like for name, bound in spec.bound.items()}, order)
+    alone = {name: name for name in order}
+    if same != alone:
+        found = _Evaluation(spec, tree, rules, strict, where, same)
+        with suppress(EinmapError):
+            cost = found.cost()
+            if not found.repeats_notes:
+                return cost
+    return _Evaluation(spec, tree, rules, strict, where, alone).cost()
+
+
+def _order(workload: Workload, tree: LoopTree, rules: Semantics) -> tuple[str, ...]:
+    """The Einsums that are mapped, in the order in which they run."""
+    names = tree.path_of if rules.lifetimes == "tree" else workload.by_name
+    return tuple(name for name in names if name in tree.path_of and name in workload.by_name)
 
 
 @dataclass(frozen=True)
@@ -97,7 +123,9 @@ def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = F
 
     `unlimited`: memories may overflow; usages above 1 say by how much. Raises as `evaluate` does.
     """
-    evaluation = _Evaluation(spec, tree or _tree(spec), semantics_named("exact"), strict=False, unlimited=unlimited)
+    tree, rules = tree or _tree(spec), semantics_named("exact")
+    alone = {name: name for name in _order(spec.workload, tree, rules)}
+    evaluation = _Evaluation(spec, tree, rules, False, spec.place_of_node, alone, unlimited=unlimited)
     cost = evaluation.cost()
     return Workings(
         spec,
@@ -119,44 +147,50 @@ def _tree(spec: Spec) -> LoopTree:
     return spec.mapping
 
 
-@dataclass(frozen=True)
-class _EinsumCost:
-    """One Einsum's numbers before instance factors."""
-
-    totals: Mapping[tuple[str, str], Actions]
-    busiest: Mapping[str, Actions]
-    operations: float
-    busiest_operations: float
-    networks: Mapping[str, NetworkUse]
-
-
 class _Evaluation:
-    """The steps of one evaluation and what they share."""
+    """The steps of one evaluation and what they share.
 
-    def __init__(self, spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, *, unlimited: bool = False) -> None:
+    `same`: for each Einsum, in the order in which they run, the one that is looked at for it: it is the same but for
+    names (`alike`), or itself. `paths` and `traffic` are of those, and of others that use the same tensors.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        tree: LoopTree,
+        rules: Semantics,
+        strict: bool,
+        where: Where,
+        same: Mapping[str, str],
+        *,
+        unlimited: bool = False,
+    ) -> None:
         self.spec = spec
         self.tree = tree
         self.rules = rules
         self.strict = strict
+        self.where = where
         self.unlimited = unlimited
         self.workload = spec.workload
         self.archs: Mapping[str, Architecture] = {name: bound.arch for name, bound in spec.bound.items()}
         self.notes: list[Note] = list(spec.notes)
-        self.known: dict[Hashable, tuple[Einsum, _EinsumCost]] = {}
+        self.same = same
+        self.order = tuple(same)
+        self.firsts = tuple(dict.fromkeys(same.values()))
+        self.repeats_notes = False
 
     def cost(self) -> Cost:
-        where = self.spec.place_of_node
-        names = tuple(e.name for e in self.workload.einsums)
-        validate(self.tree, self.workload, self.archs, where, names)
-        leaves = {path[-1].node.einsum for path in self.tree.paths if hasattr(path[-1].node, "einsum")}
-        tree_order = tuple(path[-1].node.einsum for path in self.tree.paths)  # type: ignore[union-attr]
-        self.order = tree_order if self.rules.lifetimes == "tree" else tuple(n for n in names if n in leaves)
-        self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in self.order}
-        windows = self.windows()
+        where = self.where
+        validate(self.tree, self.workload, self.archs, where, self.workload.by_name, self.firsts)
+        tensors = frozenset(t for name in self.firsts for t in self.workload.by_name[name].tensors)
+        near = {*self.firsts, *(user for t in tensors for user in self.workload.users[t])}
+        order = tuple(name for name in self.order if name in near)
+        self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in order}
+        windows = self.windows(order)
         self.slides = windows.slides()
-        check_fusion(self.workload, self.order, self.paths, self.rules, where, self.slides, self.tree)
-        self.constraints()
-        self.shared = shared_nodes(self.order, self.paths)
+        self.shared = shared_nodes(order, self.paths, tensors)
+        check_fusion(self.workload, order, self.paths, self.rules, where, self.slides, self.tree, self.shared, tensors)
+        self.constraints(order, tensors)
         charges = charges_of(self.shared, self.paths, self.rules, where)
         inner = self.workload.intermediates
         self.traffic = {
@@ -164,45 +198,69 @@ class _Evaluation:
             for n, path in self.paths.items()
         }
         could = windows.slides(possible=True) if self.rules.sliding_window else {}
-        for name in self.order:
+        for name in self.firsts:
             possible = slides_on(self.paths[name], could)
-            self.notes += notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible)
+            self.say(name, notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible))
         buffers = self.buffers()
         usage = self.capacity(buffers)
         return self.assemble(buffers, usage)
 
-    def windows(self) -> Windows:
+    def say(self, name: str, notes: list[Note]) -> None:
+        """Add notes on an Einsum that is looked at."""
+        self.notes += notes
+        self.repeats_notes |= bool(notes) and self.repeated[name] > 1
+
+    @cached_property
+    def repeated(self) -> Mapping[str, int]:
+        """How many Einsums each one stands for that is looked at."""
+        return Counter(self.same.values())
+
+    @cached_property
+    def renamings(self) -> Mapping[str, Renaming]:
+        """From the Einsum that is looked at to each one that it stands for."""
+        by_name = self.workload.by_name
+        return {name: Renaming.between(by_name[first], by_name[name]) for name, first in self.same.items()}
+
+    def windows(self, order: tuple[str, ...]) -> Windows:
         """Storage nodes that keep what the next visit needs again. Raises SpecError where the preset has none."""
         everywhere = self.spec.model_options.sliding_window
-        found = Windows(self.tree, self.workload, self.paths, self.order, everywhere)
+        found = Windows(self.tree, self.workload, self.paths, order, everywhere)
         if found.asked and not self.rules.sliding_window:
             raise NotSupportedError(
                 f"sliding_window: the preset {self.rules.name!r} fetches every tile in full",
-                at=self.spec.provenance("model.sliding_window")
-                if everywhere
-                else self.spec.place_of_node(found.asked[0]),
+                at=self.spec.provenance("model.sliding_window") if everywhere else self.where(found.asked[0]),
                 hint="evaluate with semantics: exact, or leave sliding_window out",
             )
         return found
 
-    def constraints(self) -> None:
-        found = [
-            note for n in self.order for note in constraint_notes(self.paths[n], self.workload, self.spec.place_of_node)
-        ]
+    def constraints(self, order: tuple[str, ...], tensors: frozenset[str]) -> None:
+        where, begin = self.where, len(self.notes)
+        for name in self.firsts:
+            self.say(name, constraint_notes(self.paths[name], self.workload, where))
         if self.rules.lifetimes == "tree":
-            found += half_reduced(self.workload, self.order, self.paths, self.spec.place_of_node)
+            found = half_reduced(self.workload, order, self.paths, where, tensors)
+            self.notes += found
+            self.repeats_notes |= bool(found)
         if self.strict:
-            raise_all([MappingError(note.text, at=note.at) for note in found])
-        self.notes += found
+            raise_all([MappingError(note.text, at=note.at) for note in self.notes[begin:]])
 
     def buffers(self) -> dict[str, tuple[Buffer, ...]]:
         found = {}
-        for name in self.order:
-            einsum = self.workload.by_name[name]
+        for name, path in self.paths.items():
             counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
-            instances = self.workload.n_instances * einsum.n_instances
-            found[name] = buffers_of(self.paths[name], self.rules, counts, instances)
-        return found if self.rules.buffer_above_split == "each Einsum" else self.common(found)
+            instances = self.workload.n_instances * path.einsum.n_instances
+            found[name] = buffers_of(path, self.rules, counts, instances)
+        if self.rules.buffer_above_split != "each Einsum":
+            found = self.common(found)
+        return {
+            name: found[name] if first == name else renamed_buffers(found[first], name, self.renamings[name], *paths)
+            for name, first, paths in self.standing_for()
+        }
+
+    def standing_for(self) -> Iterator[tuple[str, str, tuple[Nodes, Nodes]]]:
+        """Each Einsum, the one that is looked at for it, and the nodes on the paths of that and of itself."""
+        for name, first in self.same.items():
+            yield name, first, (self.tree.path_of[first], self.tree.path_of[name])
 
     def common(self, buffers: dict[str, tuple[Buffer, ...]]) -> dict[str, tuple[Buffer, ...]]:
         """Buffers that several Einsums share have the size of the common tile."""
@@ -222,7 +280,11 @@ class _Evaluation:
 
     def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
         if self.rules.lifetimes == "tree":
-            self.live = live_by_tree(self.tree, self.order, buffers, self.paths, self.slides)
+            paths = {name: self.paths[first] for name, first in self.same.items()}
+            slides: dict[tuple[str, Address], Address] = {}
+            for name, _, nodes in self.standing_for() if self.slides else ():
+                slides |= renamed_slides(self.slides, self.renamings[name], *nodes)
+            self.live = live_by_tree(self.tree, self.order, buffers, paths, slides)
         else:
             self.live = live_by_shared_tensors(self.workload, self.order, buffers)
         same = aliases(self.paths.values())
@@ -247,29 +309,16 @@ class _Evaluation:
             component=name,
             needed_bits=peak.bits,
             capacity_bits=peak.memory.size_bits,
-            at=self.spec.place_of_node(largest.address),
+            at=self.where(largest.address),
             hint=f"choose a smaller tile shape above the storage of {largest.tensor}, or let it bypass {name}",
         )
 
     # numbers
 
     def assemble(self, buffers: Mapping[str, tuple[Buffer, ...]], usage: Mapping[str, Peak]) -> Cost:
-        actions: list[ActionRow] = []
-        latencies: list[LatencyRow] = []
-        spatial: list[SpatialUsageRow] = []
-        for name in self.order:
-            einsum = self.workload.by_name[name]
-            instances = self.workload.n_instances * einsum.n_instances
-            numbers = self.numbers(name)
-            path = self.paths[name]
-            rows = self.action_rows(path, numbers, instances)
-            times = self.times(path, numbers)
-            latency = max(times.values(), default=0.0)
-            used = lanes_used(path)
-            rows += self.leak_rows(path, latency, used, instances)
-            actions += rows
-            latencies += [LatencyRow(name, c, seconds * instances) for c, seconds in times.items()]
-            spatial += [SpatialUsageRow(name, c, d, u) for (c, d), u in spatial_usage(path, used).items()]
+        rows = self.rows()
+        actions = [row for one in rows for row in one.actions]
+        latencies = [row for one in rows for row in one.latencies]
         by_einsum: dict[str, float] = {}
         for row in latencies:
             by_einsum[row.einsum] = max(by_einsum.get(row.einsum, 0.0), row.latency)
@@ -291,7 +340,7 @@ class _Evaluation:
                 if isinstance(c, Memory)
             ),
             memory_usage_by_tensor=_by_tensor(buffers),
-            spatial_usage=tuple(spatial),
+            spatial_usage=tuple(row for one in rows for row in one.spatial),
             components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
             semantics=self.rules.name,
             notes=tuple(dict.fromkeys(self.notes)),
@@ -299,7 +348,8 @@ class _Evaluation:
 
     def size_bits(self, name: str) -> float:
         """The largest size of a memory, whose expression may give another one for each Einsum."""
-        return max(m.size_bits for a in self.archs.values() if isinstance(m := a.components[name], Memory))
+        archs = {bound.like: bound.arch for bound in self.spec.bound.values()}
+        return max(m.size_bits for a in archs.values() if isinstance(m := a.components[name], Memory))
 
     def refuse(self, component: str, what: str, value: float) -> None:
         """No infinite or undefined number is handed out."""
@@ -309,88 +359,17 @@ class _Evaluation:
             hint="look at its energy, throughput, leak_power, scales and total_latency",
         )
 
-    def numbers(self, name: str) -> _EinsumCost:
-        """The numbers of one Einsum; those that are the same for several Einsums are counted once."""
-        traffic = self.traffic[name]
-        key = traffic_key(traffic)
-        if key is None:
-            return self.counted(traffic)
-        if key not in self.known:
-            self.known[key] = traffic.path.einsum, self.counted(traffic)
-        first, found = self.known[key]
-        tensors = tensors_by_position(first, traffic.path.einsum)
-        return replace(found, totals={(c, tensors[t]): actions for (c, t), actions in found.totals.items()})
+    def rows(self) -> list[Rows]:
+        """Of all Einsums."""
+        looked_at = {name: self.counted(name) for name in self.firsts}
+        return [
+            looked_at[name] if first == name else looked_at[first].renamed(name, self.renamings[name])
+            for name, first in self.same.items()
+        ]
 
-    def counted(self, traffic: EinsumTraffic) -> _EinsumCost:
-        path = traffic.path
-        if path.einsum.is_copy:
-            return _EinsumCost(copy_totals(path), copy_busiest(path), 0, 0, network_use(traffic))
-        check_traffic(traffic)
-        total, busiest = traffic.operations()
-        return _EinsumCost(traffic.totals(), traffic.busiest(), total, busiest, network_use(traffic))
-
-    def action_rows(self, path: EinsumPath, numbers: _EinsumCost, instances: int) -> list[ActionRow]:
-        rows = []
-        name = path.einsum.name
-        for (component, tensor), actions in numbers.totals.items():
-            unit = self.archs[name].components[component]
-            for action, count in (("read", actions.read), ("write", actions.write)):
-                if count:
-                    rows.append(_action_row(name, unit, tensor, action, count * instances))
-        for network, use in numbers.networks.items():
-            unit = self.archs[name].components[network]
-            rows += [_action_row(name, unit, t, "hop", hops * instances) for t, hops in use.hops.items() if hops]
-        if numbers.operations:
-            unit = path.compute.component
-            rows.append(_action_row(name, unit, None, "compute", numbers.operations * instances))
-        return rows
-
-    def times(self, path: EinsumPath, numbers: _EinsumCost) -> dict[str, float]:
-        """Seconds of each component that data pass through, for one instance of the Einsum."""
-        components = self.archs[path.einsum.name].components
-        held = {s.component.name for stations in path.stations.values() for s in stations}
-        found: dict[str, float] = {}
-        for name in (*(leaf.name for leaf in path.leaves if leaf.name in held), path.compute.component.name):
-            unit = components[name]
-            if isinstance(unit, Compute):
-                calls = {"compute": numbers.busiest_operations * unit.actions_scale}
-                if path.einsum.is_copy:
-                    continue
-            else:
-                done = numbers.busiest.get(name, Actions(0, 0))
-                calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-            found[name] = self.seconds(name, partial(busy_time, unit, calls, path.einsum.name))
-        for name, use in numbers.networks.items():
-            network = components[name]
-            assert isinstance(network, Network)
-            found[name] = self.seconds(name, partial(network_time, network, use, path.einsum.name))
-        return found
-
-    def seconds(self, name: str, compute: Callable[[], Any]) -> float:
-        """The busy time of a component; a problem without a place stands at the component."""
-        try:
-            return float(compute())
-        except SpecError as problem:
-            problem.at = problem.at or self.spec.place_of_component(name)
-            raise
-
-    def leak_rows(
-        self, path: EinsumPath, latency: float, used: Mapping[tuple[str, str], float], instances: int
-    ) -> list[ActionRow]:
-        name = path.einsum.name
-        arch = self.archs[name]
-        gating = arch.gating(path.compute.component.name, used)
-        rows = []
-        for component, unit in arch.components.items():
-            power = unit.leak_power * arch.instances[component] * gating[component]
-            if power:
-                rows.append(ActionRow(name, component, None, "leak", None, power * latency * instances))
-        return rows
-
-
-def _action_row(einsum: str, unit: Component, tensor: str | None, action: str, count: float) -> ActionRow:
-    count = count * unit.actions_scale
-    return ActionRow(einsum, unit.name, tensor, action, count, count * unit.action(action).energy)
+    def counted(self, name: str) -> Rows:
+        instances = self.workload.n_instances * self.workload.by_name[name].n_instances
+        return rows_of(self.traffic[name], instances, self.spec.place_of_component)
 
 
 def _component_row(name: str, unit: Component, arch: Architecture) -> ComponentRow:

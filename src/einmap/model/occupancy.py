@@ -151,7 +151,8 @@ def live_by_tree(
 ) -> dict[str, list[Buffer]]:
     """For each running Einsum the buffers that live, by the visits of their nodes (exact definition 8).
 
-    What slides along a loop lives while anything below the loop runs.
+    What slides along a loop lives while anything below the loop runs. `paths`: that of each Einsum, or of one that is
+    the same but for names.
     """
     shared = _shared_nodes(buffers)
     live: dict[str, list[Buffer]] = {}
@@ -276,7 +277,7 @@ def _lives(below: _Below, address: Address, users: set[str], running: EinsumPath
     for i in below.parting[bisect(below.parting, position) :]:
         placed = below.path[i]
         node = placed.node
-        if isinstance(node, tree.Temporal) and _iterates(running, placed.address):
+        if isinstance(node, tree.Temporal) and _iterates(running, i):
             return True
         if not isinstance(node, tree.Sequential):
             continue
@@ -295,8 +296,8 @@ def _lives(below: _Below, address: Address, users: set[str], running: EinsumPath
     return True
 
 
-def _iterates(running: EinsumPath, address: Address) -> bool:
-    return not next(loop for loop in running.loops if loop.address == address).absent
+def _iterates(running: EinsumPath, position: int) -> bool:
+    return not next(loop for loop in running.loops if loop.position == position).absent
 
 
 @dataclass

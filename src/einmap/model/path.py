@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -113,11 +113,11 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
         address, node = here.address, here.node
         match node:
             case tree.Temporal() | tree.Spatial():
-                loop = _loop(node, einsum, position, address, leaves, levels)
-                first = min(extents[loop.variable], loop.shape if loop.initial is None else loop.initial)
-                iterations = 1 + -(-(extents[loop.variable] - first) // loop.shape)
-                loops.append(replace(loop, iterations=iterations, absent=iterations == 1))
-                extents[loop.variable] = max(first, min(loop.shape, extents[loop.variable] - first))
+                loop = _loop(node, einsum, position, address, leaves, levels, extents)
+                loops.append(loop)
+                extent = extents[loop.variable]
+                first = min(extent, loop.shape if loop.initial is None else loop.initial)
+                extents[loop.variable] = max(first, min(loop.shape, extent - first))
             case tree.Storage() | tree.Toll():
                 component = leaves[levels[node.component]]
                 assert isinstance(component, Memory | Toll)
@@ -148,13 +148,19 @@ def _loop(
     address: Address,
     leaves: tuple[Leaf, ...],
     levels: dict[str, int],
+    extents: dict[str, int],
 ) -> Loop:
+    """The loop, and how often it iterates over the extent that it meets."""
     variable = node.rank_variable.of(einsum.name)
     shape = node.tile_shape.of(einsum.name)
     if variable is None or shape is None:
         raise MappingError(f"the loop says nothing of Einsum {einsum.name!r}")
+    initial, level, dimension = None, None, None
     if isinstance(node, tree.Temporal):
-        return Loop(variable, shape, node.initial_tile_shape.of(einsum.name), position, address)
-    leaf = leaves[levels[node.component]]
-    dimension = next(d for d in leaf.spatial if d.name == node.name)
-    return Loop(variable, shape, None, position, address, levels[node.component], dimension)
+        initial = node.initial_tile_shape.of(einsum.name)
+    else:
+        level = levels[node.component]
+        dimension = next(d for d in leaves[level].spatial if d.name == node.name)
+    extent = extents[variable]
+    iterations = 1 + -(-(extent - min(extent, shape if initial is None else initial)) // shape)
+    return Loop(variable, shape, initial, position, address, level, dimension, iterations, iterations == 1)

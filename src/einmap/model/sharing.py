@@ -46,13 +46,15 @@ class SharedNode:
         return None if len({user.signature for user in self.users}) == 1 else Hull(self.users)
 
 
-def shared_nodes(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> tuple[SharedNode, ...]:
-    """All of them, Memories only."""
+def shared_nodes(
+    order: tuple[str, ...], paths: Mapping[str, EinsumPath], tensors: frozenset[str]
+) -> tuple[SharedNode, ...]:
+    """All nodes that hold one of `tensors` for several Einsums, Memories only."""
     found: dict[tuple[str, Address], list[User]] = {}
     for name in order:
         path = paths[name]
         for tensor, stations in path.stations.items():
-            for station in stations:
+            for station in stations if tensor in tensors else ():
                 # a copy moves values past the buffers of others
                 if isinstance(station.component, Memory) and (not path.einsum.is_copy or station is stations[0]):
                     user = User(path, path.einsum.by_tensor[tensor], station)
@@ -112,27 +114,31 @@ def check_fusion(
     where: Where,
     slides: Mapping[tuple[str, Address], Address],
     mapping: LoopTree,
+    nodes: tuple[SharedNode, ...],
+    tensors: frozenset[str],
 ) -> None:
     """Shared tensors are backed consistently. Raises MappingError (several together).
 
-    `slides`: storage nodes that keep what the next iteration of a loop needs again.
+    `slides`: storage nodes that keep what the next iteration of a loop needs again. `nodes`: those that hold one of
+    `tensors` for several Einsums. `tensors`: those that are looked at; `order` has all Einsums that access them.
     """
     problems: list[EinmapError] = []
     users = _users(order, paths)
-    for tensor in sorted(workload.shared):
+    intermediates = sorted(workload.intermediates & tensors)
+    for tensor in sorted(workload.shared & tensors):
         if len(users.get(tensor, ())) > 1:
             problems += _backings_agree(tensor, users[tensor], workload, paths, semantics, where, mapping)
-    for tensor in sorted(workload.intermediates):
+    for tensor in intermediates:
         for user in users.get(tensor, ()):
             problems += _no_recomputation(tensor, paths[user], where)
     raise_all(problems)
     if semantics.buffer_above_split == "one":
-        for tensor in sorted(workload.intermediates):
+        for tensor in intermediates:
             problems += _read_too_early(tensor, workload.producers[tensor], users.get(tensor, ()), paths, where)
         for name in order:
             if paths[name].einsum.is_copy:
                 problems += _copied_too_late(paths[name], order, paths, where)
-        for node in shared_nodes(order, paths):
+        for node in nodes:
             if node.is_backing and node.tensor in workload.intermediates:
                 problems += _nothing_missing(node, where, slides.get((node.tensor, node.address)))
     raise_all(problems)
@@ -170,12 +176,16 @@ def _read_too_early(
 
 
 def half_reduced(
-    workload: Workload, order: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
+    workload: Workload,
+    order: tuple[str, ...],
+    paths: Mapping[str, EinsumPath],
+    where: Where,
+    tensors: frozenset[str],
 ) -> list[Note]:
     """Consumers inside a loop that reduces the tensor they read: counts are right, values are partial sums."""
     notes: list[Note] = []
     users = _users(order, paths)
-    for tensor in sorted(workload.intermediates):
+    for tensor in sorted(workload.intermediates & tensors):
         producer = workload.producers[tensor]
         for reader in users.get(tensor, ()):
             if producer not in paths or reader == producer:

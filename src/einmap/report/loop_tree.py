@@ -46,7 +46,8 @@ def node_notes(mapping: Mapping, spec: Spec) -> dict[Address, str]:
     memories: dict[Address, Memory] = {}
     for name in mapping.path_of:
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
-        found = {**loop_notes(path), **found}
+        for address, note in loop_notes(path).items():
+            found.setdefault(address, note)
         for tensor, stations in path.stations.items():
             for station in stations:
                 if isinstance(station.component, Memory):
@@ -117,7 +118,8 @@ def _aligned(node: str, note: str, column: int, width: int) -> list[str]:
     """Node and annotation side by side, the annotation wrapped in its column; a long node is wrapped too."""
     if not note or len(node) + 3 > column:
         return _wrapped(f"{node}   {note}".rstrip(), len(node) - len(node.lstrip()) + 4, width)
-    first, *more = textwrap.wrap(note, max(width - column, 20), break_on_hyphens=False)
+    room = max(width - column, 20)
+    first, *more = [note] if len(note) <= room else textwrap.wrap(note, room, break_on_hyphens=False)
     return [f"{node:<{column}}{first}", *(" " * column + part for part in more)]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -199,29 +201,48 @@ def totals_section(cost: Cost) -> RenderableType:
 def einsums_section(cost: Cost, width: int) -> RenderableType:
     """A cascade at a glance: one line for each Einsum; its bar is as long as the width allows."""
     rows = tables.einsum_rows(cost)
-    table = _einsum_table(rows, _LONGEST_BAR)
-    # a cascade may have a thousand Einsums: the width is measured once, and the bars are the only part that gives way
-    room = width - _natural_width(table) + _LONGEST_BAR
-    if room < _LONGEST_BAR:
-        table = _einsum_table(rows, next((bar for bar in (8, 6, 4, 2) if bar <= room), 0))
-    return Group(_title("Einsums"), table)
-
-
-def _einsum_table(rows: tuple[tables.EinsumRow, ...], bar: int) -> Table:
     energy, latency = Scale.of((r.energy for r in rows), "J"), Scale.of((r.latency for r in rows), "s")
-    units = f"energy\n{energy.unit}", "", f"latency\n{latency.unit}", "", ""
-    table = _table("", *units, "\nlimited by", "\nfills most")
-    for row in rows:
-        table.add_row(
-            row.einsum,
-            energy.show(row.energy),
-            percent(row.energy_share),
-            latency.show(row.latency),
-            percent(row.latency_share),
-            Bar(row.latency_share, bar),
-            Text(" + ".join(row.limited_by) or NONE),
-            Text(f"{row.memory} {percent(row.usage)}" if row.memory else NONE),
-        )
+    units = f"energy\n{energy.unit}", f"latency\n{latency.unit}"
+    lines = [_einsum_line(row, energy, latency) for row in rows]
+    # a cascade may have a thousand Einsums: one line as wide as any in each column is measured, and the bars are the
+    # only part that gives way
+    widest = _EinsumLine(*(max(texts, key=cell_len) for texts in zip(*lines, strict=True)))
+    room = width - _natural_width(_einsum_table(units, [(widest, 0.0)], _LONGEST_BAR)) + _LONGEST_BAR
+    bar = _LONGEST_BAR if room >= _LONGEST_BAR else next((bar for bar in (8, 6, 4, 2) if bar <= room), 0)
+    shares = [row.latency_share for row in rows]
+    return Group(_title("Einsums"), _einsum_table(units, zip(lines, shares, strict=True), bar))
+
+
+class _EinsumLine(NamedTuple):
+    """What is said of one Einsum, but for its bar."""
+
+    einsum: str
+    energy: str
+    energy_share: str
+    latency: str
+    latency_share: str
+    limited_by: str
+    memory: str
+
+
+def _einsum_line(row: tables.EinsumRow, energy: Scale, latency: Scale) -> _EinsumLine:
+    return _EinsumLine(
+        row.einsum,
+        energy.show(row.energy),
+        percent(row.energy_share),
+        latency.show(row.latency),
+        percent(row.latency_share),
+        " + ".join(row.limited_by) or NONE,
+        f"{row.memory} {percent(row.usage)}" if row.memory else NONE,
+    )
+
+
+def _einsum_table(units: tuple[str, str], lines: Iterable[tuple[_EinsumLine, float]], bar: int) -> Table:
+    """`lines`: with the share of the latency, which the bar shows."""
+    table = _table("", units[0], "", units[1], "", "", "\nlimited by", "\nfills most")
+    for line, share in lines:
+        *numbers, limited_by, memory = line
+        table.add_row(*numbers, Bar(share, bar), Text(limited_by), Text(memory))
     _left(table, 5, 6, 7)
     return table
 

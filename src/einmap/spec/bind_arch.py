@@ -222,7 +222,7 @@ class _Binder:
         self.arch = arch
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
-        base = variables.layer(symbols)
+        base = Scope(symbols, variables)
         for field in ("variables", "extra_attributes_for_all_component_models"):
             at = partial(self.place_in_arch, field)
             self.problems += changed_globals(getattr(arch.given, field), base, at, "outside of arch")

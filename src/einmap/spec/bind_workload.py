@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Affine
@@ -22,7 +22,7 @@ from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed
 from einmap.spec.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
-from einmap.spec.symbols import RESERVED, CascadeFacts, EinsumFacts, Rename, apply_renames, symbols
+from einmap.spec.symbols import RESERVED, CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
 
 MAX_EXTENT = 2**40
 """Values of one rank variable; counts of several variables still are exact or close in floats."""
@@ -73,6 +73,8 @@ class _Binder:
         self.scope = variables
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
+        self.place = cache(partial(place, root))
+        self.spaces: dict[tuple[tuple[str, ...], tuple[str, ...]], Space] = {}
         read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
         self.reader = WorkloadReader(root, self.problems, read)
 
@@ -109,10 +111,11 @@ class _Binder:
         return BoundWorkload(Workload(done, n_instances), bound, known, tuple(self.notes))
 
     def at(self, *path: str | int) -> At:
-        return place(self.root, path)
+        return self.place(path)
 
     def count(self, value: object, scope: Scope, *path: str | int) -> int:
-        return int(number(value, scope, at=self.at(*path), what=str(path[-1]), minimum=1, integer=True))
+        with placed(self.root, path):
+            return int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True))
 
     def same_as_known(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
         """An Einsum that the known workload has, too: written once, its tensors used alike."""
@@ -126,7 +129,6 @@ class _Binder:
         return found if alike else None
 
     def bind_einsum(self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]) -> BoundEinsum:
-        here = place(self.root, einsum.path)
         problems: list[EinmapError] = []
         space = attempt(problems, lambda: self.space_of(einsum))
         own = EinsumFacts(
@@ -140,26 +142,22 @@ class _Binder:
         chosen: dict[str, Rename] = {}
         for rename in (*renames.get("default", ()), *renames.get(einsum.name, ()), *written):
             chosen[rename.name] = rename
-        without_bits = symbols(facts, own, {})
-        scope = self.scope.layer(without_bits)
-        table = without_bits | apply_renames(list(chosen.values()), scope, einsum.name)
-        scope = self.scope.layer(table)
-        bits = attempt(problems, lambda: self.bits_of(einsum, scope))
+        table = self.with_renames(symbols(facts, own, {}), chosen, einsum)
+        bits = attempt(problems, lambda: self.bits_of(einsum, Scope(table, self.scope)))
         raise_all(problems)
         assert space is not None
         assert bits is not None
-        with_bits = symbols(facts, own, bits)
-        table = with_bits | apply_renames(list(chosen.values()), self.scope.layer(with_bits), einsum.name)
+        known = self.with_renames(symbols(facts, own, bits), chosen, einsum)
         persistent = own.persistent
         if self.given.persistent_tensors is not None:
-            persistent |= self.lasting(einsum, self.scope.layer(table))
+            persistent |= self.lasting(einsum, Scope(known, self.scope))
         extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
         for variable, extent in extents:
             if extent > MAX_EXTENT:
                 raise SpecError(
                     f"rank variable {variable!r} of Einsum {einsum.name!r} is too large: it has {_rounded(extent)} "
                     f"values, at most 2**40 are allowed",
-                    at=here,
+                    at=place(self.root, einsum.path),
                 )
         notes: list[Note] = []
         if not space.is_box:
@@ -168,7 +166,7 @@ class _Binder:
                     f"the iteration space of {einsum.name!r} is no box; counts are those of its bounding box "
                     f"({_product(extents)} points"
                     + (f", the space has {space.points})" if space.points is not None else ")"),
-                    here,
+                    place(self.root, einsum.path),
                 )
             )
         accesses = tuple(
@@ -186,7 +184,11 @@ class _Binder:
             tuple((v, low) for v, low in space.low if low),
             space.cuts,
         )
-        return BoundEinsum(done, table, get_value(self.root, einsum.path), einsum, tuple(notes))
+        return BoundEinsum(done, known, get_value(self.root, einsum.path), einsum, tuple(notes))
+
+    def with_renames(self, names: Symbols, renames: Mapping[str, Rename], einsum: WrittenEinsum) -> Symbols:
+        """The names and the renames, which are evaluated with them."""
+        return names.renamed(apply_renames([*renames.values()], Scope(names, self.scope), einsum.name))
 
     def lasting(self, einsum: WrittenEinsum, scope: Scope) -> frozenset[str]:
         """Tensors of the Einsum that `persistent_tensors` selects."""
@@ -211,8 +213,12 @@ class _Binder:
                 constraints.append(within(index, size))
                 attempt(problems, partial(self.check_constant, einsum, rank, index, size))
         raise_all(problems)
-        with placed(self.root, einsum.path):
-            return bounds(einsum.variables, constraints, f"Einsum {einsum.name!r}")
+        # the same for many Einsums
+        key = einsum.variables, tuple(constraint.text for constraint in constraints)
+        if key not in self.spaces:
+            with placed(self.root, einsum.path):
+                self.spaces[key] = bounds(einsum.variables, constraints, f"Einsum {einsum.name!r}")
+        return self.spaces[key]
 
     def written_bounds(self, einsum: WrittenEinsum, problems: list[EinmapError]) -> list[tuple[str, Path]]:
         """The bounds that speak of the Einsum, with their places; keys in the wrong case are problems."""
@@ -314,8 +320,7 @@ class _Binder:
         bits: dict[str, float] = {}
         for access in einsum.accesses:
             self.check_size_scale(access, scope)
-            at = place(self.root, (*access.path, "bits_per_value"))
-            value = access.given.bits_per_value
+            value, at = access.given.bits_per_value, None
             if value is None and access.name in given:
                 value, at = given[access.name]
             if value is None:
@@ -325,17 +330,18 @@ class _Binder:
                     hint="add it to workload.bits_per_value, for example {All: 8}",
                 )
             what = f"bits_per_value of {access.name!r}"
-            amount = number(value, scope, at=at, what=what, allow_inf=False)
-            if amount <= 0:
-                raise SpecError(f"{what} must be > 0, found {amount}", at=at)
+            with placed(self.root, (*access.path, "bits_per_value")):
+                amount = number(value, scope, at=at, what=what, allow_inf=False)
+                if amount <= 0:
+                    raise SpecError(f"{what} must be > 0, found {amount}", at=at)
             bits[access.name] = amount
         return bits
 
     def check_size_scale(self, access: WrittenAccess, scope: Scope) -> None:
         field = "backing_storage_size_scale"
-        at = place(self.root, (*access.path, field))
-        if number(access.given.backing_storage_size_scale, scope, at=at, what=field) != 1:
-            raise SpecError(f"{field} is not supported; no known tool gives it an effect", at=at, hint="leave it out")
+        with placed(self.root, (*access.path, field)):
+            if number(access.given.backing_storage_size_scale, scope, at=None, what=field) != 1:
+                raise SpecError(f"{field} is not supported; no known tool gives it an effect", hint="leave it out")
 
     def check_across(self, einsums: Iterable[Einsum], paths: Mapping[str, Path]) -> None:
         """What one Einsum says of a variable or tensor must agree with the others."""

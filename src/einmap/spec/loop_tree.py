@@ -305,35 +305,56 @@ def _values_as_read(given: PerEinsum[Any], kind: type[int] | type[str], einsums:
 
 def write_mapping(mapping: Mapping) -> Raw:
     """The raw form; default fields are left out, so that reading it gives the same mapping."""
-    return from_python({"nodes": [_write(node) for node in mapping.nodes]})
+    return _Writer().dictionary(None, nodes=mapping.nodes)
 
 
-def _plain[T](value: PerEinsum[T]) -> Any:
-    return dict(value.by_einsum) if value.by_einsum else value.default
+class _Writer:
+    """Writes nodes; a name or number that is written often is one value."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[type, object], Raw] = {}
+
+    def node(self, node: Node) -> Raw:
+        match node:
+            case Temporal(rank_variable, tile_shape, initial):
+                first = {} if initial == PerEinsum() else {"initial_tile_shape": initial}
+                return self.dictionary("Temporal", rank_variable=rank_variable, tile_shape=tile_shape, **first)
+            case Spatial(rank_variable, tile_shape, component, name):
+                loop = {"rank_variable": rank_variable, "tile_shape": tile_shape}
+                return self.dictionary("Spatial", **loop, component=component, name=name)
+            case Storage(tensors, component, persistent, sliding_window):
+                how = {"persistent": True} if persistent else {}
+                if sliding_window is not None:
+                    how["sliding_window"] = sliding_window
+                return self.dictionary("Storage", component=component, tensors=tensors, **how)
+            case Toll(tensors, component):
+                return self.dictionary("Toll", component=component, tensors=tensors)
+            case Compute(einsum, component):
+                return self.dictionary("Compute", einsum=einsum, component=component)
+            case Sequential(branches):
+                nested = [self.dictionary("Nested", nodes=branch) for branch in branches]
+                return _dictionary("Sequential", [("nodes", RawList(tuple(nested)))])
+            case _:
+                assert_never(node)
+
+    def dictionary(self, tag: str | None, **fields: Any) -> Raw:
+        return _dictionary(tag, [(name, self.value(value)) for name, value in fields.items()])
+
+    def value(self, value: Any) -> Raw:
+        match value:
+            case PerEinsum(default, by_einsum):
+                pairs = [(str(name), self.value(one)) for name, one in dict(by_einsum).items()]
+                return _dictionary(None, pairs) if pairs else self.value(default)
+            case Temporal() | Spatial() | Storage() | Toll() | Compute() | Sequential():
+                return self.node(value)
+            case tuple() | list():
+                return RawList(tuple(map(self.value, value)))
+            case str() | int():
+                key = type(value), value
+                return self._known.get(key) or self._known.setdefault(key, from_python(value))
+            case _:
+                return from_python(value)
 
 
-def _write(node: Node) -> dict[str, Any]:
-    match node:
-        case Temporal():
-            plain = {"rank_variable": _plain(node.rank_variable), "tile_shape": _plain(node.tile_shape)}
-            if node.initial_tile_shape != PerEinsum():
-                plain["initial_tile_shape"] = _plain(node.initial_tile_shape)
-            return {"type": "Temporal", **plain}
-        case Spatial():
-            where = {"component": node.component, "name": node.name}
-            loop = {"rank_variable": _plain(node.rank_variable), "tile_shape": _plain(node.tile_shape)}
-            return {"type": "Spatial", **loop, **where}
-        case Storage():
-            how: dict[str, bool] = {"persistent": True} if node.persistent else {}
-            if node.sliding_window is not None:
-                how["sliding_window"] = node.sliding_window
-            return {"type": "Storage", "component": node.component, "tensors": list(node.tensors), **how}
-        case Toll():
-            return {"type": "Toll", "component": node.component, "tensors": list(node.tensors)}
-        case Compute():
-            return {"type": "Compute", "einsum": node.einsum, "component": node.component}
-        case Sequential(branches=branches):
-            nested = [{"type": "Nested", "nodes": [_write(inner) for inner in branch]} for branch in branches]
-            return {"type": "Sequential", "nodes": nested}
-        case _:
-            assert_never(node)
+def _dictionary(tag: str | None, pairs: list[tuple[str, Raw]]) -> RawMap:
+    return RawMap(tuple(pairs), tag=tag, key_at=(None,) * len(pairs))

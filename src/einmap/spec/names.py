@@ -13,7 +13,7 @@ def is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def check_name(name: str, kind: str, at: At, *, reserved: bool = False) -> None:
+def check_name(name: str, kind: str, at: At | None, *, reserved: bool = False) -> None:
     """Raise SpecError for a name that expressions cannot use; `reserved`: also for the name of a set."""
     if not is_name(name):
         raise SpecError(

@@ -118,10 +118,12 @@ class WorkloadReader:
             parsed = parse_einsum(given.einsum, given.reduction or "sum")
         if given.operation is not None:
             raise SpecError("the Einsum string already gives the operation; leave out `operation`")
-        for tensor, _ in (*parsed.inputs, parsed.output):
-            check_name(tensor, "tensor", place(self.root, text_path), reserved=True)
+        with placed(self.root, text_path):
+            for tensor, _ in (*parsed.inputs, parsed.output):
+                check_name(tensor, "tensor", None, reserved=True)
         name = parsed.output[0] if given.name is None else given.name
-        check_name(name, "Einsum", place(self.root, (*path, "name")))
+        with placed(self.root, (*path, "name")):
+            check_name(name, "Einsum", None)
         twice = _first_repeated(access.name for access in given.tensor_accesses)
         if twice is not None:
             index, tensor = twice

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
+from einmap.arch.renamed import renamed_arch
 from einmap.arch.tree import Architecture
+from einmap.einsum.alike import Renaming
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, SpecError, attempt, did_you_mean, raise_all
@@ -17,6 +19,7 @@ from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
+from einmap.spec.alike import Likeness
 from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialect import Choice, Dialect, checked_dialect, choose_dialect
@@ -54,6 +57,8 @@ class Bound:
 
     einsum: Einsum
     arch: Architecture
+    like: str
+    """The first Einsum with which this one is the same but for names, its architecture included; perhaps itself."""
     notes: tuple[Note, ...] = ()
 
 
@@ -233,10 +238,18 @@ class Spec:
         variables = self._variables_and_spec()
         where = cache(partial(place, self.raw))
         same = self._without_copies.bound if self._without_copies is not None else {}
+        likeness = Likeness(self.raw, self.functions)
+        firsts: dict[Hashable, str] = {}
         for einsum in self.workload.einsums:
             table = self.bound_workload.einsums[einsum.name].symbols
+            like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
             if einsum.name in same and same[einsum.name].einsum is einsum:
-                found[einsum.name] = same[einsum.name]
+                found[einsum.name] = replace(same[einsum.name], like=like)
+                continue
+            if like != einsum.name:
+                first = found[like]
+                arch = renamed_arch(first.arch, Renaming.between(first.einsum, einsum), table["All"])
+                found[einsum.name] = Bound(einsum, arch, like, first.notes)
                 continue
             try:
                 arch, notes = bind_arch(self.arch_inputs, where, variables, table, einsum.name, dialect)
@@ -244,7 +257,7 @@ class Spec:
                 problems.append(problem)
                 # what is wrong for one Einsum is mostly wrong for all: one report is enough
                 break
-            found[einsum.name] = Bound(einsum, arch, notes)
+            found[einsum.name] = Bound(einsum, arch, like, notes)
         raise_all(problems)
         return found
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from einmap.einsum.projection import Projection
 from einmap.errors import At, ExpressionError, SpecError, did_you_mean
@@ -55,7 +56,51 @@ def _info(einsum: EinsumFacts, bits: Mapping[str, float]) -> SetInfo:
     return SetInfo.of(variables, bits, frozenset(einsum.rank_variables))
 
 
-def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float]) -> dict[str, NameSet]:
+@dataclass(frozen=True, eq=False)
+class Symbols(Mapping[str, NameSet]):
+    """The names that expressions may use in one Einsum, which are few, and those of the cascade, maybe thousands.
+
+    Tensors and rank variables of other Einsums are empty sets.
+    """
+
+    own: Mapping[str, NameSet]
+    cascade: CascadeFacts
+    no_tensors: NameSet
+    no_variables: NameSet
+
+    def renamed(self, renames: Mapping[str, NameSet]) -> Symbols:
+        """These names, and renames that hide what had their names."""
+        return replace(self, own={**self.own, **renames})
+
+    def __getitem__(self, name: str) -> NameSet:
+        found = self._find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What a name means, or `default`."""
+        found = self._find(name)
+        return default if found is None else found
+
+    def _find(self, name: object) -> NameSet | None:
+        if name in self.own:
+            return self.own[name]  # type: ignore[index]
+        if name in self.cascade.tensors:
+            return self.no_tensors
+        return self.no_variables if name in self.cascade.rank_variables else None
+
+    def __contains__(self, name: object) -> bool:
+        return self._find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.own, **dict.fromkeys(self.cascade.tensors | self.cascade.rank_variables)})
+
+    def __len__(self) -> int:
+        return len(self.own.keys() | self.cascade.tensors | self.cascade.rank_variables)
+
+
+def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float]) -> Symbols:
     """Set names, tensors and rank variables of one Einsum (spec-format, set expressions)."""
     universe = tensor_universe(einsum, bits)
 
@@ -66,14 +111,12 @@ def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float
         frozenset(einsum.rank_variables),
         frozenset(einsum.rank_variables),
         "rank variables",
-        _info(einsum, bits),
+        universe.info,
     )
-    # those of other Einsums share one empty set: a cascade may have thousands
-    names = dict.fromkeys(cascade.rank_variables, variables.with_members(frozenset()))
-    names |= {v: variables.with_members(frozenset({v})) for v in einsum.rank_variables}
-    names |= dict.fromkeys(cascade.tensors, tensors(frozenset()))
-    names |= {t: tensors(frozenset({t})) for t in einsum.tensors}
-    names |= {
+    none = tensors(frozenset())
+    names = {
+        **{v: variables.with_members(frozenset({v})) for v in einsum.rank_variables if v not in cascade.tensors},
+        **{t: tensors(frozenset({t})) for t in einsum.tensors},
         "All": universe,
         "Tensors": universe,
         "Inputs": tensors(einsum.tensors - einsum.outputs),
@@ -81,9 +124,9 @@ def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float
         "Intermediates": tensors(cascade.intermediates),
         "Shared": tensors(cascade.shared),
         "Persistent": tensors(einsum.persistent),
-        "Nothing": tensors(frozenset()),
+        "Nothing": none,
     }
-    return names
+    return Symbols(names, cascade, none, variables.with_members(frozenset()))
 
 
 @dataclass(frozen=True, slots=True)

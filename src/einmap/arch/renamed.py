@@ -1,0 +1,142 @@
+"""An architecture bound for one Einsum, as it is for another one that is the same but for names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from einmap.arch.component import Action, Compute, Container, Leaf, Memory, Network, SpatialDimension, Toll
+from einmap.arch.constraint import Comparison, DeferredSet, Latency, Placement
+from einmap.arch.tree import Architecture, Fork, Hierarchical, Node
+from einmap.einsum.alike import Renaming
+from einmap.expressions.scope import Scope
+from einmap.expressions.sets import NameSet
+
+_MISSING = object()
+
+
+def renamed_arch(arch: Architecture, names: Renaming, everything: NameSet) -> Architecture:
+    """`arch` with the names of another Einsum; `everything`: all tensors of that one.
+
+    It is what binding would give where the expressions of the architecture mean the same for both by position.
+    """
+    return Architecture(_Renamer(names, everything).nodes(arch.nodes))
+
+
+@dataclass(frozen=True)
+class _Renamer:
+    names: Renaming
+    everything: NameSet
+
+    def nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(
+            replace(node, nodes=self.nodes(node.nodes)) if isinstance(node, Fork | Hierarchical) else self.leaf(node)
+            for node in nodes
+        )
+
+    def leaf(self, leaf: Leaf) -> Leaf:
+        spatial = tuple(map(self.dimension, leaf.spatial))
+        if isinstance(leaf, Container):
+            return Container(leaf.name, spatial)
+        own: dict[str, Any] = {
+            "spatial": spatial,
+            "actions": tuple(map(self.action, leaf.actions)),
+            "total_latency": self.latency(leaf.total_latency),
+        }
+        match leaf:
+            case Memory():
+                bits, placement = self.by_tensor(leaf.bits_per_value), self.placement(leaf.placement)
+                return replace(leaf, **own, bits_per_value=bits, placement=placement)
+            case Toll():
+                ways, placement = self.by_tensor(leaf.direction), self.placement(leaf.placement)
+                return replace(leaf, **own, direction=ways, placement=placement)
+            case Network() | Compute():
+                return replace(leaf, **own)
+            case _:
+                assert_never(leaf)
+
+    def dimension(self, dimension: SpatialDimension) -> SpatialDimension:
+        return replace(
+            dimension,
+            may_reuse=self.names.of_tensors(dimension.may_reuse),
+            reuse=self.names.of_tensors(dimension.reuse),
+            loop_bounds=tuple(map(self.limit, dimension.loop_bounds)),
+        )
+
+    def action(self, action: Action) -> Action:
+        return replace(action, per_value=self.by_tensor(action.per_value)) if action.per_value else action
+
+    def by_tensor[T](self, pairs: tuple[tuple[str, T], ...]) -> tuple[tuple[str, T], ...]:
+        """By name, as binding lists them."""
+        return tuple(sorted(((self.names.tensors[t], value) for t, value in pairs), key=lambda pair: pair[0]))
+
+    def limit(self, limit: Comparison) -> Comparison:
+        return replace(limit, variables=self.names.of_variables(limit.variables))
+
+    def placement(self, placement: Placement | None) -> Placement | None:
+        if placement is None:
+            return None
+        return Placement(
+            self.deferred(placement.keep),
+            self.deferred(placement.may_keep),
+            self.deferred(placement.back),
+            self.deferred(placement.no_refetch_from_above),
+            self.deferred(placement.no_resend_to_below),
+            tuple(map(self.limit, placement.tile_shape)),
+            tuple(tuple(map(self.deferred, option)) for option in placement.order_options),
+            placement.force_hierarchy_order,
+        )
+
+    def deferred(self, given: DeferredSet) -> DeferredSet:
+        return DeferredSet(given.source, self.scope(given.scope), self.everything, given.at)
+
+    def latency(self, latency: Latency | None) -> Latency | None:
+        return None if latency is None else Latency(latency.source, self.scope(latency.scope), latency.at)
+
+    def scope(self, scope: Scope) -> Scope:
+        return Scope(_RenamedValues(scope, self))
+
+    def value(self, value: Any) -> Any:
+        """What a name of the other Einsum's scope means here."""
+        match value:
+            case NameSet(kind="tensors"):
+                members, universe = self.names.of_tensors(value.members), self.everything.universe
+                return NameSet(members, universe, value.kind, self.everything.info, value.holder)
+            case NameSet():
+                members, universe = self.names.of_variables(value.members), self.everything.info.rank_variables
+                return NameSet(members, universe, value.kind, self.everything.info)
+            case list() | tuple() | set() | frozenset():
+                return type(value)(map(self.value, value))
+            case dict():
+                return {self.value(key): self.value(one) for key, one in value.items()}
+            case _:
+                return value
+
+
+@dataclass(frozen=True, eq=False)
+class _RenamedValues(Mapping[str, object]):
+    """The names of a scope; sets have the names of the other Einsum."""
+
+    scope: Scope
+    renamer: _Renamer
+
+    def __getitem__(self, name: str) -> object:
+        value = self.get(name, _MISSING)
+        if value is _MISSING:
+            raise KeyError(name)
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name, or `default`. Raises ExpressionError when computing it fails."""
+        value = self.scope.get(name, _MISSING)
+        return default if value is _MISSING else self.renamer.value(value)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in values for values in self.scope.layers())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.scope.names())
+
+    def __len__(self) -> int:
+        return len(self.scope.names())
