@@ -81,7 +81,7 @@ def rewrite_command(
 def _checked_mapping(spec: Spec) -> Mapping:
     if spec.mapping is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
-    archs = {name: bound.arch for name, bound in spec.bound.items()}
+    archs = spec.archs
     validate(spec.mapping, spec.workload, archs, spec.place_of_node, archs)
     return spec.mapping
 

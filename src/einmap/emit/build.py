@@ -66,7 +66,7 @@ def _machine(spec: Spec) -> Machine:
     if tree is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
     workload = spec.workload
-    archs = {name: bound.arch for name, bound in spec.bound.items()}
+    archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     evaluate(spec, semantics="exact")
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]

@@ -51,7 +51,7 @@ def execute(
     if tree is None:
         raise SpecError("no mapping given; add `mapping:` to the specification or pass one")
     workload = spec.workload
-    archs = {name: bound.arch for name, bound in spec.bound.items()}
+    archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     for name in trace:
         if name not in spec.arch().components:

@@ -117,8 +117,8 @@ def read_options(
 
 
 def _refuse_networks(spec: Spec) -> None:
-    for bound in spec.bound.values():
-        for name, unit in bound.arch.components.items():
+    for einsum, bound in spec.bound.items():
+        for name, unit in bound.arch.components.items() if bound.like == einsum else ():
             if isinstance(unit, Network):
                 raise NotSupportedError(
                     f"the mapper does not search architectures with a network ({name!r}) yet",

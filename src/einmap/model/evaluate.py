@@ -172,7 +172,7 @@ class _Evaluation:
         self.where = where
         self.unlimited = unlimited
         self.workload = spec.workload
-        self.archs: Mapping[str, Architecture] = {name: bound.arch for name, bound in spec.bound.items()}
+        self.archs: Mapping[str, Architecture] = spec.archs
         self.notes: list[Note] = list(spec.notes)
         self.same = same
         self.order = tuple(same)
@@ -348,7 +348,7 @@ class _Evaluation:
 
     def size_bits(self, name: str) -> float:
         """The largest size of a memory, whose expression may give another one for each Einsum."""
-        archs = {bound.like: bound.arch for bound in self.spec.bound.values()}
+        archs = {name: bound.arch for name, bound in self.spec.bound.items() if bound.like == name}
         return max(m.size_bits for a in archs.values() if isinstance(m := a.components[name], Memory))
 
     def refuse(self, component: str, what: str, value: float) -> None:

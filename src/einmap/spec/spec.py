@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -51,15 +51,21 @@ _WITHOUT_MAPPING = ("variables", "bound_workload", "arch_inputs", "bound", "_dia
 _ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bound:
     """What one Einsum and its architecture are once every expression is evaluated for that Einsum."""
 
     einsum: Einsum
-    arch: Architecture
     like: str
     """The first Einsum with which this one is the same but for names, its architecture included; perhaps itself."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...]
+    make: Callable[[], Architecture] = field(repr=False, compare=False)
+    """Gives the architecture; most of those of Einsums that are like others are never asked for."""
+
+    @cached_property
+    def arch(self) -> Architecture:
+        """The architecture as it is for the Einsum."""
+        return self.make()
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,12 +250,12 @@ class Spec:
             table = self.bound_workload.einsums[einsum.name].symbols
             like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
             if einsum.name in same and same[einsum.name].einsum is einsum:
-                found[einsum.name] = replace(same[einsum.name], like=like)
+                known = same[einsum.name]
+                found[einsum.name] = Bound(einsum, like, known.notes, partial(getattr, known, "arch"))
                 continue
             if like != einsum.name:
                 first = found[like]
-                arch = renamed_arch(first.arch, Renaming.between(first.einsum, einsum), table["All"])
-                found[einsum.name] = Bound(einsum, arch, like, first.notes)
+                found[einsum.name] = Bound(einsum, like, first.notes, partial(_like, first, einsum, table["All"]))
                 continue
             try:
                 arch, notes = bind_arch(self.arch_inputs, where, variables, table, einsum.name, dialect)
@@ -257,9 +263,14 @@ class Spec:
                 problems.append(problem)
                 # what is wrong for one Einsum is mostly wrong for all: one report is enough
                 break
-            found[einsum.name] = Bound(einsum, arch, like, notes)
+            found[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch))
         raise_all(problems)
         return found
+
+    @cached_property
+    def archs(self) -> MappingOf[str, Architecture]:
+        """The architecture as it is for each Einsum, made when it is asked for."""
+        return _Archs(self.bound)
 
     def _variables_and_spec(self) -> Scope:
         """What expressions of the architecture see outside of it: `variables`, and the workload's sizes in `spec`."""
@@ -353,3 +364,26 @@ def _checked(raw: Raw) -> RawMap:
         if key not in TOP_LEVEL:
             raise SpecError(f"unknown top-level key {key!r}", hint=did_you_mean(key, TOP_LEVEL, listing="valid keys"))
     return raw
+
+
+@dataclass(frozen=True)
+class _Archs(MappingOf[str, Architecture]):
+    bound: MappingOf[str, Bound]
+
+    def __getitem__(self, einsum: str) -> Architecture:
+        return self.bound[einsum].arch
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.bound)
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+
+def _itself(arch: Architecture) -> Architecture:
+    return arch
+
+
+def _like(first: Bound, einsum: Einsum, everything: NameSet) -> Architecture:
+    """The architecture of an Einsum that is the same as another one but for names."""
+    return renamed_arch(first.arch, Renaming.between(first.einsum, einsum), everything)

@@ -71,10 +71,10 @@ def _is_sound(spec: Spec) -> bool:
     Sets of what memories keep are evaluated late, so that they are tried here.
     """
     try:
+        bound = spec.bound
         for einsum in spec.workload.einsums:
-            arch = spec.bound[einsum.name].arch
-            for unit in arch.computes if einsum.is_copy else ():
-                next(choices(einsum, arch.path(unit.name), frozenset(), InOrder()), None)
+            for unit in bound[einsum.name].arch.computes if einsum.is_copy else ():
+                next(choices(einsum, bound[einsum.name].arch.path(unit.name), frozenset(), InOrder()), None)
     except EinmapError:
         return False
     return True

@@ -101,18 +101,22 @@ class Cascade:
     def prepare(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
         known: dict[Any, tuple[str, AnyChains]] = {}
+        rules: dict[str, Any] = {}
         self.members: list[Member] = []
         for position, einsum in enumerate(self.workload.einsums):
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
-            arch, request = self.spec.bound[einsum.name].arch, self.request(einsum)
+            bound, request = self.spec.bound[einsum.name], self.request(einsum)
             kinds = request.shared, request.intermediates, request.joint
             shared = [
                 (*(a.tensor in kind for kind in kinds), *((a.tensor, r) in self.uncut for r, _ in a.projection))
                 for a in einsum.accesses
             ]
             asked = tuple(shared), einsum.n_instances, einsum.name in self.optional
-            written = rules_key(einsum, arch), asked
+            if bound.like not in rules:
+                rules[bound.like] = rules_key(einsum, bound.arch)
+            written = rules[bound.like], asked
             if written not in known:
+                arch = bound.arch
                 chains = self.chains_of(einsum, arch, request, position)
                 paths = chains.paths if isinstance(chains, Chains) else []
                 key = canonical_key(einsum, arch, paths), asked
