@@ -72,7 +72,9 @@ ATTENTION = {
 }
 
 
-@pytest.mark.parametrize(("softmax", "steps"), [(softmax, steps) for softmax, all_ in ATTENTION.items() for steps in all_])
+@pytest.mark.parametrize(
+    ("softmax", "steps"), [(softmax, steps) for softmax, all_ in ATTENTION.items() for steps in all_]
+)
 def test_attention(softmax, steps):
     checked(load("attention", define={**SMALL, "SOFTMAX": softmax}).workload, *steps)
 

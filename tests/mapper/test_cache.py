@@ -265,7 +265,7 @@ def write_and_read_often(folder):
     given = two_level()
     result = einmap.map_workload(given, cache=folder)
     entry = Entry.of(Store.opened(folder), given, options_of(given), {}, True)
-    for _ in range(100):
+    for _ in range(30):
         entry.write(result)
         assert entry.read().front == result.front
     return result.cost
