@@ -3,7 +3,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-PYTEST := $(BIN)/pytest -n 2
+# Each process begins with one half of the tests, so that both seldom make the same fixtures, and steals from the other.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
 PARTS := simulator mapper fusion distribute emit

@@ -38,9 +38,19 @@ def test_most_cases_are_valid():
     assert sum(accepted(seed) is not None for seed in SEEDS) > 0.85 * len(SEEDS)
 
 
-@pytest.mark.parametrize("seed", range(0, len(SEEDS), 30))
-def test_evaluate_says_nothing_but_what_it_may(seed):
-    for case in map(drawn, range(seed, seed + 30)):
+@pytest.mark.parametrize("first", range(0, 90, 30))
+def test_evaluate_says_nothing_but_what_it_may(first):
+    says_nothing_else(range(first, first + 30))
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+def test_evaluate_says_nothing_but_what_it_may_about_many_cases():
+    says_nothing_else(range(90, 600))
+
+
+def says_nothing_else(seeds):
+    for case in map(drawn, seeds):
         for semantics in ("exact", "accelforge"):
             try:
                 cost = evaluate(Spec.from_dict(case), semantics=semantics)

@@ -57,21 +57,35 @@ def test_random_steps_are_of_every_kind():
 SMALL = {"BATCH": 3, "N_TOKENS": 5, "D_IN": 2, "D_MODEL": 6, "HEADS": 3, "D_HEAD": 4}
 
 
-@pytest.mark.parametrize("softmax", ["plain", "safe"])
-@pytest.mark.parametrize(
-    "steps",
-    [
-        ["split B=2"],
+ATTENTION = {
+    "plain": [
         ["split B/3", "split M,P=2"],
-        ["split H/3", "split G=4"],
         ["split H=2", "split G=8,4", "delay G2"],
-        ["split H/3", "split D=4", "delay D1"],
         ["split M,P=2", "delay M1"],
+    ],
+    "safe": [
+        ["split B=2"],
+        ["split H/3", "split G=4"],
+        ["split H/3", "split D=4", "delay D1"],
         ["split P=2", "split E=3", "delay E1"],
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("softmax", "steps"), [(softmax, steps) for softmax, all_ in ATTENTION.items() for steps in all_]
 )
 def test_attention(softmax, steps):
     checked(load("attention", define={**SMALL, "SOFTMAX": softmax}).workload, *steps)
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+@pytest.mark.parametrize("softmax", ATTENTION)
+def test_attention_with_the_other_softmax_too(softmax):
+    other = next(name for name in ATTENTION if name != softmax)
+    for steps in ATTENTION[softmax]:
+        checked(load("attention", define={**SMALL, "SOFTMAX": other}).workload, *steps)
 
 
 @pytest.mark.parametrize("steps", [["split B=2", "split M,P=2"], ["split D=4", "delay D1", "split E,F=3", "delay F1"]])

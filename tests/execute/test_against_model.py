@@ -34,29 +34,27 @@ def is_upper_bound(spec, difference):
     return kind == "usage" and bool(shared) and model > simulated
 
 
-@pytest.mark.parametrize("part", range(6))
-def test_300_random_mappings_cost_what_they_do(part):
+@pytest.mark.parametrize("part", range(2))
+def test_100_random_mappings_cost_what_they_do(part):
     assert disagreements(range(50 * part, 50 * part + 50)) == []
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_240_random_mappings_with_networks_cost_what_they_do(part):
-    assert disagreements(range(60 * part, 60 * part + 60), valid_networks) == []
+def test_50_random_mappings_with_networks_cost_what_they_do():
+    assert disagreements(range(50), valid_networks) == []
 
 
 def test_random_mappings_cross_their_networks():
-    costs = [valid_networks(random.Random(seed))[1] for seed in range(60)]
-    assert sum(any(row.action == "hop" for row in cost.actions) for cost in costs) >= 10
+    costs = [valid_networks(random.Random(seed))[1] for seed in range(40)]
+    assert sum(any(row.action == "hop" for row in cost.actions) for cost in costs) >= 7
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_240_random_mappings_with_sliding_windows_cost_what_they_do(part):
-    assert disagreements(range(60 * part, 60 * part + 60), valid_windows) == []
+def test_50_random_mappings_with_sliding_windows_cost_what_they_do():
+    assert disagreements(range(50), valid_windows) == []
 
 
 def test_sliding_windows_often_save_traffic():
     saved = 0
-    for seed in range(60):
+    for seed in range(40):
         case = draw_windows(random.Random(seed))
         found = evaluated(case)
         for node in storage_nodes(case["mapping"]["nodes"]):
@@ -65,20 +63,20 @@ def test_sliding_windows_often_save_traffic():
         if found is not None and plain is not None:
             assert found[1].energy <= plain[1].energy
             saved += found[1].energy < plain[1].energy
-    assert saved >= 5
+    assert saved >= 3
 
 
 @pytest.mark.slow
 @pytest.mark.simulator
-@pytest.mark.parametrize("part", range(20))
-def test_5000_random_mappings_with_sliding_windows_cost_what_they_do(part):
+@pytest.mark.parametrize("part", range(10))
+def test_2500_random_mappings_with_sliding_windows_cost_what_they_do(part):
     assert disagreements(range(1_000 + 250 * part, 1_000 + 250 * part + 250), valid_windows) == []
 
 
 @pytest.mark.slow
 @pytest.mark.simulator
-@pytest.mark.parametrize("part", range(20))
-def test_5000_random_mappings_with_networks_cost_what_they_do(part):
+@pytest.mark.parametrize("part", range(10))
+def test_2500_random_mappings_with_networks_cost_what_they_do(part):
     assert disagreements(range(1_000 + 250 * part, 1_000 + 250 * part + 250), valid_networks) == []
 
 

@@ -18,14 +18,26 @@ def space_of(spec, semantics):
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 @pytest.mark.parametrize("name", SPECS)
 def test_a_batch_costs_what_evaluate_says(name, preset):
+    compared(name, preset, subspaces=10, points_each=5)
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("name", SPECS)
+def test_large_batches_cost_what_evaluate_says(name, preset):
+    compared(name, preset, subspaces=100, points_each=6)
+
+
+def compared(name, preset, subspaces, points_each):
     semantics = PRESETS[preset]
     spec = SPECS[name]()
     space = space_of(spec, semantics)
     rng = np.random.default_rng(1)
     filled = [s for s in space.subspaces if s.size]
-    for index in rng.permutation(len(filled))[:25]:
+    for index in rng.permutation(len(filled))[:subspaces]:
         subspace = filled[index]
-        points = subspace.random_points(rng, 6)
+        points = subspace.random_points(rng, points_each)
         batch = Batch(subspace.template, space.einsum, space.arch, semantics)
         cost = batch.evaluate(subspace.shapes(points), len(points))
         for row, point in enumerate(points):

@@ -122,9 +122,14 @@ def test_what_says_the_same_is_found(tmp_path):
     assert einmap.map_workload(written, cache=tmp_path, **same).cached
 
 
-def test_the_key_is_the_same_in_every_process():
+@pytest.fixture(scope="module")
+def two_processes():
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        keys = set(pool.map(key_with_a_given_set, range(2)))
+        yield pool
+
+
+def test_the_key_is_the_same_in_every_process(two_processes):
+    keys = set(two_processes.map(key_with_a_given_set, range(2)))
     assert keys == {key_with_a_given_set(0)}
 
 
@@ -249,9 +254,8 @@ def test_a_result_is_not_lost_when_the_directory_is(tmp_path, monkeypatch):
     assert not folder.exists()
 
 
-def test_two_processes_may_write_at_the_same_time(tmp_path):
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        costs = pool.map(write_and_read_often, [tmp_path] * 2)
+def test_two_processes_may_write_at_the_same_time(tmp_path, two_processes):
+    costs = two_processes.map(write_and_read_often, [tmp_path] * 2, chunksize=1)
     assert costs[0] == costs[1]
     assert len(entries(tmp_path)) == 1
     assert einmap.map_workload(two_level(), cache=tmp_path).cached
@@ -261,7 +265,7 @@ def write_and_read_often(folder):
     given = two_level()
     result = einmap.map_workload(given, cache=folder)
     entry = Entry.of(Store.opened(folder), given, options_of(given), {}, True)
-    for _ in range(100):
+    for _ in range(30):
         entry.write(result)
         assert entry.read().front == result.front
     return result.cost

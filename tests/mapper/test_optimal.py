@@ -57,22 +57,30 @@ def compared(seed, most):
 
 
 def test_the_optimum_is_that_of_brute_force_on_random_problems():
-    done = 0
-    for seed in range(200):
-        done += compared(seed, 20_000)
-        if done == 60:
-            return
-    pytest.fail(f"only {done} problems were small enough")
+    assert sum(compared(seed, 5_000) for seed in range(40)) >= 15
 
 
-def test_bounds_without_tables_rule_nothing_good_out(monkeypatch):
-    # one use of the fanouts and one dataplacement at a time: each is ruled out by what was found with those before
+@pytest.fixture
+def one_at_a_time(monkeypatch):
+    """One use of the fanouts and one dataplacement at a time: each is ruled out by what was found with those before."""
     monkeypatch.setattr(einsum_search, "FIRST_LANES", 1)
     monkeypatch.setattr(einsum_search, "FIRST_PLANS", 1)
     monkeypatch.setattr(quick_bounds, "FIRST_LANES", 0)
     monkeypatch.setattr(quick_bounds, "FIRST_PLANS", 0)
     monkeypatch.setattr(search_path.Path, "most_lanes", lambda path: 1)
-    assert sum(compared(seed, 10_000) for seed in range(8000, 8120)) >= 30
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+def test_bounds_without_tables_rule_nothing_good_out():
+    assert sum(compared(seed, 2_000) for seed in range(8000, 8020)) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.usefixtures("one_at_a_time")
+@pytest.mark.parametrize("part", range(3))
+def test_bounds_without_tables_rule_nothing_good_out_on_many_problems(part):
+    assert sum(compared(seed, 10_000) for seed in range(8000 + 40 * part, 8040 + 40 * part)) >= 10
 
 
 def test_strided_windows_move_less_in_small_tiles():
@@ -92,9 +100,9 @@ def test_strided_windows_move_less_in_small_tiles():
 
 @pytest.mark.slow
 @pytest.mark.mapper
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(11))
 def test_the_optimum_is_that_of_brute_force_on_many_random_problems(part):
-    assert sum(compared(seed, 200_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
+    assert sum(compared(seed, 200_000) for seed in range(900 + 100 * part, 1000 + 100 * part)) >= 50
 
 
 # every objective, imperfect factors: against evaluations of each mapping by itself
@@ -147,16 +155,28 @@ def enumerated(seed, most, sizes, goals_of, *, loops=False, lanes=False):
 
 
 def test_every_objective_is_minimised():
-    done = sum(enumerated(seed, 250, (1, 2, 3, 4), lambda rng: [rng.choice(ADDITIVE)]) for seed in range(3000, 3080))
-    assert done >= 15
+    done = sum(enumerated(seed, 250, (1, 2, 3, 4), lambda rng: [rng.choice(ADDITIVE)]) for seed in range(3000, 3030))
+    assert done >= 5
 
 
 def test_fronts_of_any_objectives_are_complete():
     done = sum(
         enumerated(seed, 250, (1, 2, 3, 4), lambda rng: rng.sample(ADDITIVE, rng.choice([2, 3])))
-        for seed in range(4000, 4080)
+        for seed in range(4000, 4030)
     )
-    assert done >= 15
+    assert done >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_every_objective_is_minimised_and_fronts_are_complete_on_many_problems():
+    one = sum(enumerated(seed, 250, (1, 2, 3, 4), lambda rng: [rng.choice(ADDITIVE)]) for seed in range(3030, 3100))
+    some = sum(
+        enumerated(seed, 250, (1, 2, 3, 4), lambda rng: rng.sample(ADDITIVE, rng.choice([2, 3])))
+        for seed in range(4030, 4100)
+    )
+    assert one >= 15
+    assert some >= 15
 
 
 def imperfect(seed, most):
@@ -166,14 +186,14 @@ def imperfect(seed, most):
 
 
 def test_imperfect_factors_are_searched_exactly():
-    assert sum(imperfect(seed, 250) for seed in range(5000, 5100)) >= 15
+    assert sum(imperfect(seed, 250) for seed in range(5000, 5030)) >= 5
 
 
 @pytest.mark.slow
 @pytest.mark.mapper
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(6))
 def test_imperfect_factors_are_searched_exactly_on_many_problems(part):
-    assert sum(imperfect(seed, 1500) for seed in range(6000 + 100 * part, 6100 + 100 * part)) >= 20
+    assert sum(imperfect(seed, 1500) for seed in range(5900 + 100 * part, 6000 + 100 * part)) >= 20
 
 
 def test_imperfect_factors_find_what_a_prime_bound_needs():
@@ -222,12 +242,12 @@ def test_a_buffer_of_seven_values_moves_as_little_as_can_be():
     assert sum(per_value.values()) == 266_240
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_the_result_does_not_depend_on_the_number_of_workers(workers):
-    given = einmap.load("simple", "gpt3_6.7b", define={"N_TOKENS": 16, "D_MODEL": 32, "HEADS": 4, "D_HEAD": 8})
-    result = einmap.map_workload(given, metrics="edp", workers=workers)
-    assert result.optimal
-    assert result.mapping == einmap.map_workload(given, metrics="edp", workers=2).mapping
+def test_the_result_does_not_depend_on_the_number_of_workers():
+    sizes = {"N_TOKENS": 4, "D_MODEL": 8, "HEADS": 2, "D_HEAD": 4, "D_FF": 16}
+    given = einmap.load("simple", "gpt3_6.7b", define=sizes)
+    results = [einmap.map_workload(given, metrics="edp", workers=workers) for workers in (1, 2, 3)]
+    assert all(result.optimal for result in results)
+    assert results[0].mapping == results[1].mapping == results[2].mapping
 
 
 def test_under_max_evaluations_the_result_is_the_same_again_and_not_proven():
@@ -282,9 +302,10 @@ def test_usage_of_memories_can_be_an_objective():
     assert all(not (b[0] <= a[0] and b[1] <= a[1]) for a in points for b in points if a != b)
 
 
-def test_the_best_product_of_sums_is_found_on_parts_of_the_fronts(monkeypatch):
+def products_compared(seeds, monkeypatch):
+    """How many of the problems with two products have a mapping; their best, from parts of the fronts, is that of all."""
     done = 0
-    for seed in range(9000, 9060):
+    for seed in seeds:
         problem = draw_problem(random.Random(seed))
         workload = problem["workload"]
         workload["einsums"].append("Y[u, v] = C[u, w] * D[w, v]")
@@ -298,4 +319,14 @@ def test_the_best_product_of_sums_is_found_on_parts_of_the_fronts(monkeypatch):
             whole_fronts.setattr(Whole, "narrow", lambda whole, token: None)
             assert best.cost.edp == pytest.approx(einmap.map_workload(given, metrics="edp").cost.edp, rel=1e-9), seed
         done += 1
-    assert done >= 20
+    return done
+
+
+def test_the_best_product_of_sums_is_found_on_parts_of_the_fronts(monkeypatch):
+    assert products_compared(range(9000, 9012), monkeypatch) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_the_best_product_of_sums_is_found_on_parts_of_many_fronts(monkeypatch):
+    assert products_compared(range(9012, 9072), monkeypatch) >= 20

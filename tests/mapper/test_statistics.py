@@ -91,7 +91,7 @@ def test_progress_says_how_much_is_covered_and_how_far_the_best_may_be_off():
 
 
 def test_brute_force_has_no_tally():
-    stats = mapped(SPECS["lanes with reuse"](), brute_force=True)
+    stats = mapped(SPECS["two levels"](), brute_force=True)
     assert "outcomes" not in row(stats)
     assert set(stats.steps) == {"evaluation"}
 

@@ -16,6 +16,8 @@ FEED_FORWARD = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
 MOBILENET = {"C": 4, "M": 4, "P": 4, "Q": 4}
 GPT = {"N_TOKENS": 4, "D_MODEL": 4, "HEADS": 2, "D_HEAD": 2, "D_FF": 8}
 
+LONG = ("attention, one head",)
+"""Takes many seconds to find."""
 BOTH = ("exact", "accelforge")
 EXACT = ("exact",)
 """Where the best mapping of the other preset fits under its own rules alone, or takes long to find."""
@@ -49,7 +51,13 @@ def spec_of(arch, workload, define, sizes=None):
     return spec
 
 
-@pytest.mark.parametrize(("case", "semantics"), [(name, rules) for name, case in CASES.items() for rules in case[-1]])
+def cases():
+    for name, case in CASES.items():
+        for rules in case[-1]:
+            yield pytest.param(name, rules, marks=(pytest.mark.slow, pytest.mark.fusion) if name in LONG else ())
+
+
+@pytest.mark.parametrize(("case", "semantics"), list(cases()))
 def test_tiles_of_intermediates_stay_inside_and_everything_agrees(case, semantics):
     spec = spec_of(*CASES[case][:-1])
     result = einmap.map_workload(spec, semantics=semantics)

@@ -193,7 +193,15 @@ def test_a_front_holds_the_optima():
 @pytest.mark.parametrize("name", CASCADES)
 def test_evaluate_agrees_with_sums_and_space_of_random_combinations(name):
     rng = random.Random(name)
-    for _ in range(3):
+    agrees(draw_problem(rng, (name,), small=True), rng, most=6)
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("name", CASCADES)
+def test_evaluate_agrees_with_sums_and_space_of_many_combinations(name):
+    rng = random.Random(name)
+    for _ in range(6):
         agrees(draw_problem(rng, (name,), small=True), rng, most=6)
 
 

@@ -165,8 +165,20 @@ CASCADES = [
 
 
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_sharing_is_never_worse_and_its_mappings_run(seed, semantics):
+    shared_or_not(seed, semantics)
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("semantics", ["exact", "accelforge"])
+@pytest.mark.parametrize("seed", range(3, 20))
+def test_sharing_is_never_worse_on_many_problems(seed, semantics):
+    shared_or_not(seed, semantics)
+
+
+def shared_or_not(seed, semantics):
     rng = random.Random(seed)
     sizes = {rank: rng.choice([2, 3, 4]) for rank in "MNKP"}
     keep = rng.choice(["~Main", "All", "Inputs", "Nothing", "Intermediates"])
