@@ -57,7 +57,12 @@ def compared(seed, most):
 
 
 def test_the_optimum_is_that_of_brute_force_on_random_problems():
-    assert sum(compared(seed, 5_000) for seed in range(40)) >= 15
+    done = 0
+    for seed in range(300):
+        done += compared(seed, 5_000)
+        if done == 60:
+            return
+    pytest.fail(f"only {done} problems were small enough")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import numpy as np
 
 from einmap.errors import MappingError, NoMappingError, NotSupportedError
 from einmap.frontends.store import Store
+from einmap.heap import set_aside
 from einmap.mapper.cache import Entry
 from einmap.mapper.cascade import nondominated
 from einmap.mapper.given.pattern import Pattern
@@ -89,7 +90,8 @@ def map_workload(
     kept = entry.read() if entry is not None else None
     if kept is not None:
         return kept
-    result = _searched(spec, asked, patterns, fuse, progress)
+    with set_aside():
+        result = _searched(spec, asked, patterns, fuse, progress)
     if entry is not None:
         entry.write(result)
     return result

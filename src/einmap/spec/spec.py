@@ -17,6 +17,7 @@ from einmap.errors import At, EinmapError, Note, SpecError, attempt, did_you_mea
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.heap import set_aside
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.spec.alike import Likeness
@@ -238,6 +239,10 @@ class Spec:
     @cached_property
     def bound(self) -> MappingOf[str, Bound]:
         """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
+        with set_aside():
+            return self._all_bound()
+
+    def _all_bound(self) -> MappingOf[str, Bound]:
         dialect = self._dialect_choice
         found: dict[str, Bound] = {}
         problems: list[EinmapError] = []

@@ -10,7 +10,7 @@ from tests.mapper.fusion.problems import draw_problem
 import einmap
 
 GOALS = ("energy", "latency", "energy_delay_product", "energy,latency")
-IN_FAST_TESTS = 10
+IN_FAST_TESTS = 25
 IN_SLOW_TESTS = 50
 
 

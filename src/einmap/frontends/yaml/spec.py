@@ -13,6 +13,7 @@ from einmap.frontends.code import Functions, allowed_code, functions_in
 from einmap.frontends.files import exists
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.yaml.load import read_files, read_text
+from einmap.heap import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import RawMap, from_python
@@ -38,7 +39,8 @@ def load(
 
     Raises SpecError (several problems together) with file, line, what was found and what was expected.
     """
-    raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define, top_key=top_key)
+    with set_aside():
+        raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define, top_key=top_key)
     return _with_functions(raw, notes, functions, _code_files(allow_code))
 
 

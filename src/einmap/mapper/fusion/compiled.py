@@ -39,8 +39,8 @@ def least_needs(
 
 @njit(cache=True, nogil=True)
 def fits_between(
-    used: Any, kept: Any, born: Any, dying: Any, stay: Any, peak: Any, opened: int, behind: int, need: Any,
-    need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
+    used: Any, passing: Any, kept: Any, born: Any, dying: Any, stay: Any, peak: Any, opened: int, behind: int,
+    need: Any, need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
 ) -> bool:  # fmt: skip
     """Whether a chain fits beside what stays at least before it, and what is needed at least behind.
 
@@ -48,7 +48,7 @@ def fits_between(
     (memories, fused loops); `stay`, `peak`, `need` and the results: (memories, loops).
     """
     for i in range(len(capacity)):
-        taken = used[i] + (stay[i, opened - 1] if opened else 0.0)
+        taken = used[i] + passing[i] + (stay[i, opened - 1] if opened else 0.0)
         if taken > capacity[i]:
             return False
         for level in range(behind):
@@ -98,10 +98,7 @@ def least_paths(
     stay, peak = np.full_like(need, np.inf), np.full_like(need, np.inf)
     new_stay, new_peak = np.empty(need.shape[1:]), np.empty(need.shape[1:])
     forward[0], backward[at[n] :] = 0.0, 0.0
-    number = 0
-    for k in range(n):
-        number += first_edge[order[k] + 1] - first_edge[order[k]]
-    cost_at = np.full((number, w), np.inf)
+    cost_at = np.full((np.diff(first_edge)[order].sum(), w), np.inf)
     number = 0
     for k in range(n):
         stage = order[k]
@@ -110,27 +107,28 @@ def least_paths(
             number += 1
             if forward[before, 0] == np.inf:
                 continue
-            f = fused[option]
-            shared = first_own[option], first_own[option] + m * f
+            f, own = fused[option], first_own[option]
+            of_born, of_dying = born[own : own + m * f].reshape(m, f), dying[own : own + m * f].reshape(m, f)
             for row in range(first_row[option], first_row[option + 1]):
                 if kind[option] == 0:
                     here = first_kept[option] + (row - first_row[option]) * m * f
                     if not fits_between(
-                        used[row] + passing[first_before[stage] + edges[e, 0]],
-                        kept[here : here + m * f].reshape(m, f), born[shared[0] : shared[1]].reshape(m, f),
-                        dying[shared[0] : shared[1]].reshape(m, f), stay[before], peak[before], loops[before],
-                        loops[after], need[after], need_used[after], capacity, new_stay, new_peak,
+                        used[row], passing[first_before[stage] + edges[e, 0]], kept[here : here + m * f].reshape(m, f),
+                        of_born, of_dying, stay[before], peak[before], loops[before], loops[after], need[after],
+                        need_used[after], capacity, new_stay, new_peak,
                     ):  # fmt: skip
                         continue
                 else:
                     # where nothing is known no loops are open behind; a copy that is left out adds nothing
                     new_stay[:], new_peak[:] = stay[before], peak[before]
-                cost_at[number - 1] = np.minimum(cost_at[number - 1], costs[row])
+                for c in range(w):
+                    cost_at[number - 1, c] = min(cost_at[number - 1, c], costs[row, c])
                 for i in range(m):
                     for level in range(loops[after]):
                         stay[after, i, level] = min(stay[after, i, level], new_stay[i, level])
                         peak[after, i, level] = min(peak[after, i, level], new_peak[i, level])
-            forward[after] = np.minimum(forward[after], forward[before] + cost_at[number - 1])
+            for c in range(w):
+                forward[after, c] = min(forward[after, c], forward[before, c] + cost_at[number - 1, c])
     for k in range(n - 1, -1, -1):
         stage = order[k]
         for e in range(first_edge[stage + 1] - 1, first_edge[stage] - 1, -1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from einmap.mapper.canonical import renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.fusion.chains import Chains, Effort, StoppedError
 from einmap.mapper.fusion.fixed import FixedChains
+from einmap.mapper.fusion.interfaces import Stage
 from einmap.mapper.fusion.join import Rows
 from einmap.mapper.fusion.narrowing import Answer, Narrowing
 from einmap.mapper.fusion.tree import Chain, TreeBuilder
@@ -148,9 +149,13 @@ class FusedSearch(Cascade):
     def tree(self, answer: Answer, interface: int, row: int) -> LoopTree:
         """The LoopTree of one row."""
         chains: list[Chain] = []
+        made: dict[tuple[Stage, int, int], Chain] = {}
         for k in reversed(range(len(self.members))):
             before, row_before, option, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
-            chains.append(self.chain(answer, k, option, own))
+            what = answer.graph.stages[k], option, own
+            if what not in made:
+                made[what] = self.chain(answer, k, option, own)
+            chains.append(self.renamed(made[what], k))
             interface, row = before, row_before
         chains.reverse()
         shared = [0] * len(chains)
@@ -162,12 +167,18 @@ class FusedSearch(Cascade):
         return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
 
     def chain(self, answer: Answer, k: int, option: int, row: int) -> Chain:
-        """One Einsum's chain, with its own names."""
-        member = self.members[k]
+        """One Einsum's chain."""
+        chains = self.members[k].chains
         outline = answer.graph.stages[k].step.options[option].outline
-        front = answer.parts[k].fronts[option]
-        nodes, n_outer = member.chains.nodes_of(outline, front, row)
-        if member.same_as is not None:
-            nodes = renamed_nodes(nodes, member.chains.einsum, member.einsum)
-        backed = {member.einsum.accesses[t].tensor: len(key.loops) for t, key in outline.keys}
-        return Chain(member.einsum.name, nodes, n_outer, len(outline.loops), backed)
+        nodes, n_outer = chains.nodes_of(outline, answer.parts[k].fronts[option], row)
+        backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in outline.keys}
+        return Chain(chains.einsum.name, nodes, n_outer, len(outline.loops), backed)
+
+    def renamed(self, chain: Chain, k: int) -> Chain:
+        """A chain with the names of an Einsum."""
+        einsum, given = self.members[k].einsum, self.members[k].chains.einsum
+        if einsum.name == given.name:
+            return chain
+        number = {access.tensor: t for t, access in enumerate(given.accesses)}
+        backed = {einsum.accesses[number[tensor]].tensor: depth for tensor, depth in chain.backed.items()}
+        return replace(chain, einsum=einsum.name, nodes=renamed_nodes(chain.nodes, given, einsum), backed=backed)

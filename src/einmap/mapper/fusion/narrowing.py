@@ -80,6 +80,8 @@ class Narrowing:
         self.steps = {id(member.chains): 1.0 for member in self.members}
         self.shares: list[float] = []
         self.few_weights = BASE
+        self.slope: float | None = None
+        """A weight that may lift the bound."""
         self.known_bound = 0.0
 
     # one cascade, one objective
@@ -174,12 +176,11 @@ class Narrowing:
         self.made.forget(self.changed)
         self.changed.clear()
         self.graph.build(self.made.all(), cascade.watch("ways to fuse {}"))
+        if self.slope is not None:
+            cascade.steeper(self.slope)
         self.relax()
         if self.graph.exists and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
-            slope = slope_at_best(cascade.weights, self.paths.least)
-            if slope is not None:
-                cascade.steeper(slope)
-                self.relax()
+            self.slope = slope_at_best(cascade.weights, self.paths.least)
         self.passed("heads", begin)
 
     def relax(self) -> None:
