@@ -165,6 +165,38 @@ def least_products(slopes: Any, offsets: Any, least: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def lower_corners(slopes: Any, offsets: Any, least: Any) -> Any:
+    """The lower left corners of the points (x, y) of each row: y not below `least`, x above all offset - slope * y.
+
+    Points with x falling, (rows, most corners, 2), and how many there are.
+    """
+    n_lines = len(slopes)
+    points = np.empty((len(offsets), n_lines * (n_lines - 1) // 2 + 1, 2))
+    counts = np.zeros(len(offsets), np.int64)
+    meet = np.empty(points.shape[1])
+    for row in range(len(offsets)):
+        n = 1
+        meet[0] = least[row]
+        for i in range(n_lines):
+            for j in range(n_lines):
+                if slopes[i] > slopes[j]:
+                    y = (offsets[row, i] - offsets[row, j]) / (slopes[i] - slopes[j])
+                    if y > least[row]:
+                        meet[n] = y
+                        n += 1
+        lowest = np.inf
+        for y in np.sort(meet[:n]):
+            x = -np.inf
+            for line in range(n_lines):
+                x = max(x, offsets[row, line] - slopes[line] * y)
+            if x < lowest:
+                points[row, counts[row], 0], points[row, counts[row], 1] = x, y
+                counts[row] += 1
+                lowest = x
+    return points, counts
+
+
+@njit(cache=True, nogil=True)
 def joined(
     costs: Any, stay: Any, peak: Any, own_costs: Any, usage: Any, above: Any, kept: Any, capacity: Any, after: int,
     rows: Any, most: float,

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.heads import Cut, Family, Key, Kind, Outline
 
 type Floats = NDArray[np.float64]
@@ -302,12 +303,5 @@ def corners(weights: Floats, least: Floats) -> list[Floats]:
     lines = weights[2:]
     slopes = np.concatenate([[0.0], lines[:, 1] / lines[:, 0]])
     offsets = np.concatenate([least[:, :1], least[:, 2:] / lines[:, 0]], axis=1)
-    one, other = np.nonzero(slopes[:, None] > slopes[None, :])
-    low = least[:, 1:2]
-    with np.errstate(invalid="ignore"):
-        meet = (offsets[:, one] - offsets[:, other]) / (slopes[one] - slopes[other])
-        y = np.sort(np.concatenate([low, np.where(meet > low, meet, low)], axis=1), axis=1)
-        x = (offsets[:, None, :] - slopes * y[:, :, None]).max(axis=2)
-    falls = np.ones(x.shape, dtype=bool)
-    falls[:, 1:] = x[:, 1:] < np.minimum.accumulate(x, axis=1)[:, :-1]
-    return [np.stack([x[i, own], y[i, own]], axis=1) for i, own in enumerate(falls)]
+    points, counts = compiled.lower_corners(slopes, offsets, least[:, 1].copy())
+    return [own[:count].copy() for own, count in zip(points, counts, strict=True)]
