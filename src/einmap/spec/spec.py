@@ -256,7 +256,8 @@ class Spec:
             like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
             if einsum.name in same and same[einsum.name].einsum is einsum:
                 known = same[einsum.name]
-                found[einsum.name] = Bound(einsum, like, known.notes, partial(getattr, known, "arch"))
+                other = Bound(einsum, like, known.notes, partial(getattr, known, "arch"))
+                found[einsum.name] = known if known.like == like else other
                 continue
             if like != einsum.name:
                 first = found[like]
