@@ -15,7 +15,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, rules_key
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import PORTION, Chains, Effort, Space
+from einmap.mapper.fusion.chains import Chains, Effort, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.interfaces import corners
@@ -30,6 +30,8 @@ type Floats = NDArray[np.float64]
 
 TABLES = 100_000_000
 """Bytes of tables that are kept for all Einsums together where these are few."""
+TABLES_OF_EACH = 16_000_000
+"""The same for each of many."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 ROUNDING = 1e-9
@@ -125,7 +127,7 @@ class Cascade:
             self.members.append(Member(einsum, own, None if first == einsum.name else first))
         self.distinct = [member for member in self.members if member.same_as is None]
         # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
-        room = min(max(TABLES / len(self.distinct), PORTION), self.options.memory / len(self.distinct))
+        room = min(max(TABLES / len(self.distinct), TABLES_OF_EACH), self.options.memory / len(self.distinct))
         for member in self.distinct:
             if isinstance(member.chains, Chains):
                 member.chains.tables.room = room
