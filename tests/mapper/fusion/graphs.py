@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, chain, product
 
 import numpy as np
 from hypothesis import strategies as st
@@ -218,10 +218,10 @@ def smalls(draw: st.DrawFn, *, boundless: bool = False, wild: bool = True, struc
         steps.append(known[uses, born, needed])
     own_bits = float(draw(st.integers(0, 1)))
     fronts = {
-        step: {o: draw(_front(option, n_costs, len(names), own_bits, most)) for o, option in enumerate(step.options)}
+        step: {o: draw(_front(option, n_costs, names, own_bits, most)) for o, option in enumerate(step.options)}
         for step in known.values()
     }
-    capacity = [math.inf if boundless else float(draw(st.integers(4, 18))) for _ in names]
+    capacity = [math.inf if boundless else float(draw(st.integers(4, 24))) for _ in names]
     room = Room(Space(names, draw(st.booleans())), np.array(capacity), np.full(len(names), own_bits))
     return Small(tuple(steps), fronts, room, n_costs, own_bits)
 
@@ -277,16 +277,21 @@ def _wild(draw: st.DrawFn, options: Sequence[Option]) -> list[Option]:
 
 
 @st.composite
-def _front(draw: st.DrawFn, option: Option, n_costs: int, m: int, own: float, most: int) -> Front:
-    """One row or more of costs, bits in use and bits that stay; nothing is used where the option takes no space."""
+def _front(draw: st.DrawFn, option: Option, n_costs: int, names, own: float, most: int) -> Front:
+    """One row or more of costs, bits in use and bits that stay; nothing is used where the option takes no space.
+
+    What stays, and shared tensors, are a part of what is in use, and below more loops nothing more is over.
+    """
     rows = []
-    fused = len(option.loops)
     for _ in range(1 if option.absent else draw(st.integers(1, most))):
-        costs = [0] * n_costs if option.absent else [draw(st.integers(0, 9)) for _ in range(n_costs)]
-        space = [0] * (m + m * fused)
-        if not (option.absent or option.wild):
-            space = [draw(st.integers(0, 6)) for _ in range(m)] + [draw(st.integers(0, 4)) for _ in range(m * fused)]
-        rows.append(np.array(costs + space, dtype=np.float64))
-    values = np.array(rows)
-    values[:, n_costs : n_costs + m] += own
+        costs = [0 if option.absent else draw(st.integers(0, 9)) for _ in range(n_costs)]
+        if option.absent or option.wild:
+            rows.append([*costs, *(0.0 for _ in names)])
+            continue
+        kept = [list(accumulate(draw(st.integers(0, 3)) for _ in option.loops)) for _ in names]
+        shared = [sum(bits for slot, bits in option.bits.items() if option.keys[slot].memory == name) for name in names]
+        used = [max(stay, default=0) + bits + draw(st.integers(0, 4)) for stay, bits in zip(kept, shared, strict=True)]
+        rows.append([*costs, *used, *chain.from_iterable(kept)])
+    values = np.array(rows, dtype=np.float64)
+    values[:, n_costs : n_costs + len(names)] += own
     return Front(values, NO_PATHS)

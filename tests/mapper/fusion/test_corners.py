@@ -43,16 +43,13 @@ def within(rng, weights, least, n):
 
 
 def least_product_by_scan(weights, least):
-    """The least product along the edge of the region, y by y and ever finer."""
-    most = max(least[1] + 1e-9, *((least[2:] - weights[2:, 0] * least[0]) / weights[2:, 1]), 0.0)
-    low, high = least[1], most
-    for _ in range(6):
-        y = np.linspace(low, high, 401)
-        lines = (least[2:, None] - weights[2:, 1:] * y) / weights[2:, :1]
-        products = np.maximum(least[0], lines.max(axis=0, initial=0.0)) * y
-        i = int(np.argmin(products))
-        low, high = y[max(i - 2, 0)], y[min(i + 2, len(y) - 1)]
-    return float(products.min())
+    """The least product along the edge of the region, y by y; with finer steps it only falls."""
+    ends = (least[2:] - weights[2:, 0] * least[0]) / weights[2:, 1]
+    most = max(ends.max(initial=0.0), least[1])
+    y = np.concatenate([np.linspace(least[1], most, 20_001), np.geomspace(1e-3, 1, 20_001) * most])
+    y = y[y >= least[1]]
+    lines = (least[2:, None] - weights[2:, 1:] * y) / weights[2:, :1]
+    return float((np.maximum(least[0], lines.max(axis=0, initial=0.0)) * y).min())
 
 
 @given(seeds)
@@ -60,7 +57,9 @@ def test_least_products_are_those_that_a_scan_finds(rng):
     weights = random_weights(rng)
     least = np.stack([points_and_least(rng, weights)[1] for _ in range(5)])
     scanned = [least_product_by_scan(weights, row) for row in least]
-    assert least_products(weights, least) == pytest.approx(scanned, rel=1e-5, abs=1e-6)
+    found = least_products(weights, least)
+    assert (found <= np.array(scanned) * (1 + 1e-9)).all()
+    assert found == pytest.approx(scanned, rel=2e-3, abs=1e-6)
 
 
 @given(seeds)
@@ -69,7 +68,9 @@ def test_least_products_hold_where_sums_do_not_belong_together(rng):
     weights = random_weights(rng)
     least = rng.uniform(0, 10, (5, len(weights)))
     scanned = [least_product_by_scan(weights, row) for row in least]
-    assert least_products(weights, least) == pytest.approx(scanned, rel=1e-5, abs=1e-6)
+    found = least_products(weights, least)
+    assert (found <= np.array(scanned) * (1 + 1e-9)).all()
+    assert found == pytest.approx(scanned, rel=2e-3, abs=1e-6)
 
 
 def test_the_least_product_by_hand():
