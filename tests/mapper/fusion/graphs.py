@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, product
 
 import numpy as np
@@ -95,10 +95,11 @@ class Small:
 
 @dataclass(frozen=True)
 class Combination:
-    """One edge of each stage with one row of its front. `costs`: (Einsums, costs)."""
+    """One edge of each stage with one row of its front. `costs`: (Einsums, costs); `use`: most bits of each memory."""
 
     edges: tuple[Edge, ...]
     costs: np.ndarray
+    use: tuple[float, ...]
     fits: bool
 
 
@@ -120,7 +121,9 @@ def combinations(small: Small, graph: Graph) -> list[Combination]:
         for chosen in product(*(range(len(front)) for front in fronts)):
             rows = [front[i] for front, i in zip(fronts, chosen, strict=True)]
             costs = [s.step.times * row[: small.n_costs] for s, row in zip(graph.stages, rows, strict=True)]
-            found.append(Combination(way, np.array(costs), space.fits(rows)))
+            use = space.use(rows)
+            fits = all(own <= size for own, size in zip(use, small.room.capacity, strict=True))
+            found.append(Combination(way, np.array(costs), use, fits))
     return found
 
 
@@ -162,14 +165,10 @@ class _Timeline:
                         found[i][above] += option.bits[slot]
         return found
 
-    def fits(self, rows: Sequence[np.ndarray]) -> bool:
-        """Whether at all times everything that is in use fits."""
-        return all(
-            self._in_use(k, i, rows) <= self.small.room.capacity[i]
-            for k in range(len(rows))
-            if self.plain[k]
-            for i in range(self.m)
-        )
+    def use(self, rows: Sequence[np.ndarray]) -> tuple[float, ...]:
+        """The most that is in use at any time in each memory; what is not known takes none."""
+        times = [k for k in range(len(rows)) if self.plain[k]]
+        return tuple(max((self._in_use(k, i, rows) for k in times), default=0.0) for i in range(self.m))
 
     def _in_use(self, k: int, i: int, rows: Sequence[np.ndarray]) -> float:
         n, room = self.small.n_costs, self.small.room
@@ -221,16 +220,23 @@ def smalls(draw: st.DrawFn, *, boundless: bool = False, wild: bool = True, struc
         step: {o: draw(_front(option, n_costs, names, own_bits, most)) for o, option in enumerate(step.options)}
         for step in known.values()
     }
-    capacity = [math.inf if boundless else float(draw(st.integers(4, 24))) for _ in names]
-    room = Room(Space(names, draw(st.booleans())), np.array(capacity), np.full(len(names), own_bits))
-    return Small(tuple(steps), fronts, room, n_costs, own_bits)
+    always = np.full(len(names), own_bits)
+    roomy = Room(Space(names, draw(st.booleans())), np.full(len(names), math.inf), always)
+    small = Small(tuple(steps), fronts, roomy, n_costs, own_bits)
+    graph = small.graph()
+    if boundless or not graph.exists:
+        return small
+    # sizes that some combinations just fit into, and others just not
+    uses = [sorted(set(own)) for own in zip(*(found.use for found in combinations(small, graph)), strict=True)]
+    capacity = np.array([draw(st.sampled_from(own)) for own in uses])
+    return replace(small, room=Room(roomy.space, capacity, always))
 
 
 @st.composite
 def _loops(draw: st.DrawFn) -> list[tuple[tuple[str, str], str, int, int]]:
     """Loops that all Einsums fuse some of: kind, rank, tile shape, iterations."""
     found = []
-    for rank in ("M", "N")[: draw(st.integers(0, 2))]:
+    for rank in ("M", "N")[: draw(st.sampled_from((0, 1, 2, 2, 2)))]:
         found.append((draw(st.sampled_from((TEMPORAL, TEMPORAL, LANES))), rank, 2, draw(st.integers(2, 3))))
     return found
 
@@ -240,8 +246,8 @@ def _configuration(draw: st.DrawFn, structure, names, n_loops: int) -> list[tupl
     """Memory of each tensor, and the number of loops above it. Users of one slot may have it alike by chance."""
     found = []
     for _ in structure:
-        memory = draw(st.sampled_from((*names, *names, OUTERMOST)))
-        found.append((memory, 0 if memory == OUTERMOST else draw(st.integers(0, n_loops))))
+        memory = draw(st.sampled_from((*names * 3, OUTERMOST)))
+        found.append((memory, 0 if memory == OUTERMOST else draw(st.sampled_from((*range(n_loops), *[n_loops] * 3)))))
     return found
 
 

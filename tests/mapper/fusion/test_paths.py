@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import assume, given
 from tests.mapper.fusion.graphs import Small, combinations, option_of, smalls
 
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import TEMPORAL
-from einmap.mapper.fusion.interfaces import Step
+from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline
+from einmap.mapper.fusion.interfaces import Option, Step
 from einmap.mapper.fusion.narrowing import NO_PATHS
 from einmap.mapper.fusion.paths import Room
 
@@ -163,24 +164,77 @@ def test_nothing_fits_together():
     assert not small.join(graph).run()[-1]
 
 
-def test_a_tensor_above_a_shared_loop_stays_while_others_run_below_the_loop():
-    # X of 4 bits dies with the second Einsum, but not before the loop that it shares with the third one is over
-    backed = [{0: ("near", 0)}, {0: ("near", 0), 1: ("near", 1)}, {1: ("near", 1)}]
-    options = [option_of(own, LOOP, {0: 4, 1: 0}) for own in backed]
+def three(first, second, third, rows, *, bits=0):
+    """A chain of three Einsums; depths of its two tensors, and one row of each front."""
+    backed = [{0: ("near", first)}, {0: ("near", first), 1: ("near", second)}, {1: ("near", third)}]
+    options = [option_of(own, TWO_LOOPS, {0: bits, 1: 0}) for own in backed]
     needed, born = [{0}, {1}, set()], [{0}, {1}, set()]
     steps = tuple(
         Step((option,), frozenset(behind), frozenset(new), frozenset({0, 1}), 1)
         for option, behind, new in zip(options, needed, born, strict=True)
     )
-    rows = [[1, 4], [1, 4, 0], [1, 7, 0]]
     fronts = {
         step: {0: Front(np.array([row], dtype=np.float64), NO_PATHS)} for step, row in zip(steps, rows, strict=True)
     }
-    for capacity, least in ((10.0, math.inf), (11.0, 3.0)):
+    return Small(steps, fronts, Room(Space(("near",), True), np.full(1, math.inf), np.zeros(1)), 1, 0.0)
+
+
+TWO_LOOPS = [*LOOP, (TEMPORAL, "N", 2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("small", "needed"),
+    [
+        # X of 4 bits dies with the second Einsum, but not before the loop that it shares with the third one is over
+        (three(0, 1, 1, [[1, 4], [1, 4, 0], [1, 7, 0]], bits=4), 11),
+        # the first Einsum's 3 bits stay below the second loop alone, which the third one does not share
+        (three(2, 1, 1, [[1, 3, 0, 3], [1, 4, 0, 0], [1, 8, 0]]), 8),
+        # below the first loop they stay
+        (three(2, 1, 1, [[1, 3, 3, 3], [1, 4, 0, 0], [1, 8, 0]]), 11),
+        # what the third Einsum keeps above the loop that all share is in use while the first one runs
+        (three(1, 1, 1, [[1, 8, 0], [1, 4, 0], [1, 3, 3]]), 11),
+        # it does not matter to the first one where these two share nothing
+        (three(1, 0, 0, [[1, 8, 0], [1, 4, 0], [1, 3]]), 8),
+    ],
+)
+def test_three_einsums_fit_from_a_size_on(small, needed):
+    for capacity, least in ((needed - 1, math.inf), (needed, 3.0)):
+        sized = replace(small, room=Room(small.room.space, np.array([float(capacity)]), small.room.always))
+        graph = sized.graph()
+        assert sized.paths(graph).least == least
+        assert bool(sized.join(graph).run()[-1]) == math.isfinite(least)
+
+
+def test_the_tensor_of_a_copy_that_is_left_out_is_in_use_from_there_on():
+    # 4 bits stand above the loop that the first Einsum, which uses 6 bits, shares with the last one
+    key = Key("near", ())
+    copy = Option(Outline(((0, key),), (), (), ()), {1: key}, {}, {}, {1: 4.0}, absent=True)
+    options = [
+        option_of({0: ("near", 1)}, LOOP, {0: 0}),
+        copy,
+        option_of({0: ("near", 1), 1: ("near", 0)}, LOOP, {0: 0, 1: 4}),
+    ]
+    needed, born = [{0}, {0, 1}, set()], [{0}, {1}, set()]
+    steps = tuple(
+        Step((option,), frozenset(behind), frozenset(new), frozenset({0}), 1)
+        for option, behind, new in zip(options, needed, born, strict=True)
+    )
+    rows = [[1, 6, 0], [0, 0], [1, 5, 0]]
+    fronts = {
+        step: {0: Front(np.array([row], dtype=np.float64), NO_PATHS)} for step, row in zip(steps, rows, strict=True)
+    }
+    for capacity, fits in ((9.0, False), (10.0, True)):
         small = Small(steps, fronts, Room(Space(("near",), True), np.array([capacity]), np.zeros(1)), 1, 0.0)
         graph = small.graph()
-        assert small.paths(graph).least == least
-        assert bool(small.join(graph).run()[-1]) == math.isfinite(least)
+        assert small.paths(graph).least == 2
+        assert [found.fits for found in combinations(small, graph)] == [fits]
+        assert bool(small.join(graph).run()[-1]) == fits
+
+
+def test_one_of_several_rows_leaves_enough_room():
+    for first in ([[1, 2, 0], [1, 9, 0]], [[1, 9, 0], [1, 2, 0]], [[1, 9, 9], [1, 9, 0], [1, 2, 2]]):
+        small = pair(first, [[1, 5, 5]], 10)
+        assert small.paths(small.graph()).least == 2
 
 
 def test_a_tensor_below_a_shared_loop_is_gone_while_others_run():
