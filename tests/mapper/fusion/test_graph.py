@@ -217,6 +217,13 @@ def edges_of_new(steps):
     return edges_of(graph)
 
 
+@given(smalls(structures=("twice the same",)))
+def test_what_repeats_has_the_same_stages(small):
+    graph = small.graph()
+    assert graph.stages[0] is graph.stages[2]
+    assert graph.stages[1] is graph.stages[3]
+
+
 def test_stages_before_a_change_stay_and_stages_behind_it_too_where_the_same_comes_out():
     steps = [FIRST, step([USED_AND_PRODUCED], {1}, {1}), step([option_of({1: ("near", 2)}, [M, N], {1: 3})], set(), ())]
     graph = Graph(["E0", "E1", "E2"])
