@@ -3,13 +3,14 @@
 from itertools import product
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.mapper.fusion.graphs import LANES, OUTERMOST, combinations, option_of, smalls, ways, wild_of
 
 from einmap.mapper.fusion.heads import TEMPORAL, Key
 from einmap.mapper.fusion.interfaces import ANY_LOOPS, NOTHING, Graph, Interface, Live, Option, Step
 
+FEW = settings(max_examples=20)
 M, N = (TEMPORAL, "M", 2, 3), (TEMPORAL, "N", 2, 3)
 
 
@@ -65,6 +66,7 @@ def test_a_wild_option_fits_wherever_an_option_of_its_family_does(small):
         assert set(product(*either)) <= possible
 
 
+@FEW
 @given(smalls())
 def test_options_with_other_memories_never_meet(small):
     graph = small.graph()
@@ -172,6 +174,7 @@ def test_a_listed_option_that_meets_nothing_of_what_is_unknown_is_known_itself()
 # what is not made anew
 
 
+@FEW
 @given(smalls())
 def test_a_graph_built_again_has_the_same_stages(small):
     graph = small.graph()
@@ -180,6 +183,7 @@ def test_a_graph_built_again_has_the_same_stages(small):
     assert all(own is known for own, known in zip(graph.stages, before, strict=True))
 
 
+@FEW
 @given(smalls(structures=("three", "residual", "used late", "four")), st.integers(0, 3), st.data())
 def test_with_one_more_option_what_is_before_stays(small, k, data):
     graph = small.graph()
@@ -199,6 +203,7 @@ def test_with_one_more_option_what_is_before_stays(small, k, data):
     assert all(own is known for own, known in zip(graph.stages, before, strict=True))
 
 
+@FEW
 @given(smalls(), st.integers(0, 3))
 def test_a_graph_with_fewer_options_is_that_of_a_new_one(small, k):
     graph = small.graph()
@@ -217,6 +222,7 @@ def edges_of_new(steps):
     return edges_of(graph)
 
 
+@FEW
 @given(smalls(structures=("twice the same",)))
 def test_what_repeats_has_the_same_stages(small):
     graph = small.graph()
