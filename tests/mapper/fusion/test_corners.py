@@ -265,3 +265,17 @@ def test_no_hope_with_any_of_several_others(rng, n_costs):
         all(others.hopeless(row[None])[0] for others in several) for row in values
     ]
     assert united([*several, None]) is None
+
+
+@given(seeds)
+def test_by_what_is_reached_only_what_is_hopeless_everywhere_is_hopeless(rng):
+    reached = rng.uniform(0, 10, (3, 2))
+    several = [Others(reached - rng.uniform(0, 5, 2), -1.0) for _ in range(3)]
+    values = rng.uniform(-5, 10, (50, 2))
+    found = united(several).hopeless(values)
+    assert not (found & ~np.all([others.hopeless(values) for others in several], axis=0)).any()
+
+
+def test_a_place_where_less_is_added_keeps_what_another_one_rules_out():
+    several = [Others(np.array([[5.0]]), -1.0), Others(np.array([[10.0]]), -1.0)]
+    assert united(several).hopeless(np.array([[7.0], [11.0]])).tolist() == [False, True]

@@ -45,6 +45,8 @@ MOST_MADE = 8
 FAR = 2**62
 PORTION = 24_000_000
 """Bytes of tables of a portion of the uses of the fanouts."""
+AT_ONCE = 40_000_000
+"""Bytes of tables that are made at once to list heads, in each thread."""
 ROOM = 64
 """Points of a front that are made room for at first."""
 
@@ -249,7 +251,7 @@ class Chains:
                     key = number, chunk.tobytes(), tuple(map(id, waiting))
                     if key not in self._made:
                         search = path.search(group.lanes.only(chunk), 1)
-                        self._made[key] = search, search.take(waiting, self.request.room)
+                        self._made[key] = search, search.take(waiting, int(min(self.request.room, AT_ONCE)))
                         if len(self._made) > MOST_MADE:
                             del self._made[next(iter(self._made))]
                     search, taken = self._made[key]

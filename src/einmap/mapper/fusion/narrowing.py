@@ -427,8 +427,11 @@ def united(all_others: Sequence[Others | None]) -> Others | None:
     known = [others for others in all_others if others is not None]
     if len(known) < len(all_others):
         return None
+    if known[0].most < 0:
+        # row by row what is reached, less what the others add: with the least of that it is the most
+        return Others(np.max([others.rows for others in known], axis=0), known[0].most)
     rows = np.concatenate([others.rows for others in known])
-    if known[0].most < 0 or rows.shape[1] > 2:
+    if rows.shape[1] > 2:
         return Others(np.unique(rows, axis=0), known[0].most)
     # with less of everything a product is smaller
     return Others(rows[nondominated(rows)], known[0].most)
