@@ -175,6 +175,10 @@ def lower_corners(slopes: Any, offsets: Any, least: Any) -> Any:
     counts = np.zeros(len(offsets), np.int64)
     meet = np.empty(points.shape[1])
     for row in range(len(offsets)):
+        if least[row] == np.inf or offsets[row].max() == np.inf:
+            # nothing fits
+            points[row, 0], counts[row] = np.inf, 1
+            continue
         n = 1
         meet[0] = least[row]
         for i in range(n_lines):

@@ -429,7 +429,7 @@ def united(all_others: Sequence[Others | None]) -> Others | None:
         return None
     if known[0].most < 0:
         # row by row what is reached, less what the others add: with the least of that it is the most
-        return Others(np.max([others.rows for others in known], axis=0), known[0].most)
+        return Others(np.stack([others.rows for others in known]).max(axis=0), known[0].most)
     rows = np.concatenate([others.rows for others in known])
     if rows.shape[1] > 2:
         return Others(np.unique(rows, axis=0), known[0].most)
