@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from einmap.heap import set_aside
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.saving import Saving
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -69,6 +70,11 @@ def map_report(
 
     `stats`: how the search went comes second. `saving`: what fusion saves.
     """
+    with set_aside():
+        return _map_report(result, spec, width, stats, saving)
+
+
+def _map_report(result: MapResult, spec: Spec | None, width: int, stats: bool, saving: Saving | None) -> RenderableType:
     head: list[RenderableType] = [quality_section(result), *shared_lines(result.front[0])]
     if stats:
         head.append(stats_section(result.stats))

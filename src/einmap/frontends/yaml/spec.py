@@ -79,11 +79,12 @@ def dump_mapping(mapping: LoopTree, shared_inputs: Mapping[str, str] | None = No
     `shared_inputs`: copies of graph inputs that it is made for, `{"X": "X_shared"}`; loaded together with a workload
     that has them not, they are put in.
     """
-    written = write_mapping(mapping)
-    if shared_inputs:
-        assert isinstance(written, RawMap)
-        written = RawMap((("shared_inputs", from_python(dict(shared_inputs))), *written.items))
-    return to_yaml(RawMap((("mapping", written),)))
+    with set_aside():
+        written = write_mapping(mapping)
+        if shared_inputs:
+            assert isinstance(written, RawMap)
+            written = RawMap((("shared_inputs", from_python(dict(shared_inputs))), *written.items))
+        return to_yaml(RawMap((("mapping", written),)))
 
 
 def dump(spec: Spec, dialect: str | None = None) -> str:
