@@ -77,12 +77,16 @@ class Small:
         """The front of an option as lower bounds are made of it."""
         n, m, values = self.n_costs, len(self.room.capacity), self.fronts[stage.step][option].values
         kept = values[:, n + m :].reshape(len(values), m, -1)
-        return Rows(values[:, :n] @ self.weights.T, values[:, n : n + m] - self.own, kept)
+        return Rows(values[:, :n], values[:, n : n + m] - self.own, kept)
 
     def paths(self, graph: Graph) -> Paths:
         """Lower bounds of all paths."""
         stages = dict.fromkeys(graph.stages)
-        every = {stage: packed(stage, {o: self.rows(stage, o) for o in stage.options}, self.room) for stage in stages}
+        rows = {stage: {o: self.rows(stage, o) for o in stage.options} for stage in stages}
+        every = {
+            stage: packed(stage, own, self.room).weighed(self.weights, {}, stage.step.times)
+            for stage, own in rows.items()
+        }
         return Paths(graph, self.weights, self.room, every)
 
     def join(self, graph: Graph, most: float | None = None, reached: np.ndarray | None = None) -> Join:

@@ -198,8 +198,13 @@ class Narrowing:
         """What is known of the chains of each option of an Einsum that some way has."""
         stage, chains = self.graph.stages[k], self.members[k].chains
         rows = {o: self.prices.rows_of(chains, stage.step.options[o]) for o in stage.options}
-        known = self.packed.get(stage)
-        return known if known is not None and known.is_of(rows) else packed(stage, rows, self.room)
+        weights, known = self.cascade.weights, self.packed.get(stage)
+        if known is None or not known.is_of(rows):
+            known = packed(stage, rows, self.room)
+        elif known.costs.shape[1] == len(weights):
+            return known
+        rests = {o: self.prices.rest(chains, stage.step.options[o], weights) for o, own in rows.items() if own.is_open}
+        return known.weighed(weights, rests, stage.step.times)
 
     def possible(self, k: int) -> list[int]:
         """The options of an Einsum that fit, as far as that is known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,16 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Rows:
-    """Chains of an option: weighted costs (a column for each weight), bits in use of each memory, and (n, memories,
-    fused loops) those that stay while other Einsums run below the first, the first two, ... fused loops.
+    """Chains of an option: costs, bits in use of each memory, and (n, memories, fused loops) those that stay while
+    other Einsums run below the first, the first two, ... fused loops.
+
+    `is_open`: the last row stands for chains that are not known; what they cost is known for each weight by itself.
     """
 
     costs: Floats
     used: Floats
     kept: Floats
+    is_open: bool = False
 
 
 @dataclass
@@ -80,18 +83,30 @@ PLAIN, WILD, ABSENT = range(3)
 
 @dataclass(frozen=True)
 class Packed:
-    """The options of a stage one after the other: the arguments of compiled.least_paths. `rows`: of what it is made."""
+    """The options of a stage one after the other: the arguments of compiled.least_paths. `rows`: of what it is made.
+
+    `each_cost`: (rows, costs); `costs`: weighted.
+    """
 
     rows: Mapping[int, Rows]
     kind: Ints
     n_rows: Ints
     fused: Ints
-    costs: Floats
+    each_cost: Floats
     used: Floats
     kept: Floats
     born: Floats
     dying: Floats
     passing: Floats
+    costs: Floats
+
+    def weighed(self, weights: Floats, rests: Mapping[int, Floats], times: float) -> Packed:
+        """With weighted costs. `rests`: those of the last rows of options that are open."""
+        costs = times * (self.each_cost @ weights.T)
+        last = np.cumsum(self.n_rows) - 1
+        for o, rest in rests.items():
+            costs[last[o]] = times * rest
+        return replace(self, costs=costs)
 
     def is_of(self, rows: Mapping[int, Rows]) -> bool:
         """Whether it is made of these, and not of others."""
@@ -99,7 +114,7 @@ class Packed:
 
 
 def packed(stage: Stage, rows: Mapping[int, Rows], room: Room) -> Packed:
-    """The chains of a stage's options; those that no way has are left out."""
+    """The chains of a stage's options, not weighed yet; those that no way has are left out."""
     options, present, m = stage.step.options, sorted(rows), len(room.capacity)
     n_rows, fused = np.zeros(len(options), dtype=np.int64), np.zeros(len(options), dtype=np.int64)
     n_rows[present] = [len(rows[o].costs) for o in present]
@@ -110,7 +125,7 @@ def packed(stage: Stage, rows: Mapping[int, Rows], room: Room) -> Packed:
         np.array([WILD if option.wild else ABSENT if option.absent else PLAIN for option in options], dtype=np.int64),
         n_rows,
         fused,
-        stage.step.times * np.concatenate([rows[o].costs for o in present]),
+        np.concatenate([rows[o].costs for o in present]),
         np.concatenate([rows[o].used for o in present]) + room.always,
         np.concatenate([rows[o].kept.ravel() for o in present]),
         np.concatenate([born.ravel() for born, _ in shared]),
@@ -118,6 +133,7 @@ def packed(stage: Stage, rows: Mapping[int, Rows], room: Room) -> Packed:
         np.array([room.passing(interface, options[0].keys) for interface in stage.before]).reshape(
             len(stage.before), m
         ),
+        np.zeros((0, 0)),
     )
 
 

@@ -82,44 +82,29 @@ class Prices:
         return rest
 
     def rows_of(self, chains: AnyChains, option: Option) -> Rows:
-        """Weighted costs and space of all chains of an option, or what they cost and take at least."""
+        """Costs and space of all chains of an option, or what they cost and take at least."""
         key = id(chains), option.family or option.outline
-        rows = self._rows.get(key)
-        if rows is None:
-            rows = self._rows[key] = self._new_rows(chains, option)
-        elif rows.costs.shape[1] < len(self.cascade.weights):
-            rows = self._rows[key] = replace(rows, costs=self._costs(chains, option))
-        return rows
-
-    def _costs(self, chains: AnyChains, option: Option) -> Floats:
-        """Weighted costs of what is known; of what may be missing, if anything, in the last row."""
-        weights, known = self.cascade.weights, self.known_of(chains, option)
-        front = None if known is None else known.front
-        if front is None and isinstance(chains, Chains) and not option.wild:
-            costs: Floats = chains.bounds(option.outline) @ weights.T
-            return costs
-        rest = self.rest(chains, option, weights)[None]
-        rest = rest[np.isfinite(rest).all(axis=1)]
-        if front is None or not len(front.values):
-            return rest
-        return np.concatenate([front.values[:, : len(self.cascade.goals)] @ weights.T, rest])
+        if key not in self._rows:
+            self._rows[key] = self._new_rows(chains, option)
+        return self._rows[key]
 
     def _new_rows(self, chains: AnyChains, option: Option) -> Rows:
-        cascade, costs = self.cascade, self._costs(chains, option)
+        cascade, known = self.cascade, self.known_of(chains, option)
         n, m, fused = len(cascade.goals), len(cascade.capacity), len(option.loops)
-        known = self.known_of(chains, option)
         front = None if known is None else known.front
         heads = np.zeros((1, n + m * (1 + fused)))
         heads[:, n : n + m] = cascade.own(chains)
-        if isinstance(chains, Chains) and not option.wild:
+        listed = isinstance(chains, Chains) and not option.wild
+        if isinstance(chains, Chains) and listed:
             heads = chains.head_rows(option.outline)
-        space = np.zeros((0, m * (1 + fused))) if front is None or not len(front.values) else front.values[:, n:]
-        if front is None and len(costs) == len(heads):
-            space = heads[:, n:]
-        elif len(costs) > len(space):
-            space = np.concatenate([space, heads[:, n:].min(axis=0, keepdims=True)])
-        used, kept = space[:, :m] - cascade.own(chains), space[:, m:].reshape(len(space), m, fused)
-        return Rows(costs, used, kept.copy())
+        rows = heads[:0] if front is None or not len(front.values) else front.values
+        is_open = False
+        if listed and front is None:
+            rows = heads
+        elif np.isfinite(self.rest(chains, option, cascade.weights)).all():
+            rows, is_open = np.concatenate([rows, heads.min(axis=0, keepdims=True)]), True
+        used, kept = rows[:, n : n + m] - cascade.own(chains), rows[:, n + m :].reshape(len(rows), m, fused)
+        return Rows(rows[:, :n], used, kept.copy(), is_open)
 
 
 def bounds_of(chains: AnyChains, option: Option) -> Floats:
