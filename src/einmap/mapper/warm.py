@@ -56,6 +56,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
             one, np.arange(3), two, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.zeros((1, 1)), np.arange(2),
             np.arange(2), one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0], row,
         ),
+        "least_products": lambda: compiled.least_products(row, table[:, :1].copy(), row),
         "lower_corners": lambda: compiled.lower_corners(row, table[:, :1].copy(), row),
         "joined": lambda: compiled.joined(
             table, levels, levels, table, row[None], levels, levels, row, 0, rows, 0.0

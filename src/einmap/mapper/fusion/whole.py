@@ -200,7 +200,7 @@ class Cascade:
         deepest = max((order[memory] for memory in backs), default=-1)
         names = tuple(name for name in sizes if order[name] <= deepest)
         self.space = Space(names, self.options.rules.lifetimes == "tree")
-        self.capacity = np.array([sizes[name] for name in names])
+        self.capacity = np.array([sizes[name] for name in names], dtype=np.float64)
         for member in self.distinct:
             member.chains.space = self.space
         before = frozenset[int]()
