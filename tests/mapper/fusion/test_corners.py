@@ -279,3 +279,7 @@ def test_by_what_is_reached_only_what_is_hopeless_everywhere_is_hopeless(rng):
 def test_a_place_where_less_is_added_keeps_what_another_one_rules_out():
     several = [Others(np.array([[5.0]]), -1.0), Others(np.array([[10.0]]), -1.0)]
     assert united(several).hopeless(np.array([[7.0], [11.0]])).tolist() == [False, True]
+
+
+def test_no_weight_helps_where_nothing_fits():
+    assert slope_at_best(weights_of([1.0]), np.full(3, np.inf)) is None

@@ -452,6 +452,9 @@ def least_products(weights: Floats, least: Floats) -> Floats:
 
 def slope_at_best(weights: Floats, least: Floats) -> float | None:
     """Of two costs: the weight that may lift the corner with the least product most; None when there is none."""
+    if not np.isfinite(least).all():
+        # nothing fits
+        return None
     best = min(corners(weights, least[None])[0], key=lambda corner: float(corner.prod()))
     slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
     lines = np.concatenate([[least[0]], least[2:] / weights[2:, 0]]) - slopes * best[1]
