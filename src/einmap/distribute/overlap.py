@@ -92,7 +92,7 @@ def _chunked_loop(plan: Plan, local: Local, move: Move, at: At | None) -> LocalL
             found = ", ".join(map(str, indices))
             text = f"{access.tensor!r} cannot be read in chunks of {loop.variable!r}: it is indexed by {found}"
             raise SpecError(text, at=at)
-    return LocalLoop(loop.variable, move.axes, loop.extent, split.block, is_turning=True)
+    return LocalLoop(loop.variable, move.axes, loop.extent, split.block)
 
 
 def _one_chunk(

@@ -52,15 +52,12 @@ class LocalLoop:
     """The part of a rank variable that each PE covers: `block` values, the PE at position `i` of `axes` from `i*block`.
 
     Values from `extent` on are padding: never part of a reduction. Without axes: all values, on every PE.
-    `is_turning`: which block a PE covers changes with the turn of the loop around it, and its operands are cut so; the
-    variable is never reduced.
     """
 
     variable: RankVar
     axes: tuple[AxisName, ...]
     extent: int
     block: int
-    is_turning: bool = False
 
     @property
     def is_split(self) -> bool:

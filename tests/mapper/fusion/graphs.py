@@ -15,7 +15,7 @@ from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline, in_time
 from einmap.mapper.fusion.interfaces import ANY_LOOPS, Edge, Graph, Option, Stage, Step
 from einmap.mapper.fusion.join import Join, Joined
 from einmap.mapper.fusion.narrowing import NO_PATHS
-from einmap.mapper.fusion.paths import Paths, Room, Rows, packed
+from einmap.mapper.fusion.paths import Paths, Priced, Room, packed
 
 LANES = ("PE", "X")
 OUTERMOST = "DRAM"
@@ -73,11 +73,11 @@ class Small:
         """Weights of the costs, the unit ones first."""
         return WEIGHTS[self.n_costs]
 
-    def rows(self, stage: Stage, option: int) -> Rows:
+    def rows(self, stage: Stage, option: int) -> Priced:
         """The front of an option as lower bounds are made of it."""
         n, m, values = self.n_costs, len(self.room.capacity), self.fronts[stage.step][option].values
         kept = values[:, n + m :].reshape(len(values), m, -1)
-        return Rows(values[:, :n], values[:, n : n + m] - self.own, kept)
+        return Priced(values[:, :n], values[:, n : n + m] - self.own, kept)
 
     def paths(self, graph: Graph) -> Paths:
         """Lower bounds of all paths."""

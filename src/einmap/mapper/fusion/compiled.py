@@ -45,7 +45,8 @@ def fits_between(
     """Whether a chain fits beside what stays at least before it, and what is needed at least behind.
 
     Also what stays and was in use behind it (see join.py), in `new_stay`, `new_peak`. `kept`, `born`, `dying`:
-    (memories, fused loops); `stay`, `peak`, `need` and the results: (memories, loops).
+    (memories, fused loops); `stay`, `peak`, `need` and the results: (memories, loops). What a chain keeps is a part of
+    what it uses, so that what stays behind it fits wherever the chain does.
     """
     for i in range(len(capacity)):
         taken = used[i] + passing[i] + (stay[i, opened - 1] if opened else 0.0)

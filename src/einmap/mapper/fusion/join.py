@@ -140,12 +140,8 @@ class Join:
         if key not in self._known:
             option, interface = stage.step.options[edge.option], stage.before[edge.before]
             values = part.fronts[edge.option].values
-            n, n_memories, fused, opened = (
-                self.n_costs,
-                len(self.room.capacity),
-                len(option.loops),
-                len(interface.loops),
-            )
+            n, n_memories = self.n_costs, len(self.room.capacity)
+            fused, opened = len(option.loops), len(interface.loops)
             costs = stage.step.times * values[:, :n]
             if option.wild:
                 # what is not known takes no space

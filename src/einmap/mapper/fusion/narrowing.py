@@ -22,8 +22,7 @@ from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Slot, Stage, corners
-from einmap.mapper.fusion.join import Join, Joined
-from einmap.mapper.fusion.join import Rows as JoinedRows
+from einmap.mapper.fusion.join import Join, Joined, Rows
 from einmap.mapper.fusion.paths import Packed, Paths, Room, packed
 from einmap.mapper.fusion.prices import Known, Prices, bounds_of
 from einmap.mapper.fusion.steps import Steps, option_of, wild_option
@@ -57,7 +56,7 @@ class Answer:
 
     graph: Graph
     parts: Sequence[Joined]
-    reached: Sequence[Mapping[int, JoinedRows]]
+    reached: Sequence[Mapping[int, Rows]]
 
 
 class Narrowing:
@@ -197,7 +196,7 @@ class Narrowing:
     def packed_of(self, k: int) -> Packed:
         """What is known of the chains of each option of an Einsum that some way has."""
         stage, chains = self.graph.stages[k], self.members[k].chains
-        rows = {o: self.prices.rows_of(chains, stage.step.options[o]) for o in stage.options}
+        rows = {o: self.prices.priced(chains, stage.step.options[o]) for o in stage.options}
         weights, known = self.cascade.weights, self.packed.get(stage)
         if known is None or not known.is_of(rows):
             known = packed(stage, rows, self.room)
@@ -353,7 +352,7 @@ class Narrowing:
             if chains.heads <= GROWTH * heads:
                 self.steps[id(chains)] *= 2
             for family, others in own.items():
-                self.prices.list(chains, family, Known(limits[id(chains)], () if others is None else (others,)))
+                self.prices.listed(chains, family, Known(limits[id(chains)], () if others is None else (others,)))
 
         self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
@@ -376,7 +375,7 @@ class Narrowing:
             for outline, others in own.items():
                 left_out = () if others is None else (others,)
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
-                self.prices.complete(chains, outline, Known(limits[id(chains)], left_out, front))
+                self.prices.completed(chains, outline, Known(limits[id(chains)], left_out, front))
 
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(complete, members, range(len(members))))

@@ -22,7 +22,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Rows:
+class Priced:
     """Chains of an option: costs, bits in use of each memory, and (n, memories, fused loops) those that stay while
     other Einsums run below the first, the first two, ... fused loops.
 
@@ -88,7 +88,7 @@ class Packed:
     `each_cost`: (rows, costs); `costs`: weighted.
     """
 
-    rows: Mapping[int, Rows]
+    rows: Mapping[int, Priced]
     kind: Ints
     n_rows: Ints
     fused: Ints
@@ -108,12 +108,12 @@ class Packed:
             costs[last[o]] = times * rest
         return replace(self, costs=costs)
 
-    def is_of(self, rows: Mapping[int, Rows]) -> bool:
+    def is_of(self, rows: Mapping[int, Priced]) -> bool:
         """Whether it is made of these, and not of others."""
         return len(rows) == len(self.rows) and all(own is self.rows.get(o) for o, own in rows.items())
 
 
-def packed(stage: Stage, rows: Mapping[int, Rows], room: Room) -> Packed:
+def packed(stage: Stage, rows: Mapping[int, Priced], room: Room) -> Packed:
     """The chains of a stage's options, not weighed yet; those that no way has are left out."""
     options, present, m = stage.step.options, sorted(rows), len(room.capacity)
     n_rows, fused = np.zeros(len(options), dtype=np.int64), np.zeros(len(options), dtype=np.int64)

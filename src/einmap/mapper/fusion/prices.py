@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Option
-from einmap.mapper.fusion.paths import Rows
+from einmap.mapper.fusion.paths import Priced
 from einmap.mapper.fusion.steps import AnyChains
 from einmap.mapper.fusion.whole import Cascade
 from einmap.mapper.request import Others
@@ -37,9 +37,9 @@ class Prices:
     cascade: Cascade
     families: dict[tuple[int, Family], Known] = field(default_factory=dict)
     fronts: dict[tuple[int, Outline], Known] = field(default_factory=dict)
-    _rows: dict[tuple[int, Outline | Family], Rows] = field(default_factory=dict)
+    _rows: dict[tuple[int, Outline | Family], Priced] = field(default_factory=dict)
 
-    def list(self, chains: AnyChains, family: Family, known: Known) -> None:
+    def listed(self, chains: AnyChains, family: Family, known: Known) -> None:
         """A family is listed, further than before if it was listed at all."""
         before = self.families.get((id(chains), family))
         self.families[id(chains), family] = known
@@ -54,7 +54,7 @@ class Prices:
                     limit = min(front.limit, before.limit)
                     self.fronts[id(chains), outline] = replace(front, limit=limit, left_out=left_out)
 
-    def complete(self, chains: AnyChains, outline: Outline, known: Known) -> None:
+    def completed(self, chains: AnyChains, outline: Outline, known: Known) -> None:
         """The front of an outline is found."""
         self.fronts[id(chains), outline] = known
         self._rows.pop((id(chains), outline), None)
@@ -81,14 +81,14 @@ class Prices:
             rest = np.minimum(rest, others.beyond(weights, least))
         return rest
 
-    def rows_of(self, chains: AnyChains, option: Option) -> Rows:
+    def priced(self, chains: AnyChains, option: Option) -> Priced:
         """Costs and space of all chains of an option, or what they cost and take at least."""
         key = id(chains), option.family or option.outline
         if key not in self._rows:
             self._rows[key] = self._new_rows(chains, option)
         return self._rows[key]
 
-    def _new_rows(self, chains: AnyChains, option: Option) -> Rows:
+    def _new_rows(self, chains: AnyChains, option: Option) -> Priced:
         cascade, known = self.cascade, self.known_of(chains, option)
         n, m, fused = len(cascade.goals), len(cascade.capacity), len(option.loops)
         front = None if known is None else known.front
@@ -104,7 +104,7 @@ class Prices:
         elif np.isfinite(self.rest(chains, option, cascade.weights)).all():
             rows, is_open = np.concatenate([rows, heads.min(axis=0, keepdims=True)]), True
         used, kept = rows[:, n : n + m] - cascade.own(chains), rows[:, n + m :].reshape(len(rows), m, fused)
-        return Rows(rows[:, :n], used, kept.copy(), is_open)
+        return Priced(rows[:, :n], used, kept.copy(), is_open)
 
 
 def bounds_of(chains: AnyChains, option: Option) -> Floats:
