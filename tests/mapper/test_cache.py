@@ -179,6 +179,12 @@ def resealed(text, change):
     return json.dumps({**entry, "sha256": holder._check(entry["result"])})
 
 
+def with_other_digit(text, field):
+    """An entry whose first character behind the name of a field is another digit."""
+    before, after = text.split(field, 1)
+    return f"{before}{field}{(int(after[0], 16) + 1) % 10}{after[1:]}"
+
+
 def energy(result):
     result["front"][0]["values"][0] *= 1 + 1e-15
 
@@ -196,7 +202,11 @@ BROKEN = {
     "empty": lambda text: "",
     "truncated": lambda text: text[: len(text) // 2],
     "one character less": lambda text: text[:-1],
-    "another digit": lambda text: text.replace("e-", "e+", 1) if "e-" in text else text.replace("1", "2", 1),
+    "another format": lambda text: text.replace('{"format":1', '{"format":2'),
+    "another key": lambda text: with_other_digit(text, '"key":"'),
+    "another hash": lambda text: with_other_digit(text, '"sha256":"'),
+    "another digit": lambda text: with_other_digit(text, '"values":['),
+    "more than was written": lambda text: text.replace("{", '{"more":1,', 1),
     "another reason": lambda text: text.replace("every mapping", "some mapping"),
     "no dictionary": lambda text: "[1]",
     "foreign": lambda text: '{"name": "mine"}',

@@ -63,13 +63,11 @@ class Entry:
         """Keep a result if it is complete."""
         if not result.optimal:
             return
-        stored = _plain_result(result)
-        entry = {"format": FORMAT, "key": self.key, "sha256": self._check(stored), "result": stored}
-        self.store.write(self.key, _text(entry))
+        self.store.write(self.key, _text(self._around(_plain_result(result))))
 
     def _result(self, entry: Any) -> MapResult | None:
         stored = entry["result"]
-        if entry["sha256"] != self._check(stored) or stored["metrics"] != list(self.asked.goals):
+        if entry != self._around(stored) or stored["metrics"] != list(self.asked.goals):
             return None
         front = []
         for one in stored["front"]:
@@ -90,6 +88,10 @@ class Entry:
             stats=MapStats(**stored["stats"]),
             cached=True,
         )
+
+    def _around(self, stored: Any) -> dict[str, Any]:
+        """All of an entry that says this."""
+        return {"format": FORMAT, "key": self.key, "sha256": self._check(stored), "result": stored}
 
     def _check(self, stored: Any) -> str:
         """A hash of what an entry says and for which key."""
