@@ -104,7 +104,7 @@ def test_many_uses_of_the_fanouts_are_searched_completely_on_many_problems(part)
     assert sum(wide(seed, 50_000, 4) for seed in range(12_000 + 60 * part, 12_020 + 60 * part)) >= 2
 
 
-def tables_of(problem, semantics, goal):
+def search_of(problem, semantics, goal):
     """Filled tables of the first path of a problem, one for each plan's first block and what is inside."""
     given = spec_of(problem)
     einsum = given.workload.einsums[0]
@@ -120,11 +120,12 @@ def tables_of(problem, semantics, goal):
     found = path.search(group.lanes, 1)
     found.take(group.plans[:20], 10**9)
     assert found.tables.fill(lambda: False)
-    return found.tables
+    return found
 
 
-def whole(tables, block, prefix):
+def whole(search, block, prefix):
     """The table of a block and prefix over the whole lattice."""
+    tables = search.tables
     found = np.full((tables.costs.lattice.size, len(tables.columns)), np.inf)
     points = tables.points[block]
     begin = tables.begins(block)[prefix]
@@ -139,7 +140,7 @@ def test_prefixes_share_a_table_only_where_theirs_are_equal(monkeypatch):
         problem = draw_wide(rng, 4) if seed % 2 else draw_problem(rng)
         semantics, goal = rng.choice(["exact", "accelforge"]), rng.choice(["energy", "energy_delay_product"])
         try:
-            ours = tables_of(problem, semantics, goal)
+            ours = search_of(problem, semantics, goal)
         except einmap.SpecError:
             continue
         if ours is None:
@@ -147,12 +148,12 @@ def test_prefixes_share_a_table_only_where_theirs_are_equal(monkeypatch):
         with monkeypatch.context() as plain:
             plain.setattr(Tables, "alike", lambda self, recipe: np.arange(self.width(recipe.level.r))[:, None])
             plain.setattr(PathCosts, "inside", lambda self, node: np.arange(self.lattice.size))
-            theirs = tables_of(problem, semantics, goal)
-        assert len(ours.recipes) == len(theirs.recipes)
-        for block, own in enumerate(ours.table_of):
+            theirs = search_of(problem, semantics, goal)
+        assert len(ours.tables.recipes) == len(theirs.tables.recipes)
+        for block, own in enumerate(ours.tables.table_of):
             for prefix in range(0, len(own), 1 + len(own) // 8):
                 assert np.array_equal(whole(ours, block, prefix), whole(theirs, block, prefix)), (seed, block, prefix)
-        shared += theirs.n_rows - ours.n_rows
+        shared += theirs.tables.n_rows - ours.tables.n_rows
     assert shared > 0
 
 

@@ -150,14 +150,19 @@ class PathSearch(PathCosts):
 
     # searching
 
-    def take(self, plans: Sequence[Plan], room: int) -> int:
-        """Compile plans, as many as there is room for (bytes) for their tables; the number of them."""
+    def take(self, plans: Sequence[Plan], room: float, of_first: float = 0.0) -> int:
+        """Compile plans, as many as there is room for (bytes) for their tables; the number of them.
+
+        There is room for so many times the tables of the first one at least.
+        """
         self.compiled = []
         taken = 0
         for plan in plans:
             compiled = self.compile(plan)
             taken += 1
             if compiled is not None:
+                if not self.compiled:
+                    room = max(room, of_first * self.tables.bytes)
                 self.compiled.append(compiled)
             if self.tables.bytes > room:
                 break

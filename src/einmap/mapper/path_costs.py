@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Leaf, Memory
-from einmap.arch.tree import Architecture
-from einmap.einsum.einsum import Einsum
+from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
 from einmap.mapper.charges import Chain, Pricer
 from einmap.mapper.lanes import LaneTable
-from einmap.mapper.lattice import Lattice
 from einmap.mapper.limits import limit_holds
 from einmap.mapper.prefixes import Prefixes
 from einmap.mapper.steps import Held
-from einmap.model.semantics import Semantics
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
@@ -30,16 +26,13 @@ type Ints = NDArray[np.int64]
 class PathCosts:
     """What a storage node at a point of the lattice costs and needs, for some uses of the lanes."""
 
-    einsum: Einsum
-    arch: Architecture
-    leaves: tuple[Leaf, ...]
-    lattice: Lattice
-    rules: Semantics
+    pricer: Pricer
     lanes: LaneTable
     fanouts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        self.pricer = Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.rules)
+        self.einsum, self.leaves = self.pricer.einsum, self.pricer.leaves
+        self.lattice, self.rules = self.pricer.lattice, self.pricer.rules
         self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
         self.tensors = [a.tensor for a in self.einsum.accesses]
         self.values, self.fills = self.lattice.filled(self.einsum)

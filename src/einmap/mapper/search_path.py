@@ -221,11 +221,7 @@ class Path:
     def search(self, lanes: LaneTable, instances: int) -> PathSearch:
         """A search with some of the lanes."""
         return PathSearch(
-            self.einsum,
-            self.arch,
-            self.leaves,
-            self.lattice,
-            self.request.rules,
+            self.pricer,
             lanes,
             self.fanouts,
             self.request.goals,

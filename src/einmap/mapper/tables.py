@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ class Tables:
     """
 
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
-        self.costs, self.columns = costs, columns
+        self._costs, self.columns = ref(costs), columns
         self.blocks: dict[object, int] = {}
         self.recipes: list[Recipe] = []
         self.table_of: list[Ints] = []
@@ -69,6 +70,13 @@ class Tables:
         self.points: list[Ints] = []
         """For each block the points at which its tables can be finite, in order, with all that are inside of them."""
         self.pool: Floats = np.empty((0, 0))
+
+    @property
+    def costs(self) -> PathCosts:
+        """Whose tables these are; it has them, and without it they are gone, too."""
+        costs = self._costs()
+        assert costs is not None
+        return costs
 
     @property
     def n_rows(self) -> int:

@@ -118,31 +118,29 @@ def test_behind_a_wild_option_that_no_loops_are_above_all_is_known():
     )
 
 
-def test_what_a_listed_option_knows_is_known_behind_what_is_not():
+def test_keys_of_a_listed_option_are_forgotten_behind_what_is_not():
     after = behind(NOTHING, wild_of(PRODUCED), FIRST)
     found = behind(after, USED_AND_PRODUCED, SECOND)
-    assert found.partial
-    assert found.loops == ()
-    assert [(live.slot, live.key, live.bits) for live in found.live] == [
-        (0, PRODUCED.keys[0], 5.0),
-        (1, USED_AND_PRODUCED.keys[1], 3.0),
-    ]
+    assert found == Interface(tuple(Live(t, Key("near", ANY_LOOPS), 0, (), (), 0.0) for t in (0, 1)), (), True)
 
 
-def test_known_loops_stay_known_behind_a_wild_option():
+def test_keys_are_forgotten_behind_a_wild_option():
     interface = behind(NOTHING, PRODUCED, FIRST)
     found = behind(interface, wild_of(USED_AND_PRODUCED), SECOND)
-    assert found.partial
-    assert [(live.slot, live.key, live.bits) for live in found.live] == [
-        (0, PRODUCED.keys[0], 5.0),
-        (1, Key("near", ANY_LOOPS), 0.0),
-    ]
-    # and an option that has other ones does not fit two Einsums later
+    assert found == Interface(tuple(Live(t, Key("near", ANY_LOOPS), 0, (), (), 0.0) for t in (0, 1)), (), True)
+    # so that two Einsums later other ones fit, too
     third = step([], set(), set())
     other = option_of({0: ("near", 1), 1: ("near", 1)}, [N], {0: 5, 1: 3})
-    assert behind(found, USED_AND_PRODUCED, third) == NOTHING
-    assert behind(found, wild_of(other), third) == NOTHING
-    assert behind(found, other, third) is None
+    for option in (USED_AND_PRODUCED, wild_of(other), other):
+        assert behind(found, option, third) == NOTHING
+
+
+def test_a_tensor_that_is_kept_as_a_whole_is_known_to_be():
+    whole = option_of({0: ("near", 0), 1: ("near", 2)}, [M, N], {0: 50, 1: 3})
+    found = behind(behind(NOTHING, wild_of(PRODUCED), FIRST), whole, SECOND)
+    assert [(live.key, live.bits) for live in found.live] == [(Key("near", ()), 50.0), (Key("near", ANY_LOOPS), 0.0)]
+    assert behind(found, USED_AND_PRODUCED, step([], set(), set())) is None
+    assert behind(found, whole, step([], set(), set())) == NOTHING
 
 
 def test_a_wild_option_refuses_other_memories():

@@ -4,17 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from tests.mapper.fusion.prepared import prepared
 
 import einmap
 from einmap.mapper.fusion.interfaces import Graph, corners
 from einmap.mapper.fusion.narrowing import Narrowing
 from einmap.mapper.fusion.shared_inputs import sharing
 from einmap.mapper.fusion.steps import Slots
-from einmap.mapper.fusion.whole import Cascade
-from einmap.mapper.options import read_options
 from einmap.mapping import nodes as tree
 from einmap.model import rows
-from einmap.progress import Progress
 
 ARCH = {
     "nodes": [
@@ -70,13 +68,7 @@ def layers(n: int) -> einmap.Spec:
 
 def graph_of(n: int, metrics: str = "energy_delay_product") -> Graph:
     """The graph in which the best of some layers was found, one fused loop at most."""
-    spec = layers(n)
-    asked = read_options(
-        spec, metrics=metrics, semantics=None, time_limit_s=None, max_evaluations=None, seed=0, brute_force=False,
-        workers=1, more={"max_fused_loops": 1},
-    )  # fmt: skip
-    cascade = Cascade(spec, asked)
-    cascade.prepare(Progress())
+    cascade = prepared(layers(n), metrics, most_fused=1)
     answer = Narrowing(cascade, lambda _step, _begin: None).within(math.inf)
     assert answer is not None
     return answer.graph

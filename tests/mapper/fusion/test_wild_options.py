@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 from tests.mapper.fusion.graphs import ways
+from tests.mapper.fusion.prepared import prepared
 from tests.mapper.fusion.test_repeated_structure import ARCH
 
 import einmap
@@ -13,8 +14,6 @@ from einmap.mapper.fusion.interfaces import ANY_LOOPS, Graph
 from einmap.mapper.fusion.prices import bounds_of
 from einmap.mapper.fusion.steps import Steps, option_of, wild_option
 from einmap.mapper.fusion.whole import Cascade
-from einmap.mapper.options import read_options
-from einmap.progress import Progress
 
 # X is used twice, the second time beside what the first use makes of it
 EINSUMS = ["X[m, n] = A[m] * B[n]", "Y[m] = X[m, n]", "Z[m, n] = X[m, n] * Y[m]"]
@@ -27,12 +26,7 @@ def cascade() -> Cascade:
         arch=ARCH,
         workload={"rank_sizes": {"M": 2, "N": 3}, "bits_per_value": {"All": 8}, "einsums": EINSUMS},
     )
-    asked = read_options(
-        spec, metrics="energy", semantics=None, time_limit_s=None, max_evaluations=None, seed=0, brute_force=False,
-        workers=1, more={"max_fused_loops": 2},
-    )  # fmt: skip
-    found = Cascade(spec, asked)
-    found.prepare(Progress())
+    found = prepared(spec)
     for member in found.distinct:
         assert isinstance(member.chains, Chains)
         member.chains.survey(dict.fromkeys(member.chains.families))
@@ -52,11 +46,9 @@ def options_of(k, slots, *, wild, listed):
 def graph_of(wild, listed) -> Graph:
     """All ways, with wild options and listed ones of the Einsums at these positions."""
     chains = [member.chains for member in cascade().members]
-    steps = Steps(
-        cascade().slots, chains, [1, 1, 1], lambda k, of: options_of(k, of, wild=k in wild, listed=k in listed)
-    )
+    steps = Steps(cascade().slots, chains, [1, 1, 1])
     graph = Graph(["X", "Y", "Z"])
-    graph.build(steps.all())
+    graph.build(steps.all(lambda k, of: options_of(k, of, wild=k in wild, listed=k in listed)))
     return graph
 
 

@@ -1,14 +1,13 @@
 """The chains of one Einsum: by what other Einsums see of them, and for each such outline the best ones.
 
-Uses of the fanouts are taken in portions, as many as there is room for their tables. First the heads of all
-dataplacements are listed, with bounds from the tables: enough to see which outlines can be a part of anything good.
-Only their heads are then completed, by branch and bound, to fronts of cost and space.
+First the heads of all dataplacements are listed, with bounds from the tables: enough to see which outlines can be a
+part of anything good. Only their heads are then completed, by branch and bound, to fronts of cost and space.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,14 +20,14 @@ from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
 from einmap.mapper.cascade import nondominated
 from einmap.mapper.decode import nodes_of
+from einmap.mapper.fusion.effort import Effort
+from einmap.mapper.fusion.groups import FAR, Groups, TableStore
 from einmap.mapper.fusion.heads import Family, Head, Heads, Outline, loop_nodes
 from einmap.mapper.optimal import Descent, PathSearch
-from einmap.mapper.quick_bounds import Bounds
 from einmap.mapper.request import Others, Request
-from einmap.mapper.search_path import Group, Path
+from einmap.mapper.search_path import Path
 from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
-from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
@@ -37,16 +36,6 @@ WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
-MOST_PORTIONS = 8
-MOST_READY = 1_000
-"""Uses of the fanouts whose tables are looked at all together."""
-MOST_MADE = 8
-"""Searches of an Einsum that are kept for when the same dataplacements are looked at again."""
-FAR = 2**62
-PORTION = 24_000_000
-"""Bytes of tables of a portion of the uses of the fanouts."""
-AT_ONCE = 40_000_000
-"""Bytes of tables that are made at once to list heads, in each thread."""
 ROOM = 64
 """Points of a front that are made room for at first."""
 
@@ -69,59 +58,6 @@ class Front:
     paths: NDArray[np.int64]
 
 
-class StoppedError(Exception):
-    """A step that is of no use unless it is done whole was stopped."""
-
-
-@dataclass
-class Effort:
-    """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
-
-    progress: Progress
-    most: float = math.inf
-    work: int = 0
-    nodes: int = 0
-    cut: bool = False
-
-    @property
-    def stopped(self) -> bool:
-        """Whether time or budget is over; from then on the search is not complete."""
-        if self.progress.stopped or self.work >= self.most:
-            self.cut = True
-        return self.cut
-
-    def go_on(self) -> None:
-        """Raises StoppedError when time or budget is over."""
-        if self.stopped:
-            raise StoppedError
-
-
-@dataclass
-class TableStore:
-    """Searches of one Einsum whose tables are kept: as many as there is room for (bytes), the latest ones."""
-
-    room: float
-    held: list[PathSearch] = field(default_factory=list)
-
-    def fill(self, search: PathSearch) -> None:
-        """Make sure that a search has its tables."""
-        if search.has_tables:
-            return
-        while self.held and sum(s.tables.bytes for s in (*self.held, search)) > self.room:
-            self.held.pop(0).forget_tables()
-        search.tables.fill(lambda: False)
-        search.gather()
-        self.held.append(search)
-
-    def release(self, kept: Iterable[PathSearch]) -> None:
-        """Free all tables but those of some searches."""
-        keep = {id(search) for search in kept}
-        for search in self.held:
-            if id(search) not in keep:
-                search.forget_tables()
-        self.held = [search for search in self.held if search.has_tables]
-
-
 @dataclass
 class Growing:
     """The front of an outline while it is searched."""
@@ -140,11 +76,10 @@ class Chains:
     most: float
     most_per_axis: float
     effort: Effort
-    crossed: bool = False
-    """Whether shared tensors may be kept inside while the Einsum runs that does not use them."""
+    crossed: frozenset[str] = frozenset()
+    """Memories that may keep the whole of a shared tensor while the Einsum runs that does not use it."""
     complete: bool = True
     census: float = 0.0
-    tables: TableStore = field(default_factory=lambda: TableStore(0))
     listed: dict[Family, dict[Outline, list[tuple[PathSearch, Head]]]] = field(default_factory=dict)
     """The heads of each family, as far as they were asked for."""
     found: list[tuple[PathSearch, Head]] = field(default_factory=list)
@@ -154,8 +89,7 @@ class Chains:
     space: Space = field(default_factory=Space)
     """The memories of the columns of fronts, once they are known."""
     _families_of: dict[int, Family] = field(default_factory=dict)
-    _made: dict[tuple[int, bytes, tuple[int, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
-    """The latest searches by group, lanes and plans (by id), with the number of plans that had room."""
+    _whole: dict[int, dict[str, float]] = field(default_factory=dict)
     _head_rows: dict[Outline, Floats] = field(default_factory=dict)
 
     def prepare(self) -> None:
@@ -167,16 +101,14 @@ class Chains:
                 path.make_plans(self.effort.progress)
                 self.paths.append(path)
 
-    def begin(self) -> None:
-        """Bound what the dataplacements cost without tables."""
-        self.groups: list[tuple[Path, Group, Bounds]] = []
-        self.ready: dict[int, PathSearch] = {}
+    def begin(self, room: float) -> None:
+        """Bound what the dataplacements cost without tables. `room`: bytes of tables that may be kept."""
+        self.groups = Groups(self.effort, self.request.memory, TableStore(room))
         for path in self.paths:
             self.complete &= path.all_plans and not path.is_coarse
             for group in path.groups():
                 self.census += group.census.total()
-                bounds = Bounds(path, group.plans, group.lanes, self.effort.progress, True)
-                self.groups.append((path, group, bounds))
+                self.groups.add(path, group)
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
@@ -189,22 +121,10 @@ class Chains:
         return found
 
     def _bound_families(self) -> None:
-        """What the chains of each family cost at least: from tables where uses of the fanouts are few."""
+        """What the chains of each family cost at least."""
         rows: dict[Family, list[Floats]] = {}
-        for number, (path, group, known) in enumerate(self.groups):
-            if len(group.lanes) <= MOST_READY and not self.effort.stopped:
-                search = path.search(group.lanes, 1)
-                room = int(min(self.request.room, PORTION))
-                if search.take(group.plans, room) == len(group.plans) and search.tables.bytes <= room:
-                    self.tables.fill(search)
-                    if search.tables.bytes <= self.tables.room:
-                        self.ready[number] = search
-                    for compiled in search.compiled:
-                        rows.setdefault(self.family_of(compiled.plan), []).append(search.root_values(compiled))
-                    continue
-            for family, way in sorted(set(zip(map(self.family_of, group.plans), known.way_of, strict=True))):
-                rows.setdefault(family, []).append(known.values[way])
-        self.tables.release(self.ready.values())
+        for plan, own in self.groups.bounds():
+            rows.setdefault(self.family_of(plan), []).append(own)
         every = {family: np.concatenate(own) for family, own in rows.items()}
         few = len(self.request.goals) <= 2
         self.families = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
@@ -233,34 +153,12 @@ class Chains:
             for outline in self.listed.get(family, ()):
                 self._head_rows.pop(outline, None)
             self.listed[family] = {}
-        for number, (path, group, known) in enumerate(self.groups):
-            if number in self.ready:
-                self._list(self.ready[number], limits)
-                continue
-            plans = [(self.family_of(plan), way, plan) for plan, way in zip(group.plans, known.way_of, strict=True)]
-            plans = [own for own in plans if own[0] in limits]
-            good = {own[:2]: promising(limits[own[0]], known.values[own[1]]) for own in plans}
-            lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
-            most = path.most_lanes()
-            while len(lanes) and not self.effort.stopped:
-                chunk = self._with_room(path, group, lanes[:most])
-                most = len(chunk)
-                lanes = lanes[most:]
-                waiting = [plan for family, way, plan in plans if good[family, way][chunk].any()]
-                while waiting and not self.effort.stopped:
-                    key = number, chunk.tobytes(), tuple(map(id, waiting))
-                    if key not in self._made:
-                        search = path.search(group.lanes.only(chunk), 1)
-                        self._made[key] = search, search.take(waiting, int(min(self.request.room, AT_ONCE)))
-                        if len(self._made) > MOST_MADE:
-                            del self._made[next(iter(self._made))]
-                    search, taken = self._made[key]
-                    waiting = waiting[taken:]
-                    self._list(search, limits)
+        wanted = {id(plan): limits[f] for plan in self.groups.plans if (f := self.family_of(plan)) in limits}
+        for search in self.groups.searches(wanted):
+            self._list(search, limits)
 
     def _list(self, search: PathSearch, limits: Mapping[Family, Others | None]) -> None:
         """List the heads of one search."""
-        self.tables.fill(search)
         maker = Heads(search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint)
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
@@ -288,7 +186,7 @@ class Chains:
             plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
             if not plans[0][0][0].has_tables:
                 plans = _with_few_tables(plans)
-            self.tables.fill(plans[0][0][0])
+            self.groups.tables.fill(plans[0][0][0])
             for own in plans:
                 walk = self._walk(*own[0])
                 for search, head in own:
@@ -296,32 +194,23 @@ class Chains:
                         others = wanted[head.outline]
                         search.others = others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
                         self._complete(search, head, self._grown(head.outline), walk)
-        self.tables.release([*self.ready.values(), *(search for search, _ in self._made.values())])
+        self.groups.release()
         return {outline: self._front(growing) for outline, growing in self.growing.items() if growing.archive.n}
-
-    def _with_room(self, path: Path, group: Group, chosen: Ints) -> Ints:
-        """As many of some uses of the fanouts, the first ones, as have room for the tables of all dataplacements."""
-        least = -(-len(group.lanes) // MOST_PORTIONS)
-        while len(chosen) > least:
-            search = path.search(group.lanes.only(chosen), 1)
-            if not any(search.compile(plan) is not None for plan in group.plans):
-                break
-            room = min(self.request.room, PORTION)
-            if search.tables.bytes <= room:
-                break
-            chosen = chosen[: max(least, int(len(chosen) * min(room / search.tables.bytes, 0.75)))]
-        return chosen
 
     def _grown(self, outline: Outline) -> Growing:
         """The front of an outline so far."""
         if outline not in self.growing:
-            width = len(self.request.goals) + len(self.space.memories) * (self._counts(outline) + len(outline.loops))
+            kept = len(self.space.memories) * len(outline.loops)
+            width = len(self.request.goals) + len(self._counted(outline)) + kept
             self.growing[outline] = Growing(outline, Archive(width, ROOM))
         return self.growing[outline]
 
-    def _counts(self, outline: Outline) -> bool:
-        """Whether it matters how much an Einsum itself needs: something else may be kept at the same time."""
-        return self.crossed or bool(outline.loops)
+    def _counted(self, outline: Outline) -> list[int]:
+        """Memories of the space, by number, where it matters how much an Einsum itself needs.
+
+        Something else may be kept there at the same time: below fused loops, or the whole of a tensor.
+        """
+        return [m for m, name in enumerate(self.space.memories) if outline.loops or name in self.crossed]
 
     def _distinct(self, heads: list[Head]) -> Iterator[Head]:
         """Heads that go on alike, and one of which is no worse in anything, are one."""
@@ -353,9 +242,10 @@ class Chains:
         """The front with columns for what the Einsum needs, also where that does not matter."""
         archive, n = growing.archive, len(self.request.goals)
         values = archive.values[: archive.n].copy()
-        if not self._counts(growing.outline):
-            own = np.zeros((len(values), len(self.space.memories)))
-            values = np.concatenate([values[:, :n], own, values[:, n:]], axis=1)
+        counted = self._counted(growing.outline)
+        own = np.zeros((len(values), len(self.space.memories)))
+        own[:, counted] = values[:, n : n + len(counted)]
+        values = np.concatenate([values[:, :n], own, values[:, n + len(counted) :]], axis=1)
         return Front(values, archive.paths[: archive.n].copy())
 
     @property
@@ -381,6 +271,15 @@ class Chains:
         """Bits of each memory that is not boundless."""
         memories = [leaf for path in self.paths for leaf in path.leaves if isinstance(leaf, Memory)]
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
+
+    def whole(self, t: int) -> dict[str, float]:
+        """Bits that the whole of a tensor (by its position) takes in each memory."""
+        if t not in self._whole:
+            tensor, found = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
+            for path in self.paths:
+                values = float(path.lattice.values(self.einsum, tensor)[path.lattice.top])
+                found |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
+        return self._whole[t]
 
     def backs_in(self) -> set[str]:
         """Memories that may back shared tensors."""
@@ -426,7 +325,7 @@ class Chains:
         """Search the completions of one head."""
         numbers = self._numbers(search)
         kept = self._staying(head, numbers)
-        used = [kernels.BITS + m for m in numbers] if self._counts(head.outline) else []
+        used = [kernels.BITS + numbers[m] for m in self._counted(head.outline)]
         wanted = [*search.goal_codes, *used, *(kernels.KEPT + i for i in range(kept.size))]
         search.wanted = np.array(wanted, dtype=np.int64)
         depth = len(head.points)
@@ -489,8 +388,3 @@ def _promise(pair: tuple[PathSearch, Head]) -> float:
 def hopeless(head: Head, others: Others | None) -> bool:
     """Whether no completion of a head can be a part of something good."""
     return others is not None and bool(others.hopeless(head.least[None, :])[0])
-
-
-def promising(others: Others | None, values: Floats) -> NDArray[np.bool_]:
-    """Which rows of objectives may be a part of something good."""
-    return np.ones(len(values), dtype=bool) if others is None else ~others.hopeless(values)

@@ -14,7 +14,8 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.einsum_search import Optimum
-from einmap.mapper.fusion.chains import Effort, Front, Space
+from einmap.mapper.fusion.chains import Front, Space
+from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.heads import Family, Key, Outline
 from einmap.mapper.request import Others, Request
 from einmap.mapping import nodes as tree

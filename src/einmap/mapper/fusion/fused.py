@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from einmap.mapper.canonical import renamed_nodes
 from einmap.mapper.cascade import PARTS, nondominated
-from einmap.mapper.fusion.chains import Chains, Effort, StoppedError
+from einmap.mapper.fusion.chains import Chains
+from einmap.mapper.fusion.effort import Effort, StoppedError
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.interfaces import Stage
 from einmap.mapper.fusion.join import Rows

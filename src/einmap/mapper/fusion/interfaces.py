@@ -11,7 +11,7 @@ stages again: each is made once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -51,7 +51,7 @@ class Live(NamedTuple):
 class Interface(NamedTuple):
     """What lies between two Einsums: tensors that are needed later, and the loops that stay open.
 
-    `partial`: of the tensors only what is known of their keys is looked at, and nothing else is known.
+    `partial`: of tensors that are not kept as a whole only the memories are looked at, and nothing else is known.
     """
 
     live: tuple[Live, ...]
@@ -144,6 +144,50 @@ class Stage:
 
 
 @dataclass
+class Matching:
+    """The options of a step by what they must have in common with an interface: keys, and the first loops.
+
+    `met`: slots of tensors that the step uses and an interface before it may have.
+    """
+
+    options: Sequence[Option]
+    met: Sequence[Slot]
+    _by_loops: dict[int, dict[Hashable, list[int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_memories: dict[Hashable, list[int]] = {}
+        self._wild: dict[Hashable, list[int]] = {}
+        self._absent: list[int] = []
+        self._keys = [tuple(option.keys[t] for t in self.met) for option in self.options]
+        for o, option in enumerate(self.options):
+            by = self._wild if option.wild else self._by_memories
+            by.setdefault(tuple(key.memory for key in self._keys[o]), []).append(o)
+            if option.absent:
+                self._absent.append(o)
+
+    def of(self, interface: Interface) -> Iterator[int]:
+        """Numbers of the options that may fit behind an interface."""
+        keys = {live.slot: live.key for live in interface.live}
+        own = tuple(keys[t] for t in self.met if t in keys)
+        memories = tuple(key.memory for key in own)
+        yield from self._wild.get(memories, ())
+        if interface.partial:
+            yield from self._by_memories.get(memories, ())
+            return
+        yield from self._with_loops(len(interface.loops)).get((own, interface.loops), ())
+        yield from self._absent
+
+    def _with_loops(self, n: int) -> dict[Hashable, list[int]]:
+        """Listed options by keys and the first n loops."""
+        if n not in self._by_loops:
+            found = self._by_loops[n] = {}
+            for o, option in enumerate(self.options):
+                if not (option.wild or option.absent):
+                    found.setdefault((self._keys[o], option.loops[:n]), []).append(o)
+        return self._by_loops[n]
+
+
+@dataclass
 class Graph:
     """All ways to fuse a cascade, made again and again with other options. What stays the same is not made anew."""
 
@@ -184,19 +228,11 @@ class Graph:
         found: dict[int, int] = {}
         reached: list[Interface] = []
         known = {live.slot for interface in before for live in interface.live}
-        by_keys: dict[Hashable, list[int]] = {}
         met = sorted(known.intersection(*(option.keys for option in step.options[:1])))
-        for o, option in enumerate(step.options):
-            by_keys.setdefault((tuple(option.keys[t].memory for t in met), option.wild), []).append(o)
-            if not option.wild:
-                by_keys.setdefault(tuple(option.keys[t] for t in met), []).append(o)
+        matching = Matching(step.options, met)
         for i, interface in enumerate(before):
             go_on()
-            keys = {live.slot: live.key for live in interface.live}
-            own = tuple(keys[t] for t in met if t in keys)
-            memories = tuple(key.memory for key in own)
-            listed = by_keys.get((memories, False) if interface.partial else own, ())
-            for o in (*by_keys.get((memories, True), ()), *listed):
+            for o in matching.of(interface):
                 after = self._behind(interface, step.options[o], step)
                 if after is not None:
                     if id(after) not in found:
@@ -247,23 +283,26 @@ class Graph:
         return Interface(tuple(sorted(lives)), option.loops[:after])
 
     def relaxed_after(self, interface: Interface, option: Option, step: Step) -> Interface | None:
-        """The same where not everything is known: it fits unless it surely does not."""
+        """The same where not everything is known: it fits unless it surely does not.
+
+        Keys are forgotten here: with those of all tensors that pass by there would be far too many interfaces, and what
+        they would say of chains that are not listed is little.
+        """
         lives: dict[Slot, Live] = {}
         for live in interface.live:
             own = option.keys.get(live.slot, live.key)
             if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
                 return None
             if live.slot in step.needed:
-                known = live.key.loops != ANY_LOOPS or own.loops == ANY_LOOPS
-                key, bits = (live.key, live.bits) if known else (own, option.bits[live.slot])
-                lives[live.slot] = Live(live.slot, key, 0, (), (), bits)
+                key = own if live.key.loops else live.key
+                lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
         if option.absent:
             return self.after(interface, option, step)
         if not lives and not option.wild:
             return self.after(NOTHING, option, step)
         for slot, key in option.keys.items():
             if slot not in lives and slot in step.needed:
-                lives[slot] = Live(slot, key, 0, (), (), option.bits.get(slot, 0.0))
+                lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
         return Interface(tuple(sorted(lives.values())), (), any(live.key.loops for live in lives.values()))
 
     def _inside(self, option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
@@ -284,6 +323,11 @@ class Graph:
     def exists(self) -> bool:
         """Whether there is any way at all."""
         return bool(self.stages) and all(len(stage.edges) for stage in self.stages)
+
+
+def _of_memory(slot: Slot, key: Key, bits: float) -> Live:
+    """A tensor of whose key only the memory is looked at, unless it is kept as a whole."""
+    return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
 
 
 def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:

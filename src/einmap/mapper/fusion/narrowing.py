@@ -72,7 +72,7 @@ class Narrowing:
             always += cascade.own(member.chains) * times
         self.room = Room(cascade.space, cascade.capacity, always)
         self.named: dict[tuple[str, Outline | Family], Option] = {}
-        self.made = Steps(cascade.slots, [member.chains for member in self.members], self.times, self.options_of)
+        self.made = Steps(cascade.slots, [member.chains for member in self.members], self.times)
         self.graph = Graph([member.einsum.name for member in self.members])
         self.changed: set[int] = set()
         self.packed: dict[Stage, Packed] = {}
@@ -120,7 +120,7 @@ class Narrowing:
                 self.known_bound = max(self.known_bound, limit)
                 if limit >= most:
                     return None
-                wider *= 4
+                wider *= 2
 
     def above(self, least: float, slack: float, most: float) -> float:
         """A limit that is so far above a bound."""
@@ -174,7 +174,7 @@ class Narrowing:
         cascade = self.cascade
         self.made.forget(self.changed)
         self.changed.clear()
-        self.graph.build(self.made.all(), cascade.watch("ways to fuse {}"))
+        self.graph.build(self.made.all(self.options_of), cascade.watch("ways to fuse {}"))
         if self.slope is not None:
             cascade.steeper(self.slope)
         self.relax()
@@ -195,6 +195,7 @@ class Narrowing:
 
     def packed_of(self, k: int) -> Packed:
         """What is known of the chains of each option of an Einsum that some way has."""
+        self.cascade.effort.go_on()
         stage, chains = self.graph.stages[k], self.members[k].chains
         rows = {o: self.prices.priced(chains, stage.step.options[o]) for o in stage.options}
         weights, known = self.cascade.weights, self.packed.get(stage)

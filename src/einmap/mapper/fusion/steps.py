@@ -47,26 +47,25 @@ class Slots:
 
 @dataclass
 class Steps:
-    """The steps of a search. `options`: those of an Einsum with the slots of its tensors, by its position.
-
-    `chains`: of each Einsum, up to names; `times`: how often it runs.
-    """
+    """The steps of a search. `chains`: of each Einsum, up to names; `times`: how often it runs."""
 
     slots: Slots
     chains: Sequence[AnyChains]
     times: Sequence[float]
-    options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]
     _known: dict[tuple[Hashable, ...], Step] = field(default_factory=dict)
 
     def forget(self, changed: Collection[int]) -> None:
         """Make the steps anew whose chains (by id) are not the same any more."""
         self._known = {key: step for key, step in self._known.items() if key[0] not in changed}
 
-    def all(self) -> list[Step]:
-        """The step of each Einsum, one object for those that look the same."""
+    def all(self, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> list[Step]:
+        """The step of each Einsum, one object for those that look the same.
+
+        `options`: those of an Einsum with the slots of its tensors, by its position.
+        """
         for k, key in enumerate(self._keys):
             if key not in self._known:
-                self._known[key] = self._step(k)
+                self._known[key] = self._step(k, options)
         return [self._known[key] for key in self._keys]
 
     @cached_property
@@ -87,11 +86,10 @@ class Steps:
         born = frozenset(slots.of[t] for t in shared if slots.first[t] == k)
         return born, frozenset(slots.of[t] for t in shared if t in workload.intermediates)
 
-    def _step(self, k: int) -> Step:
+    def _step(self, k: int, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> Step:
         einsum = self.slots.workload.einsums[k]
         of = {a.tensor: self.slots.of[a.tensor] for a in einsum.accesses if a.tensor in self.slots.first}
-        options = tuple(self.options(k, of))
-        return Step(options, self.slots.behind[k], *self._kinds(k), self.times[k])
+        return Step(tuple(options(k, of)), self.slots.behind[k], *self._kinds(k), self.times[k])
 
 
 def option_of(einsum: Einsum, chains: AnyChains, outline: Outline, of: Mapping[str, Slot]) -> Option:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,8 +16,9 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, rules_key
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.chains import Chains, Effort, Space
+from einmap.mapper.fusion.chains import Chains, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
+from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.interfaces import corners
 from einmap.mapper.fusion.steps import AnyChains, Slots
@@ -130,8 +132,7 @@ class Cascade:
         room = min(max(TABLES / len(self.distinct), TABLES_OF_EACH), self.options.memory / len(self.distinct))
         for member in self.distinct:
             if isinstance(member.chains, Chains):
-                member.chains.tables.room = room
-                member.chains.begin()
+                member.chains.begin(room)
         self.weights = np.eye(len(self.goals))
         if len(self.goals) == 2 and len(self.options.goals) == 1:
             least = self.sums(self.minima())
@@ -203,12 +204,28 @@ class Cascade:
         self.capacity = np.array([sizes[name] for name in names], dtype=np.float64)
         for member in self.distinct:
             member.chains.space = self.space
-        before = frozenset[int]()
-        for member, behind in zip(self.members, self.slots.behind, strict=True):
-            own = {self.slots.of.get(t) for t in member.einsum.tensors}
-            if isinstance(member.chains, Chains) and (before & behind) - own:
-                member.chains.crossed = True
-            before = behind
+        crossing: dict[int, set[str]] = {}
+        for t, first in self.slots.first.items():
+            users = [self.members[k] for k in range(first, self.slots.last[t] + 1)]
+            kept = self.may_keep_whole(t, [member for member in users if t in member.einsum.tensors])
+            for member in users if kept else ():
+                if t not in member.einsum.tensors:
+                    crossing.setdefault(id(member.chains), set()).update(kept)
+        # what persistent tensors of all Einsums take is taken all the time
+        always = {name for member in self.distinct for name, bits in member.chains.persistent().items() if bits > 0}
+        for member in self.distinct:
+            if isinstance(member.chains, Chains):
+                member.chains.crossed = frozenset(crossing.get(id(member.chains), set()) | always)
+
+    def may_keep_whole(self, tensor: str, users: Sequence[Member]) -> list[str]:
+        """Memories of the space that have room for the whole of a tensor, as far as that is known."""
+        bits = dict.fromkeys(self.space.memories, math.inf)
+        for user in users:
+            (t,) = (t for t, access in enumerate(user.einsum.accesses) if access.tensor == tensor)
+            own = user.chains.whole(t) if isinstance(user.chains, Chains) else {}
+            bits = {name: min(known, own.get(name, 0.0)) for name, known in bits.items()}
+        room = zip(self.space.memories, self.capacity, strict=True)
+        return [name for name, capacity in room if bits[name] <= capacity]
 
     def steeper(self, slope: float) -> None:
         """Bound the whole at one more weight of the second cost against the first."""

@@ -1,0 +1,35 @@
+"""How long a search may go on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from einmap.progress import Progress
+
+
+class StoppedError(Exception):
+    """A step that is of no use unless it is done whole was stopped."""
+
+
+@dataclass
+class Effort:
+    """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
+
+    progress: Progress
+    most: float = math.inf
+    work: int = 0
+    nodes: int = 0
+    cut: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time or budget is over; from then on the search is not complete."""
+        if self.progress.stopped or self.work >= self.most:
+            self.cut = True
+        return self.cut
+
+    def go_on(self) -> None:
+        """Raises StoppedError when time or budget is over."""
+        if self.stopped:
+            raise StoppedError
