@@ -206,7 +206,8 @@ def plot(chains: dict[str, dict[int, Times]], repeated: dict[str, dict[int, Time
         axes.set_yscale("log")
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(fontsize="small", loc="upper left" if axes is left else "lower right")
+    right.set_ylim(bottom=0.01)  # room for what the lines are
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, metadata={"Date": None})
     print(f"wrote {PICTURE.relative_to(HERE.parent)}")
