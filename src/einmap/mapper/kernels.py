@@ -156,6 +156,12 @@ def hopeless(values: Any, others: Any, most: float) -> bool:
     Rows have a column for each cost that the first values are; without rows nothing is known. With a negative `most`:
     whether some row is at most as large in everything.
     """
+    if most >= 0 and others.shape[1] == 2:
+        # the same as below, for what is asked most often
+        for row in range(len(others)):
+            if (values[0] + others[row, 0]) * (values[1] + others[row, 1]) <= most:
+                return False
+        return len(others) > 0
     for row in range(len(others)):
         product = 1.0
         beaten = True
