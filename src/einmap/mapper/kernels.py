@@ -186,6 +186,81 @@ def many_hopeless(values: Any, others: Any, most: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def keep_least(rows: Any, n: int, values: Any) -> int:
+    """Let each of `values` be no less than one of the first rows in everything; how many these are then.
+
+    Rows that others make needless go. Where there is no room the last row becomes less.
+    """
+    for i in range(len(values)):
+        kept, covered = 0, False
+        for row in range(n):
+            least, most = True, True
+            for c in range(rows.shape[1]):
+                least = least and rows[row, c] <= values[i, c]
+                most = most and rows[row, c] >= values[i, c]
+            covered = covered or least
+            if covered or not most:
+                for c in range(rows.shape[1]):
+                    rows[kept, c] = rows[row, c]
+                kept += 1
+        n = kept
+        if covered:
+            continue
+        full = n == len(rows)
+        n += not full
+        for c in range(rows.shape[1]):
+            rows[n - 1, c] = min(rows[n - 1, c], values[i, c]) if full else values[i, c]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def promising(
+    pool: Any, columns: Any, begins: Any, slots: Any, targets: Any, prefixes: Any, acc: Any, leak: Any, occupied: Any,
+    capacity: Any, wanted: Any, others: Any, most: float, left_out: Any, n_left_out: int,
+) -> Any:  # fmt: skip
+    """Choices of a level that can be completed, without those that are hopeless.
+
+    `begins`, `slots`: of the level's table, by prefix and point; `targets`, `prefixes`: point and lanes of each choice.
+    Gives their numbers, and the rows of `left_out` behind them (see keep_least).
+    """
+    found, n = np.empty(len(targets), np.int64), 0
+    costs, values, nothing = np.empty(len(acc)), np.empty((1, len(wanted))), np.empty(0)
+    for i in range(len(targets)):
+        slot = slots[targets[i]]
+        if slot < 0:
+            continue
+        rest = pool[begins[prefixes[i]] + slot]
+        if rest[0] == np.inf:
+            continue
+        _bound(acc, rest, columns, costs)
+        objectives(costs, leak[prefixes[i]], occupied, capacity, nothing, wanted, values[0])
+        if hopeless(values[0], others, most):
+            n_left_out = keep_least(left_out, n_left_out, values)
+            continue
+        found[n] = i
+        n += 1
+    return found[:n].copy(), n_left_out
+
+
+@njit(cache=True, nogil=True)
+def beyond(weights: Any, least: Any, others: Any, most: float) -> Any:
+    """Least weighted costs of two kinds of what is hopeless with `most` >= 0 and not below `least`; unit weights first.
+
+    With each of the others: the least of w0 x + w1 y where x y >= most, right of a and above b.
+    """
+    found = least.copy()
+    for k in range(2, len(weights)):
+        w0, w1 = weights[k]
+        tangent = np.sqrt(w1 * most / w0)
+        for row in range(len(others)):
+            a, b = max(least[0] + others[row, 0], 1e-300), max(least[1] + others[row, 1], 1e-300)
+            x = min(max(tangent, a), max(a, most / b))
+            value = w0 * x + w1 * max(most / x, b) - (w0 * others[row, 0] + w1 * others[row, 1])
+            found[k] = max(found[k], value)
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
     """Costs so far, and what the rest costs at least in the columns of the tables."""
     for column in range(len(done)):

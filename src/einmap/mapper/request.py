@@ -42,12 +42,7 @@ class Others:
             return np.full(len(weights), np.inf)
         if self.rows.shape[1] == 1:
             return np.maximum(least, self.most - self.rows.min())
-        # least of w0 x + w1 y where x y >= most, right of a and above b
-        w, corner = weights[2:], np.maximum(least[:2] + self.rows, 1e-300)
-        a, b = corner[:, :1], corner[:, 1:]
-        x = np.clip(np.sqrt(w[:, 1] * self.most / w[:, 0]), a, np.maximum(a, self.most / b))
-        values = w[:, 0] * x + w[:, 1] * np.maximum(self.most / x, b) - self.rows @ w.T
-        found: Floats = np.concatenate([least[:2], np.maximum(least[2:], values.max(axis=0))])
+        found: Floats = kernels.beyond(weights, least, self.rows, self.most)
         return found
 
 

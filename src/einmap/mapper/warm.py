@@ -40,6 +40,11 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "many_objectives": lambda: kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
         "hopeless": lambda: kernels.hopeless(costs, rows, 0.0),
         "many_hopeless": lambda: kernels.many_hopeless(table, rows, 0.0),
+        "beyond": lambda: kernels.beyond(table, costs, rows, 0.0),
+        "keep_least": lambda: kernels.keep_least(table.copy(), 0, table),
+        "promising": lambda: kernels.promising(
+            table, one, two, two, one, one, costs, row, row, row + 1, one, rows, 0.0, table[:, :1].copy(), 0
+        ),
         "take": lambda: kernels.take(
             np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
         ),

@@ -112,6 +112,22 @@ def test_corners_by_hand():
     assert found.tolist() == [[3]]
 
 
+def test_points_between_corners_are_no_corners():
+    # x + y >= 4 and x + y / 4 >= 2.5 and x + 4 y >= 9: the last two meet below the first one
+    (found,) = corners(weights_of([1.0, 0.25, 4.0]), np.array([[1.0, 1.0, 4.0, 2.5, 9.0]]))
+    assert found == pytest.approx(np.array([[5, 1], [7 / 3, 5 / 3], [2, 2], [1, 6]]))
+
+
+@given(seeds)
+def test_there_are_no_more_corners_than_sums(rng):
+    weights = random_weights(rng)
+    _, least = points_and_least(rng, weights)
+    (found,) = corners(weights, least[None])
+    assert len(found) <= len(weights) - 1
+    assert (np.diff(found[:, 0]) < 0).all()
+    assert (np.diff(found[:, 1]) > 0).all()
+
+
 def test_nothing_has_hope_where_nothing_fits():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

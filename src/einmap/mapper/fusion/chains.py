@@ -23,6 +23,7 @@ from einmap.mapper.decode import nodes_of
 from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.groups import FAR, Groups, TableStore
 from einmap.mapper.fusion.heads import Family, Head, Heads, Outline, loop_nodes
+from einmap.mapper.fusion.left_out import LeftOut
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import Path
@@ -89,6 +90,7 @@ class Chains:
     space: Space = field(default_factory=Space)
     """The memories of the columns of fronts, once they are known."""
     _families_of: dict[int, Family] = field(default_factory=dict)
+    _left_out: dict[Family, LeftOut] = field(default_factory=dict)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict)
     _head_rows: dict[Outline, Floats] = field(default_factory=dict)
 
@@ -144,20 +146,32 @@ class Chains:
         """Forget what is listed, and look at chains with so many fused loops from here on."""
         self.most = most
         self.listed = {}
+        self._left_out = {}
         self._head_rows = {}
         self.found = []
 
-    def survey(self, limits: Mapping[Family, Others | None]) -> None:
-        """List the heads of some families anew, all that can be a part of something good. Raises StoppedError."""
-        for family in limits:
+    def survey(self, limits: Mapping[Family, Others | None]) -> set[Family]:
+        """List the heads of some families, all that can be a part of something good; those that had to be listed anew.
+
+        Raises StoppedError.
+        """
+        anew = {f: o for f, o in limits.items() if f not in self._left_out or not self._left_out[f].stays_out(o)}
+        for family in anew:
             for outline in self.listed.get(family, ()):
                 self._head_rows.pop(outline, None)
             self.listed[family] = {}
-        wanted = {id(plan): limits[f] for plan in self.groups.plans if (f := self.family_of(plan)) in limits}
-        for search in self.groups.searches(wanted):
-            self._list(search, limits)
+            self._left_out.pop(family, None)
+        left_out = {family: LeftOut(len(self.request.goals)) for family in anew}
+        plans = [(id(plan), f) for plan in self.groups.plans if (f := self.family_of(plan)) in anew]
+        wanted, without = {plan: anew[f] for plan, f in plans}, {plan: left_out[f] for plan, f in plans}
+        for search in self.groups.searches(wanted, without) if plans else ():
+            self._list(search, anew, left_out)
+        self._left_out |= left_out
+        return set(anew)
 
-    def _list(self, search: PathSearch, limits: Mapping[Family, Others | None]) -> None:
+    def _list(
+        self, search: PathSearch, limits: Mapping[Family, Others | None], left_out: Mapping[Family, LeftOut]
+    ) -> None:
         """List the heads of one search."""
         maker = Heads(search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint)
         found: dict[Outline, list[Head]] = {}
@@ -165,10 +179,14 @@ class Chains:
             family = self.family_of(compiled.plan)
             if family not in limits:
                 continue
-            maker.others = limits[family]
+            maker.others, maker.left_out = limits[family], left_out[family]
             for head in maker.of(compiled):
                 self.effort.go_on()
-                if np.isfinite(head.least).all() and not hopeless(head, maker.others):
+                if not np.isfinite(head.least).all():
+                    continue
+                if hopeless(head, maker.others):
+                    maker.left_out.add(head.least[None])
+                else:
                     found.setdefault(head.outline, []).append(head)
         for outline, heads in found.items():
             own = self.listed[outline.family].setdefault(outline, [])
@@ -308,12 +326,16 @@ class Chains:
     def head_rows(self, outline: Outline) -> Floats:
         """Rows as of a front that every chain of an outline has one of: none of them is below its head's."""
         if outline not in self._head_rows:
-            rows = []
-            for search, head in self.listed[outline.family][outline]:
+            heads = self.listed[outline.family][outline]
+            n, m = len(self.request.goals), len(self.space.memories)
+            rows = self._head_rows[outline] = np.zeros((len(heads), n + m * (1 + len(outline.loops))))
+            for row, (search, head) in zip(rows, heads, strict=True):
                 numbers = self._numbers(search)
-                used = np.append(head.occupied, 0.0)[[min(m, len(head.occupied)) for m in numbers] or slice(0)]
-                rows.append(np.concatenate([head.least, used, self._staying(head, numbers)]))
-            self._head_rows[outline] = np.stack(rows)
+                row[:n] = head.least
+                for i, memory in enumerate(numbers):
+                    if memory < len(head.occupied):
+                        row[n + i] = head.occupied[memory]
+                row[n + m :] = self._staying(head, numbers)
         return self._head_rows[outline]
 
     def _numbers(self, search: PathSearch) -> list[int]:
@@ -348,7 +370,7 @@ class Chains:
     def _staying(self, head: Head, numbers: Sequence[int]) -> Floats:
         """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""
         fused = len(head.outline.loops)
-        alive = np.array(head.outline.alive(self.space.by_tree), dtype=np.float64)[:, 1:]
+        alive = head.outline.alive(self.space.by_tree)[:, 1:]
         kept = np.zeros((len(numbers), fused))
         for m, memory in enumerate(numbers):
             for placed in head.kept:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion.effort import Effort
+from einmap.mapper.fusion.left_out import LeftOut
 from einmap.mapper.optimal import PathSearch
 from einmap.mapper.quick_bounds import FIRST_LANES, Bounds
 from einmap.mapper.request import Others
@@ -114,21 +115,28 @@ class Groups:
             for way, plan in {way: plan for plan, way in waiting}.items():
                 yield plan, known.values[way]
 
-    def searches(self, limits: Mapping[int, Others | None]) -> Iterator[PathSearch]:
-        """Searches with their tables of all that may be a part of something good; `limits`: by plan (by its id)."""
+    def searches(self, limits: Mapping[int, Others | None], left_out: Mapping[int, LeftOut]) -> Iterator[PathSearch]:
+        """Searches with their tables of all that may be a part of something good, and what is left out.
+
+        `limits`, `left_out`: by plan (by its id).
+        """
         for number, (path, group, known) in enumerate(self.all):
             if number in self._ready:
                 self.tables.fill(self._ready[number])
                 yield self._ready[number]
                 continue
-            plans = [
-                (plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if self._holds(plan, limits)
-            ]
+            asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if id(plan) in limits]
+            plans = []
             good: dict[tuple[int, int], NDArray[np.bool_]] = {}
-            for plan, way in plans:
-                others = limits[id(plan)]
+            for plan, way in asked:
+                others, roots = limits[id(plan)], self._roots.get(id(plan))
+                if roots is not None and not promising(others, roots).any():
+                    left_out[id(plan)].add(roots)
+                    continue
+                plans.append((plan, way))
                 if (id(others), way) not in good:
                     good[id(others), way] = promising(others, known.values[way])
+                    left_out[id(plan)].add(known.values[way][~good[id(others), way]])
             lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
             while len(lanes) and not self.effort.stopped:
                 chunk = lanes[: self._with_room(number)]
@@ -171,11 +179,6 @@ class Groups:
             if least and len(least[0]):
                 return bool(least[0].prod(axis=1).min() > FAR_BETTER * values[way, lanes].min())
         return False
-
-    def _holds(self, plan: Plan, limits: Mapping[int, Others | None]) -> bool:
-        """Whether a dataplacement is asked for and may be a part of something good, as far as its tables tell."""
-        own = self._roots.get(id(plan))
-        return id(plan) in limits and (own is None or bool(promising(limits[id(plan)], own).any()))
 
     def _take(self, search: PathSearch, plans: Sequence[Plan]) -> int:
         """Compile the first of some dataplacements; neighbours have most of their tables in common."""

@@ -6,9 +6,10 @@ them. The rest of the chain is free, and searched by branch and bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import permutations
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
 from einmap.mapper.factors import divisors
+from einmap.mapper.fusion.left_out import LeftOut
 from einmap.mapper.lattice import is_plain
 from einmap.mapper.optimal import NOTHING, Compiled, PathSearch
 from einmap.mapper.request import Others
@@ -78,14 +80,20 @@ class Outline(NamedTuple):
         """The memories that back the shared tensors."""
         return tuple((t, key.memory) for t, key in self.keys)
 
-    def alive(self, by_tree: bool) -> tuple[tuple[bool, ...], ...]:
-        """[d][l]: whether what stands below d loops lives on while something else runs below the first l of them.
+    def alive(self, by_tree: bool) -> Floats:
+        """[d, l]: 1 if what stands below d loops lives on while something else runs below the first l of them, else 0.
 
         By the tree only temporal loops part it in time.
         """
-        temporal = [not by_tree or kind == TEMPORAL for kind, _ in self.loops]
-        n = len(temporal) + 1
-        return tuple(tuple(any(temporal[d:until]) for until in range(n)) for d in range(n))
+        return _alive(tuple(not by_tree or kind == TEMPORAL for kind, _ in self.loops))
+
+
+@lru_cache(maxsize=4096)
+def _alive(parting: tuple[bool, ...]) -> Floats:
+    n = len(parting) + 1
+    found = np.array([[float(any(parting[d:until])) for until in range(n)] for d in range(n)])
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +148,7 @@ class _State:
 class Heads:
     """The heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops.
 
-    `others`: what the other Einsums add; without it no head is left out. `joint`: see Request.
+    `others`: what the other Einsums add; without it no head is left out. `left_out`: what is. `joint`: see Request.
     """
 
     search: PathSearch
@@ -149,6 +157,9 @@ class Heads:
     most_per_axis: float
     others: Others | None = None
     joint: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.left_out = LeftOut(len(self.search.goal_codes))
 
     def of(self, compiled: Compiled) -> Iterator[Head]:
         """The heads of one dataplacement."""
@@ -251,21 +262,16 @@ class Heads:
 
     def _promising(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
         """Choices of a level that can be completed, to something good as far as that is known."""
-        search = self.search
+        search, left_out = self.search, self.left_out
+        others = self.others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
         begins, slots = self.tables
-        slot = slots[i, targets]
-        there = np.flatnonzero(slot >= 0)
-        rows = search.tables.pool[begins[i, prefixes[there]] + slot[there]]
-        finite = rows[:, 0] < np.inf
-        there, rows = there[finite], rows[finite]
-        if self.others is None or not len(there):
-            return np.asarray(there)
-        costs = np.tile(state.acc, (len(there), 1))
-        costs[:, search.tables.columns] += rows
-        values = np.empty((len(there), len(search.goal_codes)))
-        leak = search.leak[prefixes[there]]
-        kernels.many_objectives(costs, leak, state.occupied, search.capacity, search.goal_codes, values)
-        return np.asarray(there[~self.others.hopeless(values)])
+        found: Ints
+        found, left_out.n = kernels.promising(
+            search.tables.pool, search.tables.columns, begins[i], slots[i], targets, prefixes, state.acc, search.leak,
+            state.occupied, search.capacity, search.goal_codes, others.rows, others.most,
+            left_out.rows, left_out.n,
+        )  # fmt: skip
+        return found
 
     def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Lanes of a fanout that stands above a shared tensor's storage."""

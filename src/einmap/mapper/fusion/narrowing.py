@@ -288,7 +288,8 @@ class Narrowing:
 
     def ahead(self, k: int) -> float:
         """How far an Einsum is looked ahead, as a part of the objective."""
-        return AHEAD * self.shares[k] * self.steps[id(self.members[k].chains)]
+        mean = sum(self.shares) / len(self.shares)
+        return AHEAD * max(self.shares[k], mean) * self.steps[id(self.members[k].chains)]
 
     def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
         """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
@@ -349,13 +350,15 @@ class Narrowing:
             chains = member.chains
             assert isinstance(chains, Chains)
             heads = chains.heads
-            chains.survey(own)
+            anew = chains.survey(own)
             if chains.heads <= GROWTH * heads:
                 self.steps[id(chains)] *= 2
             for family, others in own.items():
-                self.prices.listed(chains, family, Known(limits[id(chains)], () if others is None else (others,)))
+                known = Known(limits[id(chains)], () if others is None else (others,))
+                self.prices.listed(chains, family, known, family in anew)
+            if anew or math.isinf(limits[id(chains)]):
+                self.changed.add(id(chains))
 
-        self.changed |= set(wanted)
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(survey, members, range(len(members))))
         self.passed("heads", begin)

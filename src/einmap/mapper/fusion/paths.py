@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,19 +43,20 @@ class Room:
     space: Space
     capacity: Floats
     always: Floats
-    _shared: dict[tuple[Step, Option], tuple[Floats, Floats]] = field(default_factory=dict)
+    _shared: dict[tuple[Option, frozenset[Slot], frozenset[Slot]], tuple[Floats, Floats]] = field(default_factory=dict)
 
     def passing(self, interface: Interface, used: Mapping[Slot, object]) -> Floats:
         """What shared tensors take that live on while an Einsum runs that does not use them."""
         found = np.zeros(len(self.capacity))
         for live in interface.live:
-            if live.slot not in used:
-                found += self.bits_in(live.key.memory, live.bits)
+            if live.slot not in used and live.key.memory in self._number:
+                found[self._number[live.key.memory]] += live.bits
         return found
 
     def shared(self, step: Step, option: Option) -> tuple[Floats, Floats]:
         """Bits of shared tensors that the Einsum uses first, and last, while others run below its first ... loops."""
-        if (step, option) not in self._shared:
+        known = option, step.born, step.needed
+        if known not in self._shared:
             born = np.zeros((len(self.capacity), len(option.loops)))
             dying = np.zeros_like(born)
             for slot, bits in option.bits.items():
@@ -64,17 +66,22 @@ class Room:
                     born += own
                 if slot not in step.needed:
                     dying += own
-            self._shared[step, option] = born, dying
-        return self._shared[step, option]
+            self._shared[known] = born, dying
+        return self._shared[known]
 
     def kept(self, memory: str, bits: float, outline: Outline, depth: int) -> Floats:
         """What a tensor below some of the loops of an outline takes while others run below the first ... of them."""
         alive = outline.alive(self.space.by_tree)[depth][1:]
-        return self.bits_in(memory, bits)[:, None] * np.array(alive, dtype=np.float64)
+        found: Floats = self.bits_in(memory, bits)[:, None] * alive
+        return found
 
     def bits_in(self, memory: str, bits: float) -> Floats:
         """Bits of one memory as a row for all."""
         return np.array([bits if name == memory else 0.0 for name in self.space.memories])
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.space.memories)}
 
 
 PLAIN, WILD, ABSENT = range(3)

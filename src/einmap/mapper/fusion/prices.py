@@ -39,12 +39,12 @@ class Prices:
     fronts: dict[tuple[int, Outline], Known] = field(default_factory=dict)
     _rows: dict[tuple[int, Outline | Family], Priced] = field(default_factory=dict)
 
-    def listed(self, chains: AnyChains, family: Family, known: Known) -> None:
-        """A family is listed, further than before if it was listed at all."""
+    def listed(self, chains: AnyChains, family: Family, known: Known, anew: bool = True) -> None:
+        """A family is listed, further than before if it was listed at all; not `anew`: that brought nothing more."""
         before = self.families.get((id(chains), family))
         self.families[id(chains), family] = known
         self._rows.pop((id(chains), family), None)
-        for outline in chains.outlines:
+        for outline in chains.outlines if anew else ():
             if outline.family == family:
                 self._rows.pop((id(chains), outline), None)
                 front = self.fronts.get((id(chains), outline))

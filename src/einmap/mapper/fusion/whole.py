@@ -63,6 +63,7 @@ class Cascade:
         self.impossible: str | None = None
         self.effort = Effort(Progress())
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
+        self._own: dict[int, Floats] = {}
 
     @property
     def joint(self) -> frozenset[str]:
@@ -96,9 +97,14 @@ class Cascade:
     def watch(self, what: str) -> Callable[[str, int], None]:
         """Tell the listener what is done for which Einsum, and end the work when time is over."""
 
+        told: str | None = None
+
         def go_on(name: str, position: int) -> None:
+            nonlocal told
             self.effort.go_on()
-            self.effort.progress.report(what.format(name), position, len(self.members))
+            if name != told:
+                told = name
+                self.effort.progress.report(what.format(name), position, len(self.members))
 
         return go_on
 
@@ -242,5 +248,7 @@ class Cascade:
 
     def own(self, chains: AnyChains) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
-        taken = chains.persistent()
-        return np.array([taken.get(name, 0.0) for name in self.space.memories])
+        if id(chains) not in self._own:
+            taken = chains.persistent()
+            self._own[id(chains)] = np.array([taken.get(name, 0.0) for name in self.space.memories])
+        return self._own[id(chains)]

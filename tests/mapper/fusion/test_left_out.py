@@ -1,0 +1,82 @@
+"""What a listing left out: when it has to be made anew, and when that would bring nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mapper.fusion.test_groups import cascade
+
+from einmap.mapper.fusion import left_out
+from einmap.mapper.fusion.left_out import LeftOut
+from einmap.mapper.request import Others
+
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+def rows_of(kept: LeftOut):
+    return kept.rows[: kept.n]
+
+
+@given(seeds, st.integers(1, 3))
+def test_the_least_rows_are_kept(rng, goals):
+    kept, added = LeftOut(goals), np.zeros((0, goals))
+    for _ in range(4):
+        more = rng.integers(0, 6, (rng.integers(0, 5), goals)).astype(float)
+        kept.add(more)
+        added = np.concatenate([added, more])
+    distinct = np.unique(added, axis=0)
+    least = [row for row in distinct if not ((distinct <= row).all(axis=1) & (distinct < row).any(axis=1)).any()]
+    assert sorted(rows_of(kept).tolist()) == sorted(np.array(least).reshape(-1, goals).tolist())
+
+
+def test_where_there_is_no_room_one_row_stands_for_several():
+    kept = LeftOut(2)
+    n = left_out.ROOM + 5
+    points = np.stack([np.arange(n), np.arange(n)[::-1]], axis=1).astype(float)
+    kept.add(points)
+    assert kept.n <= left_out.ROOM
+    assert all((rows_of(kept) <= point).all(axis=1).any() for point in points)
+
+
+def test_what_was_left_out_stays_out_as_long_as_it_costs_too_much():
+    kept = LeftOut(1)
+    assert kept.stays_out(None)
+    kept.add(np.array([[5.0], [7.0]]))
+    assert kept.stays_out(Others(np.array([[1.0]]), 5.9))
+    assert not kept.stays_out(Others(np.array([[1.0]]), 6.0))
+    assert not kept.stays_out(None)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_listing_further_gives_what_listing_at_once_gives(lanes):
+    steps, at_once = cascade(lanes=lanes), cascade(lanes=lanes)
+    skipped = listed = 0
+    for step, whole in zip(steps.distinct, at_once.distinct, strict=True):
+        chains, other = step.chains, whole.chains
+        for factor in (1.0, 1.0001, 1.2, 1.2001, 2.0, 2.0001, np.inf):
+            for family, least in chains.families.items():
+                limit = None if np.isinf(factor) else Others(np.zeros((1, 1)), factor * float(least.min()))
+                anew = chains.survey({family: limit})
+                assert other.survey({family: None}) <= {family}
+                everything = {o: other.bounds(o) for o in other.listed[family]}
+                good = {o for o, rows in everything.items() if limit is None or not limit.hopeless(rows).all()}
+                assert set(chains.listed[family]) >= good
+                assert set(chains.listed[family]) <= set(everything)
+                skipped += not anew
+                listed += bool(anew)
+    assert skipped > 10
+    assert listed > 10
+
+
+def test_a_family_is_not_listed_anew_for_a_little_more():
+    chains = cascade().distinct[1].chains
+    (family, least), *_ = chains.families.items()
+    limit = Others(np.zeros((1, 1)), 1.5 * float(least.min()))
+    assert chains.survey({family: limit}) == {family}
+    before = chains.listed[family]
+    rest = chains._left_out[family].rows[0, 0]
+    assert chains.survey({family: Others(np.zeros((1, 1)), float(rest) * 0.999)}) == set()
+    assert chains.listed[family] is before
+    assert chains.survey({family: Others(np.zeros((1, 1)), float(rest))}) == {family}
+    chains.begin_again(2)
+    assert chains.survey({family: limit}) == {family}
