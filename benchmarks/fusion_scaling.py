@@ -10,6 +10,9 @@ Eyeriss-like architecture, for EDP: seconds of loading, search and reporting. Li
 as long to search as one, and loading and reporting 30 ms more for each layer. At most one fused loop in an
 Einsum of a layer (--max-fused-loops), no limit for the chains.
 
+What grows is judged by processor time of the search, all threads: other users of a machine do not count in it. The wall
+time stands beside it.
+
 Writes docs/images/fusion_scaling.svg if matplotlib is there (the extra `plots`) and nothing was left out.
 """
 
@@ -21,8 +24,9 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -51,10 +55,11 @@ PER_LAYER = 0.03
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of the steps; whether the search proved its result."""
+    """Seconds of the steps, `cpu`: processor time of the search; whether that proved its result."""
 
     load: float
     search: float
+    cpu: float
     report: float
     proven: bool = True
 
@@ -108,54 +113,62 @@ def workload(rank_sizes: str, einsums: Sequence[tuple[str, str, str, str]]) -> s
     return "\n".join(lines) + "\n"
 
 
-def mean(all_times: Sequence[Times]) -> Times:
-    """Means of several problems; proven if all are."""
-    steps = (statistics.mean(getattr(times, f.name) for times in all_times) for f in fields(Times)[:3])
+def together(all_times: Sequence[Times], how: Callable[[Iterator[float]], float]) -> Times:
+    """Means or least values of several runs; proven if all are."""
+    steps = (how(getattr(times, f.name) for times in all_times) for f in fields(Times)[:4])
     return Times(*steps, proven=all(times.proven for times in all_times))
 
 
-def measure(arch: str, text: str, metric: str, repeats: int, options: dict[str, Any]) -> Times:
-    """Medians of some runs in this process."""
+def once(arch: str, text: str, metric: str, options: dict[str, Any]) -> Times:
+    """One run in this process."""
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "workload.yaml"
         file.write_text(text)
-        runs = [once(arch, file, metric, options) for _ in range(repeats)]
-    steps = (statistics.median(getattr(run, f.name) for run in runs) for f in fields(Times)[:3])
-    return Times(*steps, proven=all(run.proven for run in runs))
+        return timed(arch, file, metric, options)
 
 
-def once(arch: str, file: Path, metric: str, options: dict[str, Any]) -> Times:
+def timed(arch: str, file: Path, metric: str, options: dict[str, Any]) -> Times:
     start = time.perf_counter()
     spec = einmap.load(arch, file, define={"INSIDE": 1})
     assert spec.bound
-    loaded = time.perf_counter()
+    loaded, cpu = time.perf_counter(), time.process_time()
     try:
         result = einmap.map_workload(spec, metrics=metric, time_limit_s=PATIENCE, **options)
     except NoMappingError:  # nothing in time
-        return Times(loaded - start, time.perf_counter() - loaded, 0.0, False)
-    found = time.perf_counter()
+        return Times(loaded - start, time.perf_counter() - loaded, time.process_time() - cpu, 0.0, False)
+    found, cpu = time.perf_counter(), time.process_time() - cpu
     map_report(result, spec, 120)
     dump_mapping(result.mapping)
     end = time.perf_counter()
-    return Times(loaded - start, found - loaded, end - found, result.optimal)
+    return Times(loaded - start, found - loaded, cpu, end - found, result.optimal)
 
 
-def rows(what: str, sizes: Sequence[int], run: Callable[[int], Times], each: Callable[[int], int]) -> dict[int, Times]:
-    """Measure and print one series. `each`: Einsums of a size."""
-    print(f"\n{what:40} {'load, s':>9} {'search, s':>9} {'report, s':>9} {'ms/Einsum':>10}")
+def rows(
+    what: str, problems: dict[int, list[Callable[[], Times]]], each: Callable[[int], int], repeats: int
+) -> dict[int, Times]:
+    """Measure and print one series: for each size the mean of its problems. `each`: Einsums of a size.
+
+    All sizes take turns, and the best run of each problem counts: a machine is not equally fast all the time.
+    """
+    runs: dict[int, list[list[Times]]] = {size: [[] for _ in own] for size, own in problems.items()}
+    for _ in range(repeats):
+        for size, own in problems.items():
+            for run, times in zip(own, runs[size], strict=True):
+                times.append(run())
+    print(f"\n{what:40} {'load, s':>9} {'search, s':>9} {'cpu, s':>9} {'report, s':>9} {'ms/Einsum':>10}")
     series = {}
-    for size in sizes:
-        times = series[size] = run(size)
-        per = times.search / each(size) * 1e3
+    for size, own in runs.items():
+        times = series[size] = together([together(of_one, min) for of_one in own], statistics.fmean)
+        per = times.cpu / each(size) * 1e3
         proven = "" if times.proven else "  NOT PROVEN"
-        print(f"{f'{size:3}, {each(size)} Einsums':40} {times.load:9.3f} {times.search:9.3f} {times.report:9.3f} "
-              f"{per:10.1f}{proven}", flush=True)  # fmt: skip
+        print(f"{f'{size:3}, {each(size)} Einsums':40} {times.load:9.3f} {times.search:9.3f} {times.cpu:9.3f} "
+              f"{times.report:9.3f} {per:10.1f}{proven}", flush=True)  # fmt: skip
     return series
 
 
 def exponent(series: dict[int, Times]) -> float | None:
     """Slope of the seconds over the size where both are logarithms, by least squares."""
-    points = [(math.log(n), math.log(t.search)) for n, t in series.items() if n >= 4]
+    points = [(math.log(n), math.log(t.cpu)) for n, t in series.items() if n >= 4]
     return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else None
 
 
@@ -171,7 +184,7 @@ def layer_failures(name: str, series: dict[int, Times]) -> list[str]:
     (least, first), *_, (most, last) = series.items()
     if least == most:
         return []
-    ratio, more = last.search / first.search, most - least
+    ratio, more = last.cpu / first.cpu, most - least
     around = (last.load + last.report - first.load - first.report) / more
     print(f"search: {most} layers {ratio:.2f} times as long as {least} (limit {SEARCH}); "
           f"loading and reporting {around * 1e3:.0f} ms a layer (limit {PER_LAYER * 1e3:.0f})")  # fmt: skip
@@ -191,16 +204,16 @@ def plot(chains: dict[str, dict[int, Times]], repeated: dict[str, dict[int, Time
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for name, series in chains.items():
-        left.plot(list(series), [t.search for t in series.values()], "o-", label=f"search for {name}")
+        left.plot(list(series), [t.cpu for t in series.values()], "o-", label=f"search for {name}")
     sizes = list(next(iter(chains.values())))
-    begin = min(series[sizes[0]].search for series in chains.values())
+    begin = min(series[sizes[0]].cpu for series in chains.values())
     left.plot(sizes, [begin * n / sizes[0] for n in sizes], ":", color="grey", label="linear")
-    left.set(title="Matrix products in a row, all different", xlabel="Einsums", ylabel="seconds")
+    left.set(title="Matrix products in a row, all different", xlabel="Einsums", ylabel="processor seconds")
     for name, series in repeated.items():
         around = [t.load + t.report for t in series.values()]
-        (line,) = right.plot(list(series), [t.search for t in series.values()], "o-", label=f"search, {name}")
+        (line,) = right.plot(list(series), [t.cpu for t in series.values()], "o-", label=f"search, {name}")
         right.plot(list(series), around, "s--", color=line.get_color(), label=f"loading and reporting, {name}")
-    right.set(title="GPT-3 6.7B layers, 9 Einsums each", xlabel="layers", ylabel="seconds")
+    right.set(title="GPT-3 6.7B layers, 9 Einsums each", xlabel="layers", ylabel="processor seconds")
     for axes in (left, right):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -227,18 +240,15 @@ def main() -> None:
     einmap.map_workload(einmap.load("simple", "matmul_chain"))  # from here on the kernels are loaded
     failures, chains, repeated = [], {}, {}
     for name in args.metrics if args.lengths else ():
-
-        def of_chain(n: int, metric: str = METRICS[name]) -> Times:
-            return mean([measure(LEVELS, chain(n, begin), metric, args.repeats, {}) for begin in begins(n)])
-
-        chains[name] = rows(f"matrix products, {name}", args.lengths, of_chain, lambda n: n)
+        metric = METRICS[name]
+        products = {
+            n: [partial(once, LEVELS, chain(n, begin), metric, {}) for begin in begins(n)] for n in args.lengths
+        }
+        chains[name] = rows(f"matrix products, {name}", products, lambda n: n, args.repeats)
         failures += chain_failures(name, chains[name])
     for name in args.designs if args.layers else ():
-
-        def of_layers(n: int, design: str = DESIGNS[name]) -> Times:
-            return measure(design, layers(n), METRICS["EDP"], args.repeats, options)
-
-        repeated[name] = rows(f"GPT-3 6.7B layers, {name}, EDP", args.layers, of_layers, lambda n: 9 * n)
+        networks = {n: [partial(once, DESIGNS[name], layers(n), METRICS["EDP"], options)] for n in args.layers}
+        repeated[name] = rows(f"GPT-3 6.7B layers, {name}, EDP", networks, lambda n: 9 * n, args.repeats)
         failures += layer_failures(name, repeated[name])
     everything = {**chains, **repeated}
     failures += [

@@ -287,7 +287,7 @@ class Narrowing:
     # listing and completing
 
     def ahead(self, k: int) -> float:
-        """How far an Einsum is looked ahead, as a part of the objective."""
+        """How far an Einsum is looked ahead, as a part of the objective: one that costs next to nothing like others."""
         mean = sum(self.shares) / len(self.shares)
         return AHEAD * max(self.shares[k], mean) * self.steps[id(self.members[k].chains)]
 
