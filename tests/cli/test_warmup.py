@@ -12,7 +12,7 @@ from einmap.progress import Progress
 
 OF_EINSUMS = (
     *("relax", "with_gap_and_node", "over_lanes", "objectives", "many_objectives"),
-    *("hopeless", "many_hopeless", "take", "search"),
+    *("hopeless", "many_hopeless", "beyond", "keep_least", "promising", "take", "search"),
 )
 OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined", "unbeaten")
 KERNELS = (*OF_EINSUMS, *OF_CASCADES)
