@@ -287,9 +287,9 @@ class Narrowing:
     # listing and completing
 
     def ahead(self, k: int) -> float:
-        """How far an Einsum is looked ahead, as a part of the objective: one that costs next to nothing like others."""
+        """How far an Einsum is looked ahead, as a part of the objective; not next to nothing where it costs that."""
         mean = sum(self.shares) / len(self.shares)
-        return AHEAD * max(self.shares[k], mean) * self.steps[id(self.members[k].chains)]
+        return AHEAD * max(self.shares[k], AHEAD * mean) * self.steps[id(self.members[k].chains)]
 
     def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
         """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
