@@ -128,6 +128,7 @@ def once(arch: str, text: str, metric: str, options: dict[str, Any]) -> Times:
 
 
 def timed(arch: str, file: Path, metric: str, options: dict[str, Any]) -> Times:
+    """One run of files that are there."""
     start = time.perf_counter()
     spec = einmap.load(arch, file, define={"INSIDE": 1})
     assert spec.bound
@@ -234,15 +235,17 @@ def main() -> None:
     parser.add_argument("--metrics", nargs="*", default=list(METRICS), choices=METRICS, help="for the chains")
     parser.add_argument("--max-fused-loops", type=int, default=1, metavar="N", help="for the layers")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="runs of each")
+    parser.add_argument("--workers", type=int, metavar="N", help="threads; default: as many as there are processors")
     args = parser.parse_args()
-    options = {"max_fused_loops": args.max_fused_loops}
+    threads = {} if args.workers is None else {"workers": args.workers}
+    options = {"max_fused_loops": args.max_fused_loops, **threads}
     print(f"# load averages {', '.join(f'{x:.1f}' for x in os.getloadavg())}")
     einmap.map_workload(einmap.load("simple", "matmul_chain"))  # from here on the kernels are loaded
     failures, chains, repeated = [], {}, {}
     for name in args.metrics if args.lengths else ():
         metric = METRICS[name]
         products = {
-            n: [partial(once, LEVELS, chain(n, begin), metric, {}) for begin in begins(n)] for n in args.lengths
+            n: [partial(once, LEVELS, chain(n, begin), metric, threads) for begin in begins(n)] for n in args.lengths
         }
         chains[name] = rows(f"matrix products, {name}", products, lambda n: n, args.repeats)
         failures += chain_failures(name, chains[name])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.mapper.fusion.test_groups import cascade
 
-from einmap.mapper.fusion import left_out
+from einmap.mapper.fusion import groups, left_out
 from einmap.mapper.fusion.left_out import LeftOut
 from einmap.mapper.request import Others
 
@@ -80,3 +80,19 @@ def test_a_family_is_not_listed_anew_for_a_little_more():
     assert chains.survey({family: Others(np.zeros((1, 1)), float(rest))}) == {family}
     chains.begin_again(2)
     assert chains.survey({family: limit}) == {family}
+
+
+def test_families_may_be_listed_with_the_same_others(monkeypatch):
+    # without tables at the beginning, so that dataplacements are left out before their heads are looked at
+    monkeypatch.setattr(groups, "FEW_TABLES", 0)
+    monkeypatch.setattr(groups, "FAR_BETTER", np.inf)
+    chains = cascade().distinct[1].chains
+    chains.begin(0)
+    chains.families = {}
+    chains.least(np.eye(1))
+    assert len(chains.families) > 1
+    nothing = Others(np.zeros((1, 1)), 0.0)
+    assert chains.survey(dict.fromkeys(chains.families, nothing)) == set(chains.families)
+    assert not any(chains.listed.values())
+    assert chains.survey(dict.fromkeys(chains.families)) == set(chains.families)
+    assert all(chains.listed.values())

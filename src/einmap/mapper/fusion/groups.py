@@ -127,21 +127,22 @@ class Groups:
                 continue
             asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if id(plan) in limits]
             plans = []
-            good: dict[tuple[int, int], NDArray[np.bool_]] = {}
+            good: dict[int, NDArray[np.bool_]] = {}
             for plan, way in asked:
-                others, roots = limits[id(plan)], self._roots.get(id(plan))
+                others, roots, without = limits[id(plan)], self._roots.get(id(plan)), left_out[id(plan)]
                 if roots is not None and not promising(others, roots).any():
-                    left_out[id(plan)].add(roots)
+                    without.add(roots)
                     continue
                 plans.append((plan, way))
-                if (id(others), way) not in good:
-                    good[id(others), way] = promising(others, known.values[way])
-                    left_out[id(plan)].add(known.values[way][~good[id(others), way]])
+                if way not in good:
+                    # a way of holding the tensors is one of one family, with the same limit for all its dataplacements
+                    good[way] = promising(others, known.values[way])
+                    without.add(known.values[way][~good[way]])
             lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
             while len(lanes) and not self.effort.stopped:
                 chunk = lanes[: self._with_room(number)]
                 lanes = lanes[len(chunk) :]
-                waiting = [plan for plan, way in plans if good[id(limits[id(plan)]), way][chunk].any()]
+                waiting = [plan for plan, way in plans if good[way][chunk].any()]
                 while waiting and not self.effort.stopped:
                     key = number, chunk.tobytes(), tuple(map(id, waiting))
                     if key not in self._made:
