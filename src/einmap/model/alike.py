@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import replace
 from itertools import takewhile
 from typing import assert_never
 
@@ -73,31 +72,27 @@ def _users(tree: LoopTree, workload: Workload) -> dict[str, list[str]]:
 def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
     """What each node on a path means for the Einsum, by position."""
     tensors = [access.tensor for access in einsum.accesses]
+    name, position = einsum.name, {v: i for i, v in enumerate(einsum.rank_variables)}
     for placed in path:
         node = placed.node
-        match node:
-            case Temporal(rank_variable, tile_shape, initial):
-                variable = _position(rank_variable.of(einsum.name), einsum)
-                yield "temporal", variable, tile_shape.of(einsum.name), initial.of(einsum.name)
-            case Spatial(rank_variable, tile_shape, component, dimension):
-                variable = _position(rank_variable.of(einsum.name), einsum)
-                yield "spatial", variable, tile_shape.of(einsum.name), component, dimension
-            case Storage() | Toll():
-                first = placed.first_named
-                held = tuple(i for _, i in sorted((first[t], i) for i, t in enumerate(tensors) if t in first))
-                twice = len(first) < len(node.tensors) and tuple(map(node.tensors.count, tensors))
-                how = (node.persistent, node.sliding_window) if isinstance(node, Storage) else None
-                yield node.component, held, how, twice
-            case Compute(component=component):
-                yield "compute", component
-            case Sequential():
-                yield "split"
-            case _:
-                assert_never(node)
-
-
-def _position(variable: str | None, einsum: Einsum) -> int | None:
-    return einsum.rank_variables.index(variable) if variable in einsum.extents else None
+        if isinstance(node, Storage | Toll):
+            first = placed.first_named
+            held = [(first[t], i) for i, t in enumerate(tensors) if t in first]
+            twice = len(first) < len(node.tensors) and tuple(map(node.tensors.count, tensors))
+            how = (node.persistent, node.sliding_window) if isinstance(node, Storage) else None
+            yield node.component, tuple(i for _, i in sorted(held)), how, twice
+        elif isinstance(node, Temporal):
+            variable = position.get(node.rank_variable.of(name) or "")
+            yield "temporal", variable, node.tile_shape.of(name), node.initial_tile_shape.of(name)
+        elif isinstance(node, Spatial):
+            variable = position.get(node.rank_variable.of(name) or "")
+            yield "spatial", variable, node.tile_shape.of(name), node.component, node.name
+        elif isinstance(node, Compute):
+            yield "compute", node.component
+        elif isinstance(node, Sequential):
+            yield "split"
+        else:
+            assert_never(node)
 
 
 def _group(
@@ -129,7 +124,11 @@ def renamed_buffers(
 ) -> tuple[Buffer, ...]:
     """The buffers of an Einsum that is alike; `old` and `new`: the two paths."""
     to = _addresses(old, new)
-    return tuple(replace(b, einsum=einsum, tensor=names.tensors[b.tensor], address=to[b.address]) for b in buffers)
+    tensors = names.tensors
+    return tuple(
+        Buffer(einsum, tensors[b.tensor], b.memory, to[b.address], b.bits, b.depth, b.persistent, b.backing, b.factor)
+        for b in buffers
+    )
 
 
 def renamed_slides(slides: Slides, names: Renaming, old: Nodes, new: Nodes) -> Slides:

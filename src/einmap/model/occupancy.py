@@ -228,6 +228,7 @@ class _Below:
         self.path = path
         self.position = {placed.address: i for i, placed in enumerate(path)}
         self.parting = [i for i, p in enumerate(path) if isinstance(p.node, tree.Temporal | tree.Sequential)]
+        self.last_split = max((i for i in self.parting if isinstance(path[i].node, tree.Sequential)), default=-1)
 
 
 @dataclass
@@ -273,6 +274,8 @@ def _lives(below: _Below, address: Address, users: set[str], running: EinsumPath
     position = below.position.get(address)
     if position is None:
         return False
+    if position > below.last_split:
+        return True
     started = ended = False
     for i in below.parting[bisect(below.parting, position) :]:
         placed = below.path[i]

@@ -296,11 +296,12 @@ def _node_as_read(node: Node, einsums: Collection[str] | None) -> bool:
 
 
 def _values_as_read(given: PerEinsum[Any], kind: type[int] | type[str], einsums: Collection[str] | None) -> bool:
+    if not given.by_einsum:
+        return type(given.default) is kind and (kind is str or 1 <= int(given.default) <= MOST)
     names = [name for name, _ in given.by_einsum]
-    values: list[Any] = [*(value for _, value in given.by_einsum)] or [given.default]
-    fits = all(type(v) is kind and (kind is str or 1 <= int(v) <= MOST) for v in values)
+    fits = all(type(v) is kind and (kind is str or 1 <= int(v) <= MOST) for _, v in given.by_einsum)
     plain = fits and len({*names}) == len(names)
-    return plain and (not names or (given.default is None and (einsums is None or all(n in einsums for n in names))))
+    return plain and given.default is None and (einsums is None or all(n in einsums for n in names))
 
 
 def write_mapping(mapping: Mapping) -> Raw:
