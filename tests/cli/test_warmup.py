@@ -14,7 +14,7 @@ OF_EINSUMS = (
     *("relax", "with_gap_and_node", "over_lanes", "objectives", "many_objectives"),
     *("hopeless", "many_hopeless", "beyond", "keep_least", "promising", "take", "search"),
 )
-OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined", "unbeaten")
+OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined")
 KERNELS = (*OF_EINSUMS, *OF_CASCADES)
 
 

@@ -14,6 +14,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import ExpressionError
 from einmap.expressions.sets import NameSet
 from einmap.mapper.search_path import Path
+from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
 
@@ -22,6 +23,13 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
     """Equal for two Einsums only if their searches are the same up to names of tensors and rank variables."""
+    names = _Names(einsum)
+    plans = tuple(hash(tuple(names.plan(plan) for plan in path.plans)) for path in paths)
+    return tables_key(einsum, arch, paths), plans
+
+
+def tables_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
+    """Equal for two Einsums only if dataplacements that they both have are searched alike, up to names."""
     if any(
         c.total_latency is not None and _speaks_of(c.total_latency.text, einsum) for c in arch.components.values()
     ) or not all(path.all_plans for path in paths):
@@ -33,6 +41,11 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
         repr(_shape(arch.nodes)),
         tuple(names.path(path) for path in paths),
     )
+
+
+def plan_key(einsum: Einsum, plan: Plan) -> Any:
+    """Equal for dataplacements that are the same, of Einsums that have their tables in common."""
+    return _Names(einsum).plan(plan)
 
 
 def leaves_key(einsum: Einsum, arch: Architecture) -> Any:
@@ -179,17 +192,18 @@ class _Names:
             return self.tensors(value.members)
         return value if isinstance(value, bool | int | float | str) else type(value).__name__
 
-    def path(self, path: Path) -> Any:
-        plans = tuple(
-            (
-                tuple((memory, self.tensor[t]) for memory, t in plan.placement.nodes),
-                plan.placement.n_outer,
-                tuple((toll, self.tensors(held)) for toll, held in plan.placement.tolls),
-                tuple(step.axes for step in plan.steps),
-            )
-            for plan in path.plans
+    def plan(self, plan: Plan) -> Any:
+        """One dataplacement with the loops that its gaps may have."""
+        return (
+            tuple((memory, self.tensor[t]) for memory, t in plan.placement.nodes),
+            plan.placement.n_outer,
+            tuple((toll, self.tensors(held)) for toll, held in plan.placement.tolls),
+            tuple(step.axes for step in plan.steps),
         )
+
+    def path(self, path: Path) -> Any:
+        """The lattice of a path, and the uses of the fanouts."""
         axes = tuple(
             (tuple((self.variable[v], bound) for v, bound in axis.members), axis.sizes) for axis in path.lattice.axes
         )
-        return hash(plans), axes, path.lanes.bounds.shape, path.lanes.bounds.tobytes(), path.lanes.shapes.tobytes()
+        return axes, path.lanes.bounds.shape, path.lanes.bounds.tobytes(), path.lanes.shapes.tobytes()

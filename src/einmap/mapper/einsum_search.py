@@ -28,7 +28,7 @@ from einmap.mapper.listing import share_of
 from einmap.mapper.optimal import Compiled, Descent, PathSearch
 from einmap.mapper.quick_bounds import FIRST_LANES, FIRST_PLANS, Bounds
 from einmap.mapper.request import Others, Request
-from einmap.mapper.search_path import PLANNING, Group, Path, replace_request
+from einmap.mapper.search_path import PLANNING, Group, Path
 from einmap.mapper.steps import Plan
 from einmap.mapper.tally import Loops, Tally
 from einmap.mapping.mapping import Mapping
@@ -175,7 +175,7 @@ class EinsumSearch:
         other = EinsumSearch(
             self.einsum, self.arch, replace(self.request, goals=(goal,), tolerance=tolerance), progress
         )
-        other.paths = [replace_request(path, other.request) for path in self.paths]
+        other.paths = [path.with_plans(other.request, path.plans) for path in self.paths]
         other.tally = Tally()
         return other.run()
 

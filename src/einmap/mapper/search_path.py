@@ -179,6 +179,13 @@ class Path:
         units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
         return all(action.energy >= 0 for unit in units for action in unit.actions)
 
+    def with_plans(self, request: Request, plans: list[Plan]) -> Path:
+        """The same path with some of its plans, for other objectives or other uses of its tensors."""
+        other = Path(self.einsum, self.arch, self.leaves, request)
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "request"})
+        other.plans = plans
+        return other
+
     def groups(self) -> Iterator[Group]:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
         found: dict[tuple[tuple[frozenset[str], ...], bytes], list[Plan]] = {}
@@ -256,10 +263,3 @@ class Path:
         """Uses of the fanouts whose tables have room whatever they are."""
         table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
         return self.request.room // (table * PLAN_TABLES)
-
-
-def replace_request(path: Path, request: Request) -> Path:
-    """The same path with its plans, for other objectives."""
-    other = Path(path.einsum, path.arch, path.leaves, request)
-    other.__dict__.update({name: value for name, value in path.__dict__.items() if name != "request"})
-    return other

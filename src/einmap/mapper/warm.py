@@ -64,9 +64,10 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "least_products": lambda: compiled.least_products(row, table[:, :1].copy(), row),
         "lower_corners": lambda: compiled.lower_corners(row, table[:, :1].copy(), row),
         "joined": lambda: compiled.joined(
-            table, levels, levels, table, row[None], levels, levels, row, 0, rows, 0.0
+            0, (two, table[:0], levels[:0], levels[:0], column[:0].repeat(3, axis=1)), column.repeat(3, axis=1), one,
+            one, np.arange(2), table, levels, levels, table[:, :1].copy(), one, one, np.arange(2), table,
+            table[:, :1].copy(), two, row[:0], two, row[:0], row[:0], levels, row, table[None], one, 0.0, 1, 0.0,
         ),
-        "unbeaten": lambda: compiled.unbeaten(table, table),
     }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The compiled parts of the join against plain definitions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from einmap.mapper import kernels
 from einmap.mapper.fusion import compiled
-from einmap.mapper.fusion.join import nondominated
 from einmap.mapper.request import Others
 
 
@@ -71,49 +70,79 @@ def test_hopeless_of_two_rows(rows, most, hopeless):
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments of the kernel `joined`."""
+    """Arguments of the kernel `joined` for one edge. `opened`, `after`: loops before and behind it."""
 
     costs: np.ndarray
     stay: np.ndarray
     peak: np.ndarray
     own_costs: np.ndarray
-    usage: np.ndarray
-    above: np.ndarray
+    used: np.ndarray
+    passing: np.ndarray
     kept: np.ndarray
+    born: np.ndarray
+    dying: np.ndarray
     capacity: np.ndarray
+    opened: int
     after: int
     others: Others
+
+    def joined(self, kind: int = 0, added: np.ndarray | None = None, tie: float = 0.0):
+        """Costs, stay, peak, and numbers of what is left."""
+        one = np.ones(1, dtype=np.int64)
+        m, fused = self.born.shape
+        rows = self.others.rows
+        none = np.zeros((0, *self.stay.shape[1:]))
+        so_far = np.zeros(2, dtype=np.int64), self.costs[:0], none, none, np.zeros((0, 3), dtype=np.int64)
+        at, (first, *found) = compiled.joined(
+            0, so_far, np.zeros((1, 3), dtype=np.int64), one * self.opened, one * self.after,
+            np.array([0, len(self.costs)]), self.costs, self.stay, self.peak,
+            self.passing[None], one * kind, one * fused, np.array([0, len(self.own_costs)]), self.own_costs, self.used,
+            np.array([0, m * fused * len(self.kept)]), self.kept.ravel(), np.array([0, m * fused]),
+            self.born.ravel(), self.dying.ravel(), none if added is None else added, self.capacity,
+            rows[None], one * len(rows), self.others.most, 100, tie,
+        )  # fmt: skip
+        assert at == 1
+        assert first.tolist() == [0, len(found[0])]
+        return found
+
+
+def padded(values, widest, filler):
+    """With columns for loops that are not open."""
+    rest = np.full((*values.shape[:2], widest - values.shape[2]), filler)
+    return np.concatenate([values, rest], axis=2)
 
 
 @st.composite
 def cases(draw):
     """Rows before an Einsum and chains of one option; fewer, as many, or more loops open behind than before."""
     n_costs, m, opened, after = (draw(st.integers(low, high)) for low, high in ((1, 2), (1, 2), (0, 3), (0, 3)))
-    left, right = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    left, right = draw(st.integers(1, 30)), draw(st.integers(1, 3))
     fused = max(opened, after) + draw(st.integers(0, 1))
-    peak = draw(arrays((left, m, opened), -1, 9))
+    stay, peak = (draw(arrays((2, m, opened), low, high))[np.arange(left) % 2] for low, high in ((0, 5), (-1, 9)))
     # what no Einsum shares so many loops with
     peak[peak < 0] = -np.inf
     return Case(
-        draw(arrays((left, n_costs))), draw(arrays((left, m, opened), 0, 5)), peak, draw(arrays((right, n_costs))),
-        draw(arrays((right, m), 0, 7)), draw(arrays((right, m, opened), 0, 5)), draw(arrays((right, m, fused), 0, 5)),
-        draw(arrays((m,), 5, 16)), after, draw(many_others(n_costs)),
+        draw(arrays((3, n_costs)))[np.arange(left) % 3], padded(stay, fused, 0.0), padded(peak, fused, -np.inf),
+        draw(arrays((right, n_costs))), draw(arrays((right, m), 0, 5)), draw(arrays((m,), 0, 2)),
+        draw(arrays((right, m, fused), 0, 4)), draw(arrays((m, fused), 0, 1)), draw(arrays((m, fused), 0, 1)),
+        draw(arrays((m,), 5, 16)), opened, after, draw(many_others(n_costs)),
     )  # fmt: skip
 
 
 def joined_by_definition(case):
     """Rows of (costs, stay, peak, left, right) of each pair that fits and is not hopeless."""
-    opened, after, found = case.stay.shape[2], case.after, []
+    opened, after, found = case.opened, case.after, []
     for i, j in product(range(len(case.costs)), range(len(case.own_costs))):
-        stays = case.stay[i, :, -1] if opened else np.zeros(len(case.capacity))
-        own = case.usage[j] + stays
+        stays = case.stay[i, :, opened - 1] if opened else np.zeros(len(case.capacity))
+        own = case.used[j] + case.passing + stays
         # while each Einsum before runs, what this one keeps above the loops that they share is in use, too
-        beside = case.peak[i] + case.above[j]
+        beside = (case.peak[i] + case.kept[j] + case.born)[:, :opened]
         cost = case.costs[i] + case.own_costs[j]
         if is_hopeless(cost, case.others) or (own > case.capacity).any() or (beside > case.capacity[:, None]).any():
             continue
         # of those that share more loops than stay open only the most that was in use matters from here on
-        stay = [case.kept[j, :, n] + (case.stay[i, :, min(n, opened - 1)] if opened else 0) for n in range(after)]
+        kept = case.kept[j] + case.dying
+        stay = [kept[:, n] + (case.stay[i, :, min(n, opened - 1)] if opened else 0) for n in range(after)]
         peak = [beside[:, n] if n < opened else np.full(len(own), -np.inf) for n in range(after - 1)]
         if after:
             peak.append(np.max([own, *beside.T[after - 1 :]], axis=0))
@@ -122,63 +151,71 @@ def joined_by_definition(case):
 
 
 @given(cases())
-def test_joined_rows_are_all_pairs_that_fit_and_are_not_hopeless(case):
-    costs, stay, peak, left, right = compiled.joined(
-        case.costs, case.stay, case.peak, case.own_costs, case.usage, case.above, case.kept, case.capacity, case.after,
-        case.others.rows, case.others.most,
+def test_joined_rows_are_those_that_no_other_pair_that_fits_and_is_not_hopeless_beats(case):
+    costs, stay, peak, number = case.joined()
+    # levels that are not open behind mean nothing
+    rows = (
+        np.concatenate([costs, *(own[:, :, : case.after].reshape(len(costs), -1) for own in (stay, peak))], axis=1)
+        if len(costs)
+        else costs
+    )
+    of = {
+        (i, j): np.concatenate([c, np.ravel(np.transpose(s)), np.ravel(np.transpose(p))])
+        for c, s, p, i, j in joined_by_definition(case)
+    }
+    assert of or not len(rows)
+    for row, (i, _, j) in zip(rows, number.tolist(), strict=True):
+        assert (row == of[i, j]).all()
+    for i, own in enumerate(rows):
+        assert not any((other <= own).all() for k, other in enumerate(rows) if k != i)
+    for own in of.values():
+        assert (rows <= own).all(axis=1).any()
+
+
+def by_hand(**changes):
+    """One row and one chain: one loop is open before and two behind."""
+    case = Case(
+        np.array([[1.0]]), np.array([[[3.0, 0.0]]]), np.array([[[5.0, -np.inf]]]), np.array([[2.0]]),
+        np.array([[3.0]]), np.array([1.0]), np.array([[[1.0, 2.0]]]), np.zeros((1, 2)), np.zeros((1, 2)),
+        np.array([7.0]), 1, 2, Others(np.zeros((0, 1)), -1.0),
     )  # fmt: skip
-    expected = joined_by_definition(case)
-    assert len(costs) == len(stay) == len(peak) == len(left) == len(right) == len(expected)
-    for row, (cost, stays, peaks, i, j) in enumerate(expected):
-        assert (int(left[row]), int(right[row])) == (i, j)
-        assert (costs[row] == cost).all()
-        for level in range(case.after):
-            assert (stay[row, :, level] == stays[level]).all()
-            assert (peak[row, :, level] == peaks[level]).all()
+    return replace(case, **changes)
 
 
 def test_an_einsum_that_shares_more_loops_with_what_follows():
-    # one loop is open before and two behind: what stays above the first is added, what stays above the second is too
-    costs, stay, peak, _, _ = compiled.joined(
-        np.array([[1.0]]), np.array([[[3.0]]]), np.array([[[5.0]]]), np.array([[2.0]]), np.array([[4.0]]),
-        np.array([[[1.0]]]), np.array([[[1.0, 2.0]]]), np.array([7.0]), 2, np.zeros((0, 1)), -1.0,
-    )  # fmt: skip
+    costs, stay, peak, _ = by_hand().joined()
     assert costs.tolist() == [[3]]
+    # what stays above the first loop is added, what stays above the second is too
     assert stay.tolist() == [[[4, 5]]]
     # the Einsums before used 5 bits, and 1 more is kept above their loop; this one uses 4 beside the 3 that stay
     assert peak.tolist() == [[[6, 7]]]
+    assert not len(by_hand(capacity=np.array([6.0])).joined()[0])
 
 
-def unbeaten_by_definition(ranked, limit):
-    kept = []
-    for i in range(len(ranked)):
-        if not any((ranked[k] <= limit[i]).all() for k in kept):
-            kept.append(i)
-    return kept
+def test_chains_that_are_not_known_take_no_space():
+    costs, *_ = by_hand(capacity=np.array([0.0]), opened=1, after=0).joined(kind=1)
+    assert costs.tolist() == [[3]]
 
 
-@given(st.data(), st.integers(1, 4), st.integers(0, 3))
-def test_unbeaten_rows_are_those_of_a_plain_filter(data, columns, slack):
-    values = data.draw(arrays((data.draw(st.integers(0, 12)), columns), 0, 4))
-    ranked = values[np.lexsort(values.T[::-1])]
-    limit = ranked.copy()
-    limit[:, 0] += slack
-    assert compiled.unbeaten(ranked, limit).tolist() == unbeaten_by_definition(ranked, limit)
+def test_the_tensor_of_a_copy_that_is_left_out_is_in_use_beside_what_ran_before():
+    case = by_hand(own_costs=np.array([[0.0]]), after=1)
+    costs, stay, peak, _ = case.joined(kind=2, added=np.array([[[2.0, 0.0]]]))
+    assert costs.tolist() == [[1]]
+    assert stay[:, :, 0].tolist() == [[3]]
+    assert peak[:, :, 0].tolist() == [[7]]
+    assert not len(case.joined(kind=2, added=np.array([[[3.0, 0.0]]]))[0])
 
 
-@given(st.data(), st.integers(1, 4))
-def test_nondominated_rows_are_those_that_no_other_one_beats(data, columns):
-    values = data.draw(arrays((data.draw(st.integers(1, 12)), columns), 0, 4))
-    values[values == 4] = -np.inf
-    kept = nondominated(values, data.draw(st.integers(0, columns)))
-    front = {tuple(row) for row in values if not any((o <= row).all() and (o < row).any() for o in values)}
-    assert sorted(map(tuple, values[kept])) == sorted(front)
-
-
-def test_a_row_that_costs_more_and_is_better_by_a_hair_alone_is_dropped():
-    rows = np.array([[1.0, 2.0 + 1e-14, 3.0], [2.0, 2.0, 3.0]])
-    assert nondominated(rows, 2).tolist() == [0]
-    assert nondominated(rows, 1).tolist() == [0, 1]
+def test_a_row_that_is_better_by_a_hair_alone_is_dropped():
+    # both cost the same but for a hair, and the second one leaves more room
+    costs, kept = np.array([[1.0], [1.0 + 1e-14]]), np.array([[[1.0, 2.0]], [[1.0, 2.0 - 1e-14]]])
+    case = by_hand(own_costs=costs, kept=kept, used=np.array([[3.0], [3.0]]))
+    assert len(case.joined(tie=0.0)[0]) == 2
     # bits are what they are
-    assert len(nondominated(rows[:, ::-1] * 1.0, 1)) == 2
-    assert len(nondominated(np.array([[1.0, 2.0, 3.0 + 1e-14], [2.0, 2.0, 3.0]]), 2)) == 2
+    assert len(case.joined(tie=1e-12)[0]) == 2
+    same = replace(case, kept=kept[[0, 0]])
+    assert same.joined(tie=1e-12)[3].tolist() == [[0, 0, 0]]
+    # the first one came first
+    later = replace(same, own_costs=costs[::-1].copy())
+    assert later.joined(tie=1e-12)[3].tolist() == [[0, 0, 0]]
+    assert later.joined(tie=0.0)[3].tolist() == [[0, 0, 1]]

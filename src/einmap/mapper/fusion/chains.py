@@ -26,7 +26,7 @@ from einmap.mapper.fusion.heads import Family, Head, Heads, Outline, loop_nodes
 from einmap.mapper.fusion.left_out import LeftOut
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.request import Others, Request
-from einmap.mapper.search_path import Path
+from einmap.mapper.search_path import Group, Path
 from einmap.mapper.steps import Plan
 from einmap.mapping import nodes as tree
 
@@ -77,6 +77,8 @@ class Chains:
     most: float
     most_per_axis: float
     effort: Effort
+    lender: Chains | None = None
+    """Chains whose tables these use, and whose names of tensors and rank variables; see borrowing.py."""
     crossed: frozenset[str] = frozenset()
     """Memories that may keep the whole of a shared tensor while the Einsum runs that does not use it."""
     complete: bool = True
@@ -89,7 +91,8 @@ class Chains:
     """What the chains of each family cost at least: in all, none of them is below each of these rows."""
     space: Space = field(default_factory=Space)
     """The memories of the columns of fronts, once they are known."""
-    _families_of: dict[int, Family] = field(default_factory=dict)
+    _family_of: dict[int, Family] = field(default_factory=dict)
+    """Families of the dataplacements (by id)."""
     _left_out: dict[Family, LeftOut] = field(default_factory=dict)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict)
     _head_rows: dict[Outline, Floats] = field(default_factory=dict)
@@ -103,14 +106,23 @@ class Chains:
                 path.make_plans(self.effort.progress)
                 self.paths.append(path)
 
-    def begin(self, room: float) -> None:
-        """Bound what the dataplacements cost without tables. `room`: bytes of tables that may be kept."""
-        self.groups = Groups(self.effort, self.request.memory, TableStore(room))
+    def sort(self) -> None:
+        """Sort the dataplacements by the uses of the fanouts that they admit."""
+        self.by_lanes: list[tuple[Path, Group]] = []
         for path in self.paths:
             self.complete &= path.all_plans and not path.is_coarse
-            for group in path.groups():
-                self.census += group.census.total()
-                self.groups.add(path, group)
+            self.by_lanes += [(path, group) for group in path.groups()]
+        self.census = sum(group.census.total() for _, group in self.by_lanes)
+
+    def begin(self, room: float) -> None:
+        """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
+        self._family_of = {id(plan): self.family_of(plan) for path in self.paths for plan in path.plans}
+        if self.lender is not None:
+            self.groups: Groups = self.lender.groups
+            return
+        self.groups = Groups(self.effort, self.request.memory, TableStore(room))
+        for path, group in self.by_lanes:
+            self.groups.add(path, group)
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
@@ -125,22 +137,20 @@ class Chains:
     def _bound_families(self) -> None:
         """What the chains of each family cost at least."""
         rows: dict[Family, list[Floats]] = {}
-        for plan, own in self.groups.bounds():
-            rows.setdefault(self.family_of(plan), []).append(own)
+        for plan, own in self.groups.bounds:
+            if id(plan) in self._family_of:
+                rows.setdefault(self._family_of[id(plan)], []).append(own)
         every = {family: np.concatenate(own) for family, own in rows.items()}
         few = len(self.request.goals) <= 2
         self.families = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
 
     def family_of(self, plan: Plan) -> Family:
         """The memories in which a dataplacement backs shared tensors."""
-        if id(plan) not in self._families_of:
-            backing: dict[str, str] = {}
-            for memory, tensor in plan.placement.nodes:
-                backing.setdefault(tensor, memory)
-            accesses = enumerate(self.einsum.accesses)
-            own = tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
-            self._families_of[id(plan)] = own
-        return self._families_of[id(plan)]
+        backing: dict[str, str] = {}
+        for memory, tensor in plan.placement.nodes:
+            backing.setdefault(tensor, memory)
+        accesses = enumerate(self.einsum.accesses)
+        return tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
 
     def begin_again(self, most: float) -> None:
         """Forget what is listed, and look at chains with so many fused loops from here on."""
@@ -162,7 +172,7 @@ class Chains:
             self.listed[family] = {}
             self._left_out.pop(family, None)
         left_out = {family: LeftOut(len(self.request.goals)) for family in anew}
-        plans = [(id(plan), f) for plan in self.groups.plans if (f := self.family_of(plan)) in anew]
+        plans = [(plan, family) for plan, family in self._family_of.items() if family in anew]
         wanted, without = {plan: anew[f] for plan, f in plans}, {plan: left_out[f] for plan, f in plans}
         for search in self.groups.searches(wanted, without) if plans else ():
             self._list(search, anew, left_out)
@@ -176,8 +186,8 @@ class Chains:
         maker = Heads(search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint)
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
-            family = self.family_of(compiled.plan)
-            if family not in limits:
+            family = self._family_of.get(id(compiled.plan))
+            if family is None or family not in limits:
                 continue
             maker.others, maker.left_out = limits[family], left_out[family]
             for head in maker.of(compiled):

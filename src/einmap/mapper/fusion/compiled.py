@@ -17,7 +17,10 @@ def least_needs(
 ) -> Any:  # fmt: skip
     """What the next Einsum takes at least behind each interface: above each open loop, and in all. See least_paths."""
     n, m = len(order), used.shape[1]
-    need, need_used = np.full((at[n + 1], m, max(loops.max(), 1)), np.inf), np.full((at[n + 1], m), np.inf)
+    widest = 1
+    for own_loops in loops:
+        widest = max(widest, own_loops)
+    need, need_used = np.full((at[n + 1], m, widest), np.inf), np.full((at[n + 1], m), np.inf)
     for k in range(n):
         stage = order[k]
         for e in range(first_edge[stage], first_edge[stage + 1]):
@@ -38,40 +41,61 @@ def least_needs(
 
 
 @njit(cache=True, nogil=True)
-def fits_between(
-    used: Any, passing: Any, kept: Any, born: Any, dying: Any, stay: Any, peak: Any, opened: int, behind: int,
-    need: Any, need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
+def fits_beside(
+    stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
+    capacity: Any, new_stay: Any, new_peak: Any,
 ) -> bool:  # fmt: skip
-    """Whether a chain fits beside what stays at least before it, and what is needed at least behind.
+    """Whether a chain fits beside what stays before it; what stays and was in use behind it (see join.py).
 
-    Also what stays and was in use behind it (see join.py), in `new_stay`, `new_peak`. `kept`, `born`, `dying`:
-    (memories, fused loops); `stay`, `peak`, `need` and the results: (memories, loops). What a chain keeps is a part of
-    what it uses, so that what stays behind it fits wherever the chain does.
+    `kept`, `born`, `dying`: (memories, fused loops); `stay`, `peak` and the results: (memories, loops), of which
+    `opened` are open before and `behind` behind. What a chain keeps is a part of what it uses, so that what stays
+    behind it fits wherever the chain does.
     """
-    for i in range(len(capacity)):
-        taken = used[i] + passing[i] + (stay[i, opened - 1] if opened else 0.0)
-        if taken > capacity[i]:
+    for m in range(len(capacity)):
+        highest = used[m] + passing[m] + (stay[m, opened - 1] if opened else 0.0)
+        if highest > capacity[m]:
             return False
         for level in range(behind):
-            before = stay[i, min(level, opened - 1)] if opened else 0.0
-            new_stay[i, level], new_peak[i, level] = kept[i, level] + dying[i, level] + before, -np.inf
-        highest = taken
+            own = kept[m, level] + dying[m, level]
+            new_stay[m, level] = own + (stay[m, min(level, opened - 1)] if opened else 0.0)
+            new_peak[m, level] = -np.inf
         for level in range(opened):
-            in_use = peak[i, level] + kept[i, level] + born[i, level]
-            if in_use > capacity[i]:
+            in_use = peak[m, level] + (kept[m, level] + born[m, level])
+            if in_use > capacity[m]:
                 return False
             if level < behind - 1:
-                new_peak[i, level] = in_use
+                new_peak[m, level] = in_use
             else:
                 highest = max(highest, in_use)
         if behind:
-            new_peak[i, behind - 1] = highest
-            if new_stay[i, behind - 1] + need_used[i] > capacity[i]:
-                return False
+            new_peak[m, behind - 1] = highest
+    return True
+
+
+@njit(cache=True, nogil=True)
+def fits_between(
+    stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
+    need: Any, need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
+) -> bool:  # fmt: skip
+    """The same, beside what stays at least before it and is `need`ed at least behind: (memories, loops), and in all."""
+    if not fits_beside(stay, peak, used, passing, kept, born, dying, opened, behind, capacity, new_stay, new_peak):
+        return False
+    for m in range(len(capacity)):
+        if behind and new_stay[m, behind - 1] + need_used[m] > capacity[m]:
+            return False
         for level in range(behind):
-            if new_peak[i, level] + need[i, level] > capacity[i]:
+            if new_peak[m, level] + need[m, level] > capacity[m]:
                 return False
     return True
+
+
+@njit(cache=True, nogil=True)
+def _edges_of(order: Any, first_edge: Any) -> int:
+    """Edges of all Einsums."""
+    found = 0
+    for stage in order:
+        found += first_edge[stage + 1] - first_edge[stage]
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -96,10 +120,11 @@ def least_paths(
     )  # fmt: skip
     forward, backward = np.full((at[n + 1], w), np.inf), np.full((at[n + 1], w), np.inf)
     rests, through = np.full((len(kind), w), np.inf), np.full((len(kind), w), np.inf)
-    stay, peak = np.full_like(need, np.inf), np.full_like(need, np.inf)
-    new_stay, new_peak = np.empty(need.shape[1:]), np.empty(need.shape[1:])
+    widest = need.shape[2]
+    stay, peak = np.full((at[n + 1], m, widest), np.inf), np.full((at[n + 1], m, widest), np.inf)
+    new_stay, new_peak = np.empty((m, widest)), np.empty((m, widest))
     forward[0], backward[at[n] :] = 0.0, 0.0
-    cost_at = np.full((np.diff(first_edge)[order].sum(), w), np.inf)
+    cost_at = np.full((_edges_of(order, first_edge), w), np.inf)
     number = 0
     for k in range(n):
         stage = order[k]
@@ -114,9 +139,9 @@ def least_paths(
                 if kind[option] == 0:
                     here = first_kept[option] + (row - first_row[option]) * m * f
                     if not fits_between(
-                        used[row], passing[first_before[stage] + edges[e, 0]], kept[here : here + m * f].reshape(m, f),
-                        of_born, of_dying, stay[before], peak[before], loops[before], loops[after], need[after],
-                        need_used[after], capacity, new_stay, new_peak,
+                        stay[before], peak[before], used[row], passing[first_before[stage] + edges[e, 0]],
+                        kept[here : here + m * f].reshape(m, f), of_born, of_dying, loops[before], loops[after],
+                        need[after], need_used[after], capacity, new_stay, new_peak,
                     ):  # fmt: skip
                         continue
                 else:
@@ -217,69 +242,151 @@ def lower_corners(slopes: Any, offsets: Any, least: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def joined(
-    costs: Any, stay: Any, peak: Any, own_costs: Any, usage: Any, above: Any, kept: Any, capacity: Any, after: int,
-    rows: Any, most: float,
+    begin: int, so_far: Any, edges: Any, loops: Any, loops_behind: Any, first: Any, costs: Any, stay: Any, peak: Any,
+    passing: Any, kind: Any, fused: Any, first_row: Any, own_costs: Any, used: Any, first_kept: Any, kept: Any,
+    first_own: Any, born: Any, dying: Any, added: Any, capacity: Any, corners: Any, n_corners: Any, most: float,
+    work: int, tie: float,
 ) -> Any:  # fmt: skip
-    """All rows before an Einsum with all chains of one option, as far as they fit and are not hopeless.
+    """The rows before an Einsum with its chains: those that fit, are not hopeless, and that no other one beats.
 
-    `costs`, `stay`, `peak`: see Rows; `own_costs`, `usage`, `above`, `kept`: see Fitted; `after`: loops that are open
-    behind; `rows`, `most`: see Others. Gives costs, stay and peak behind the Einsum, and rows before and of the front.
+    `edges`: interface before, option, interface behind; the first one to look at is `begin`, and once `work` pairs were
+    looked at no further one. Rows (see Rows) of each interface before from `first`; of interfaces the open loops and
+    what passes. Of each option: its kind (see least_paths), fused loops, rows from first_row, what they keep from
+    first_kept, what shared tensors add before and behind from first_own. `added`: for the edges with copies that are
+    left out, in their order, what their tensors take. `corners`: for each interface behind the rows of Others. `tie`:
+    costs that differ by less than this fraction count as equal.
+    Gives the edge to go on at, and what is found, which is `so_far` of the next call: where the rows of each interface
+    behind begin; costs, stay, peak; row before, option and row of its front.
     """
-    n_memories, opened, n_costs = len(capacity), stay.shape[2], costs.shape[1]
-    left, right = np.empty(len(costs) * len(own_costs), np.int64), np.empty(len(costs) * len(own_costs), np.int64)
-    value = np.empty(n_costs)
-    n = 0
-    for i in range(len(costs)):
-        for j in range(len(own_costs)):
-            for c in range(n_costs):
-                value[c] = costs[i, c] + own_costs[j, c]
-            if hopeless(value, rows, most):
-                continue
-            fits = True
-            for m in range(n_memories):
-                used = usage[j, m] + (stay[i, m, opened - 1] if opened else 0.0)
-                fits = fits and used <= capacity[m]
-                for level in range(opened):
-                    fits = fits and peak[i, m, level] + above[j, m, level] <= capacity[m]
-            if fits:
-                left[n], right[n] = i, j
-                n += 1
-    new_costs = np.empty((n, n_costs))
-    new_stay, new_peak = np.zeros((n, n_memories, after)), np.full((n, n_memories, after), -np.inf)
-    for row in range(n):
-        i, j = left[row], right[row]
-        for c in range(n_costs):
-            new_costs[row, c] = costs[i, c] + own_costs[j, c]
-        for m in range(n_memories):
-            for level in range(after):
-                own = kept[j, m, level]
-                new_stay[row, m, level] = own + (stay[i, m, min(level, opened - 1)] if opened else 0.0)
-                if level < opened and level < after - 1:
-                    new_peak[row, m, level] = peak[i, m, level] + above[j, m, level]
-            if after:
-                highest = usage[j, m] + (stay[i, m, opened - 1] if opened else 0.0)
-                for level in range(after - 1, opened):
-                    highest = max(highest, peak[i, m, level] + above[j, m, level])
-                new_peak[row, m, after - 1] = highest
-    return new_costs, new_stay, new_peak, left[:n].copy(), right[:n].copy()
+    c, m, widest, n = costs.shape[1], len(capacity), stay.shape[2], len(so_far[1])
+    room, pairs, absent, at = max(2 * n, 16), 0, 0, begin
+    new_costs, number, new_stay, new_peak, newest, older = _with_room(so_far, room, c, m, widest)
+    least = np.empty(c)
+    for e in range(begin):
+        absent += kind[edges[e, 1]] == 2
+    while at < len(edges) and pairs <= work:
+        before, option, after = edges[at, 0], edges[at, 1], edges[at, 2]
+        at += 1
+        absent += kind[option] == 2
+        rows = corners[after, : n_corners[after]]
+        for i in range(c):
+            least[i] = _least_of(costs, first[before], first[before + 1], i)
+            least[i] += _least_of(own_costs, first_row[option], first_row[option + 1], i)
+        if least[0] == np.inf or hopeless(least, rows, most):
+            continue
+        f, own = fused[option], first_own[option]
+        of_born, of_dying = born[own : own + m * f].reshape(m, f), dying[own : own + m * f].reshape(m, f)
+        for left in range(first[before], first[before + 1]):
+            for right in range(first_row[option], first_row[option + 1]):
+                pairs += 1
+                for i in range(c):
+                    new_costs[n, i] = costs[left, i] + own_costs[right, i]
+                if hopeless(new_costs[n], rows, most):
+                    continue
+                fits = True
+                if kind[option] == 0:
+                    here = first_kept[option] + (right - first_row[option]) * m * f
+                    fits = fits_beside(
+                        stay[left], peak[left], used[right], passing[before], kept[here : here + m * f].reshape(m, f),
+                        of_born, of_dying, loops[before], loops_behind[after], capacity, new_stay[n], new_peak[n],
+                    )  # fmt: skip
+                elif kind[option] == 2:
+                    fits = _fits_with(
+                        stay[left], peak[left], added[absent - 1], loops[before], capacity, new_stay[n], new_peak[n]
+                    )
+                if fits and _is_new(n, after, loops_behind[after], new_costs, new_stay, new_peak, newest, older, tie):
+                    number[n, 0], number[n, 1], number[n, 2] = left, option, right - first_row[option]
+                    n += 1
+                if n == room:
+                    full = _by_interface(newest, older, new_costs, new_stay, new_peak, number)
+                    n = len(full[1])
+                    room = 2 * n + 16
+                    new_costs, number, new_stay, new_peak, newest, older = _with_room(full, room, c, m, widest)
+    return at, _by_interface(newest, older, new_costs, new_stay, new_peak, number)
 
 
 @njit(cache=True, nogil=True)
-def unbeaten(ranked: Any, limit: Any) -> Any:
-    """Rows, sorted by column, that no row kept before is at most `limit` of in everything."""
-    kept = np.empty(len(ranked), np.int64)
-    n = 0
-    for i in range(len(ranked)):
-        beaten = False
-        for k in range(n):
-            beaten = True
-            for c in range(ranked.shape[1]):
-                if ranked[kept[k], c] > limit[i, c]:
-                    beaten = False
-                    break
-            if beaten:
-                break
-        if not beaten:
-            kept[n] = i
-            n += 1
-    return kept[:n].copy()
+def _with_room(so_far: Any, room: int, c: int, m: int, widest: int) -> Any:
+    """Rows so far with room for more, and for each interface the newest one, for each row the next older one or -1."""
+    first, costs, stay, peak, number = so_far
+    n = len(costs)
+    more_costs, more_number = np.empty((room, c)), np.empty((room, 3), np.int64)
+    more_stay, more_peak = np.empty((room, m, widest)), np.empty((room, m, widest))
+    more_costs[:n], more_number[:n], more_stay[:n], more_peak[:n] = costs, number, stay, peak
+    newest, older = np.full(len(first) - 1, -1), np.empty(room, np.int64)
+    for interface in range(len(newest)):
+        for row in range(first[interface], first[interface + 1]):
+            older[row] = newest[interface]
+            newest[interface] = row
+    return more_costs, more_number, more_stay, more_peak, newest, older
+
+
+@njit(cache=True, nogil=True)
+def _by_interface(newest: Any, older: Any, costs: Any, stay: Any, peak: Any, number: Any) -> Any:
+    """The rows that are left, interface by interface, and where those of each begin."""
+    first = np.zeros(len(newest) + 1, np.int64)
+    for interface in range(len(newest)):
+        first[interface + 1] = first[interface]
+        row = newest[interface]
+        while row >= 0:
+            first[interface + 1] += 1
+            row = older[row]
+    order = np.empty(first[len(newest)], np.int64)
+    for interface in range(len(newest)):
+        row, place = newest[interface], first[interface + 1]
+        while row >= 0:
+            place -= 1
+            order[place] = row
+            row = older[row]
+    return first, costs[order], stay[order], peak[order], number[order]
+
+
+@njit(cache=True, nogil=True)
+def _is_new(
+    n: int, interface: int, loops: int, costs: Any, stay: Any, peak: Any, newest: Any, older: Any, tie: float
+) -> bool:
+    """Whether no row with the same interface beats row n; then it is one of them, and those that it beats are gone."""
+    newer, row = -1, newest[interface]
+    while row >= 0:
+        beaten, beats = True, True
+        for c in range(costs.shape[1]):
+            beaten = beaten and costs[row, c] <= costs[n, c] * (1 + tie)
+            beats = beats and costs[n, c] <= costs[row, c]
+        for m in range(stay.shape[1] if beaten or beats else 0):
+            for level in range(loops):
+                old, new = stay[row, m, level], stay[n, m, level]
+                beaten, beats = beaten and old <= new, beats and new <= old
+                old, new = peak[row, m, level], peak[n, m, level]
+                beaten, beats = beaten and old <= new, beats and new <= old
+        if beaten:
+            return False
+        if not beats:
+            newer = row
+        elif newer < 0:
+            newest[interface] = older[row]
+        else:
+            older[newer] = older[row]
+        row = older[row]
+    older[n] = newest[interface]
+    newest[interface] = n
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _fits_with(stay: Any, peak: Any, added: Any, loops: int, capacity: Any, new_stay: Any, new_peak: Any) -> bool:
+    """Whether there is room for what is in use from here on beside what was in use before."""
+    fits = True
+    for i in range(len(capacity)):
+        for level in range(loops):
+            new_stay[i, level], new_peak[i, level] = stay[i, level], peak[i, level] + added[i, level]
+            fits = fits and new_peak[i, level] <= capacity[i]
+    return fits
+
+
+@njit(cache=True, nogil=True)
+def _least_of(values: Any, begin: int, end: int, column: int) -> float:
+    """The least of some rows in a column, infinite if there are none."""
+    found = np.inf
+    for row in range(begin, end):
+        found = min(found, values[row, column])
+    return found

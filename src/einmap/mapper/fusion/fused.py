@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,11 +93,11 @@ class FusedSearch(Cascade):
         """The mappings of an answer; what they reach is kept."""
         rows = self.best(answer.reached[-1])
         if rows:
-            values = np.stack([answer.reached[-1][interface].costs[row] for interface, row in rows])
+            values = answer.reached[-1].costs[rows]
             self.value = float(self.objectives(values[:1])[0, 0])
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
                 self.reached_values = values
-        return [self.tree(answer, *row) for row in rows]
+        return [self.tree(answer, row) for row in rows]
 
     @property
     def complete(self) -> bool:
@@ -131,14 +130,12 @@ class FusedSearch(Cascade):
         """Count the time since `begin`."""
         self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - begin
 
-    def best(self, found: Mapping[int, Rows]) -> list[tuple[int, int]]:
-        """Interface and row of the best, or of all that no other one beats."""
-        places = [(i, row) for i, rows in found.items() for row in range(len(rows.costs))]
-        if not places:
+    def best(self, found: Rows) -> list[int]:
+        """The best row, or all that no other one beats."""
+        if not len(found.costs):
             return []
-        values = self.objectives(np.concatenate([rows.costs for rows in found.values()]))
-        order = [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
-        return [places[i] for i in order]
+        values = self.objectives(found.costs)
+        return [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
 
     def objectives(self, costs: Floats) -> Floats:
         """The objectives that were asked for, from sums of what they are made of."""
@@ -147,17 +144,17 @@ class FusedSearch(Cascade):
             columns.append(np.prod([costs[:, self.goals.index(part)] for part in PARTS[goal]], axis=0))
         return np.stack(columns, axis=1)
 
-    def tree(self, answer: Answer, interface: int, row: int) -> LoopTree:
+    def tree(self, answer: Answer, row: int) -> LoopTree:
         """The LoopTree of one row."""
         chains: list[Chain] = []
         made: dict[tuple[Stage, int, int], Chain] = {}
         for k in reversed(range(len(self.members))):
-            before, row_before, option, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
+            before, option, own = (int(x) for x in answer.reached[k + 1].back[row])
             what = answer.graph.stages[k], option, own
             if what not in made:
                 made[what] = self.chain(answer, k, option, own)
             chains.append(self.renamed(made[what], k))
-            interface, row = before, row_before
+            row = before
         chains.reverse()
         shared = [0] * len(chains)
         for t, first in self.slots.first.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,16 +88,15 @@ class Groups:
         group = replace(group, plans=sorted(group.plans, key=_from_inside))
         self.all.append((path, group, Bounds(path, group.plans, group.lanes, self.effort.progress, True)))
 
-    @property
-    def plans(self) -> Iterator[Plan]:
-        """All dataplacements."""
-        return (plan for _, group, _ in self.all for plan in group.plans)
-
-    def bounds(self) -> Iterator[tuple[Plan, Floats]]:
+    @cached_property
+    def bounds(self) -> list[tuple[Plan, Floats]]:
         """Dataplacements with objectives that no mapping is below, in all.
 
         By tables; those without where these say little more, or there are too many of them.
         """
+        return list(self._bounds())
+
+    def _bounds(self) -> Iterator[tuple[Plan, Floats]]:
         for number, (path, group, known) in enumerate(self.all):
             waiting = list(zip(group.plans, known.way_of, strict=True))
             worth = self._worth_tables(path, group, known)

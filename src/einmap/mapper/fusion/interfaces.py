@@ -340,12 +340,28 @@ def corners(weights: Floats, least: Floats) -> list[Floats]:
 
     Whatever lies in this region has a product, with anything added, that is no less than that of some corner.
     """
+    points, counts = lower_corners(weights, *lines_of(weights, least))
+    return [own[:count].copy() for own, count in zip(points, counts, strict=True)]
+
+
+def lines_of(weights: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """For each row of `least` the offsets of the lines that bound the first cost over the second, and the least second.
+
+    Of one cost: its least, and nothing.
+    """
     if weights.shape[1] != 2:
-        # the unit weights stand first
-        return [row[None, : weights.shape[1]].copy() for row in least]
+        return least[:, :1].copy(), least[:, :0]
+    # the unit weights stand first
+    lines = weights[2:]
+    return np.concatenate([least[:, :1], least[:, 2:] / lines[:, 0]], axis=1), least[:, 1:2].copy()
+
+
+def lower_corners(weights: Floats, offsets: Floats, second: Floats) -> tuple[Floats, Ints]:
+    """Corners, see above, for lines: an array (rows, most corners, costs), and how many of its points each row has."""
+    if not second.shape[1]:
+        return offsets[:, None, :], np.ones(len(offsets), dtype=np.int64)
     # the boundary as x over y: the largest of the lines s - slope * y and of the least x; from the least y on
     lines = weights[2:]
     slopes = np.concatenate([[0.0], lines[:, 1] / lines[:, 0]])
-    offsets = np.concatenate([least[:, :1], least[:, 2:] / lines[:, 0]], axis=1)
-    points, counts = compiled.lower_corners(slopes, offsets, least[:, 1].copy())
-    return [own[:count].copy() for own, count in zip(points, counts, strict=True)]
+    points, counts = compiled.lower_corners(slopes, offsets, second[:, 0])
+    return points, counts

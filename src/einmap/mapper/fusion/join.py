@@ -10,45 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper import cascade
 from einmap.mapper.fusion.chains import Front
-from einmap.mapper.fusion.compiled import joined, unbeaten
+from einmap.mapper.fusion.compiled import joined
 from einmap.mapper.fusion.heads import Outline
-from einmap.mapper.fusion.interfaces import Edge, Graph, Stage, corners
-from einmap.mapper.fusion.paths import Paths, Room
-from einmap.mapper.kernels import hopeless
-from einmap.mapper.request import Others
+from einmap.mapper.fusion.interfaces import Graph, Stage
+from einmap.mapper.fusion.paths import Packed, Paths, Priced, Room, begins, packed
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
 
 TIE = 1e-12
 """Costs that differ by less than this fraction count as equal."""
+WORK = 1_000_000
+"""Pairs that one call of the kernel looks at, some 20 ms."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rows:
-    """Choices so far with one interface behind them.
+    """Choices so far behind an Einsum, by interface: those of each from `first`.
 
-    `costs`: (n, costs); `stay`, `peak`: (n, memories, open loops); `back`: (n, 4) interface and row before, option, row
-    of its front.
+    `costs`: (n, costs); `stay`, `peak`: (n, memories, loops), of which as many matter as are open behind the interface;
+    `back`: (n, 3) row before, option, row of its front.
     """
 
+    first: Ints
     costs: Floats
     stay: Floats
     peak: Floats
     back: Ints
-
-    @cached_property
-    def least(self) -> Floats:
-        """The least of each cost."""
-        found: Floats = self.costs.min(axis=0)
-        return found
 
 
 @dataclass(frozen=True)
@@ -59,27 +53,32 @@ class Joined:
 
     fronts: Mapping[int, Front]
     own: Floats
-    _least: dict[int, Floats] = field(default_factory=dict)
 
-    def least(self, option: int, n_costs: int) -> Floats:
-        """The least of each cost of the chains of an option."""
-        if option not in self._least:
-            self._least[option] = self.fronts[option].values[:, :n_costs].min(axis=0)
-        return self._least[option]
+    def packed(self, stage: Stage, n_costs: int, room: Room) -> Packed:
+        """The fronts one after the other."""
+        m = len(room.capacity)
+        rows = {}
+        for o, front in self.fronts.items():
+            loops = len(stage.step.options[o].loops)
+            kept = front.values[:, n_costs + m :].reshape(len(front.values), m, loops)
+            used = front.values[:, n_costs : n_costs + m] - self.own
+            rows[o] = Priced(front.values[:, :n_costs], used, kept)
+        return packed(stage, rows, room)
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """Chains of an edge that can fit: costs, bits in use, what they keep above the loops that are open before and above
-    all fused loops. `rows`: of the front; `after`: number of loops that are open behind.
+class Near:
+    """The edges of a stage whose chains are joined.
+
+    `loops`, `behind`: that are open at each interface before and behind it. `chains`: those of its options as the
+    kernel takes them. `added`: for each edge whose copy is left out what its tensors take: (memories, loops).
     """
 
-    costs: Floats
-    usage: Floats
-    above: Floats
-    kept: Floats
-    rows: Ints
-    after: int
+    edges: Ints
+    loops: Ints
+    behind: Ints
+    chains: tuple[Any, ...]
+    added: Floats
 
 
 @dataclass
@@ -97,118 +96,67 @@ class Join:
     paths: Paths
     most: float | None
     reached: Floats
-    _known: dict[tuple[Stage, Edge], Fitted] = field(default_factory=dict)
+    _near: dict[Stage, Near] = field(default_factory=dict)
 
-    def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[dict[int, Rows]]:
-        """For each Einsum the rows behind it, by interface; the last one holds what was found.
+    def __post_init__(self) -> None:
+        stages = dict.fromkeys(self.graph.stages)
+        interfaces = (interface for stage in stages for interface in (*stage.before, *stage.interfaces))
+        self.widest = max(len(interface.loops) for interface in interfaces)
+
+    def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[Rows]:
+        """The rows before the first Einsum and behind each; the last ones are what was found.
 
         `go_on` hears where the work is, often; what it raises ends it.
         """
-        n = len(self.room.capacity)
-        start = Rows(
-            np.zeros((1, self.n_costs)), np.zeros((1, n, 0)), np.zeros((1, n, 0)), np.zeros((1, 4), dtype=np.int64)
-        )
-        found: list[dict[int, Rows]] = [{0: start}]
-        near: dict[Stage, list[Edge]] = {}
+        nothing = np.zeros((1, len(self.room.capacity), self.widest))
+        found = [Rows(np.arange(2), np.zeros((1, self.n_costs)), nothing, nothing, np.zeros((1, 3), dtype=np.int64))]
         for k, stage in enumerate(self.graph.stages):
-            reached: dict[int, list[Rows]] = {}
-            fronts = self.parts[k].fronts
-            go_on(self.graph.names[k], k)
-            if stage not in near:
-                own = np.isin(stage.edges[:, 1], list(fronts))
-                near[stage] = [Edge(*row) for row in stage.edges[own].tolist()]
-            edges = [edge for edge in near[stage] if edge.before in found[-1]]
-            others = self._others(k + 1, sorted({edge.after for edge in edges}))
-            for edge in edges:
+            if stage not in self._near:
+                self._near[stage] = self._near_of(stage, self.parts[k])
+            near, at, others, before = self._near[stage], 0, self._others(k + 1), found[-1]
+            first = np.zeros(len(stage.interfaces) + 1, dtype=np.int64)
+            rows = first, before.costs[:0], before.stay[:0], before.peak[:0], before.back[:0]
+            while at < len(near.edges):
                 go_on(self.graph.names[k], k)
-                before, option, rest = found[-1][edge.before], stage.step.options[edge.option], others[edge.after]
-                least = before.least + stage.step.times * self.parts[k].least(edge.option, self.n_costs)
-                if hopeless(least, rest.rows, rest.most):
-                    continue
-                if option.absent:
-                    rows = self._left_out(stage, edge, before)
-                else:
-                    rows = self._joined(self._fitted(stage, edge, self.parts[k]), edge, before, rest)
-                if len(rows.costs):
-                    reached.setdefault(edge.after, []).append(rows)
-            found.append({after: self._best(rows) for after, rows in reached.items()})
+                at, rows = joined(
+                    at, rows, near.edges, near.loops, near.behind, before.first, before.costs, before.stay, before.peak,
+                    *near.chains, near.added, self.room.capacity, *others, WORK, TIE,
+                )  # fmt: skip
+            found.append(Rows(*rows))
         return found
 
-    def _fitted(self, stage: Stage, edge: Edge, part: Joined) -> Fitted:
-        """What the chains of an edge need, whatever comes before; the same for all Einsums of a stage."""
-        key = stage, edge
-        if key not in self._known:
-            option, interface = stage.step.options[edge.option], stage.before[edge.before]
-            values = part.fronts[edge.option].values
-            n, n_memories = self.n_costs, len(self.room.capacity)
-            fused, opened = len(option.loops), len(interface.loops)
-            costs = stage.step.times * values[:, :n]
-            if option.wild:
-                # what is not known takes no space
-                rows, nothing = np.arange(len(values)), np.zeros((len(values), n_memories, 0))
-                self._known[key] = Fitted(costs, np.zeros((len(values), n_memories)), nothing, nothing, rows, 0)
-                return self._known[key]
-            kept = values[:, n + n_memories :].reshape(len(values), n_memories, fused)
-            used = values[:, n : n + n_memories] - part.own
-            usage = used + self.room.always + self.room.passing(interface, option.keys)
-            born, dying = self.room.shared(stage.step, option)
-            fits = (usage <= self.room.capacity).all(axis=1)
-            self._known[key] = Fitted(
-                costs[fits],
-                usage[fits],
-                kept[fits, :, :opened] + born[None, :, :opened],
-                kept[fits] + dying,
-                np.flatnonzero(fits),
-                len(stage.interfaces[edge.after].loops),
-            )
-        return self._known[key]
+    def _near_of(self, stage: Stage, part: Joined) -> Near:
+        m = len(self.room.capacity)
+        edges = stage.edges[np.isin(stage.edges[:, 1], list(part.fronts))]
+        absent = [(b, o) for b, o, _ in edges.tolist() if stage.step.options[o].absent]
+        chains: tuple[Any, ...] = ()
+        if len(edges):
+            own = part.packed(stage, self.n_costs, self.room)
+            chains = (
+                own.passing, own.kind, own.fused, begins(own.n_rows), stage.step.times * own.each_cost, own.used,
+                begins(own.n_rows * m * own.fused), own.kept, begins(m * own.fused), own.born, own.dying,
+            )  # fmt: skip
+        return Near(
+            edges,
+            np.array([len(interface.loops) for interface in stage.before], dtype=np.int64),
+            np.array([len(interface.loops) for interface in stage.interfaces], dtype=np.int64),
+            chains,
+            np.array([self._left_out(stage, *edge) for edge in absent]).reshape(len(absent), m, self.widest),
+        )
 
-    def _joined(self, own: Fitted, edge: Edge, before: Rows, others: Others) -> Rows:
-        """All rows before an Einsum with all chains of one option, as far as they fit."""
-        stay, peak = before.stay, before.peak
-        opened = own.above.shape[2]
-        costs, stay, peak, left, right = joined(
-            before.costs, stay[:, :, :opened], peak[:, :, :opened], own.costs, own.usage, own.above, own.kept,
-            self.room.capacity, own.after, others.rows, others.most,
-        )  # fmt: skip
-        number = np.empty((len(left), 4), dtype=np.int64)
-        number[:, 0], number[:, 1], number[:, 2], number[:, 3] = edge.before, left, edge.option, own.rows[right]
-        return Rows(costs, stay, peak, number)
-
-    def _left_out(self, stage: Stage, edge: Edge, before: Rows) -> Rows:
-        """The rows before a copy that is left out, with its tensor in use from here on."""
-        option, loops = stage.step.options[edge.option], stage.before[edge.before].loops
-        peak = before.peak
+    def _left_out(self, stage: Stage, before: int, o: int) -> Floats:
+        """What the tensors of a copy take that is left out: its source is in use from here on."""
+        option, loops = stage.step.options[o], stage.before[before].loops
+        found = np.zeros((len(self.room.capacity), self.widest))
         for slot, bits in option.bits.items():
-            peak = peak + self.room.kept(option.keys[slot].memory, bits, Outline((), loops, (), ()), 0)[None]
-        rows = np.arange(len(before.costs))[(peak <= self.room.capacity[:, None]).all(axis=(1, 2))]
-        number = np.array([[edge.before, row, edge.option, 0] for row in rows], dtype=np.int64).reshape(-1, 4)
-        return Rows(before.costs[rows], before.stay[rows], peak[rows], number)
+            own = self.room.kept(option.keys[slot].memory, bits, Outline((), loops, (), ()), 0)
+            found[:, : len(loops)] += own
+        return found
 
-    def _others(self, k: int, interfaces: Sequence[int]) -> dict[int, Others]:
-        """What Einsum k and all later ones add at least, by interface before them."""
+    def _others(self, k: int) -> tuple[Floats, Ints, float]:
+        """What Einsum k and all later ones add at least: rows of Others for each interface before, and how many."""
         rests = self.paths.backward(k)
         if self.most is None:
-            return {i: Others(self.reached - rests[i, : self.n_costs], -1.0) for i in interfaces}
-        of_all = corners(self.paths.weights, rests[interfaces])
-        return {i: Others(own, self.most) for i, own in zip(interfaces, of_all, strict=True)}
-
-    def _best(self, found: list[Rows]) -> Rows:
-        """The rows that no other one beats."""
-        rows = Rows(*(np.concatenate([getattr(r, name) for r in found]) for name in ("costs", "stay", "peak", "back")))
-        n = len(rows.costs)
-        columns = np.concatenate([rows.costs, rows.stay.reshape(n, -1), rows.peak.reshape(n, -1)], axis=1)
-        kept = nondominated(columns, rows.costs.shape[1])
-        return Rows(rows.costs[kept], rows.stay[kept], rows.peak[kept], rows.back[kept])
-
-
-def nondominated(values: Floats, eased: int) -> Ints:
-    """Rows that no other one is at most as large as in everything (`eased` columns: but for a hair), of equals one."""
-    if values.shape[1] <= 2:
-        return cascade.nondominated(values)
-    order = np.lexsort(values.T[::-1])
-    ranked = values[order]
-    limit = ranked.copy()
-    limit[:, :eased] *= 1 + TIE
-    found: Ints = order[unbeaten(ranked, limit)]
-    return found
+            points = self.reached - rests[:, None, : self.n_costs]
+            return points, np.full(len(points), len(self.reached)), -1.0
+        return *self.paths.corners(k), self.most

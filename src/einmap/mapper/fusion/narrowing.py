@@ -33,6 +33,8 @@ type Floats = NDArray[np.float64]
 
 STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
+CLOSE = 1 / 64
+"""This part of it is tried first: often the bound is the best itself, and then there are few rows."""
 AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
 OF_FRONTS = 1 / 4
@@ -56,7 +58,7 @@ class Answer:
 
     graph: Graph
     parts: Sequence[Joined]
-    reached: Sequence[Mapping[int, Rows]]
+    reached: Sequence[Rows]
 
 
 class Narrowing:
@@ -87,7 +89,7 @@ class Narrowing:
 
     def within(self, most: float) -> Answer | None:
         """The best whose objective is at most `most`; None when there is none."""
-        wider = 1.0
+        wider = CLOSE
         while True:
             self.bound()
             if not self.graph.exists:
@@ -108,9 +110,9 @@ class Narrowing:
             while True:
                 limit = self.above(least, slack * wider, most)
                 near = self.everywhere(lambda k, limit=limit: self.near(k, limit))  # type: ignore[misc]
-                self.few_weights = BASE if wider == 1 else COARSE
+                self.few_weights = BASE if wider <= 1 else COARSE
                 answer = self.join(near, limit)
-                if answer.reached[-1]:
+                if len(answer.reached[-1].costs):
                     value, unknown = self.unknown(answer)
                     if not unknown:
                         return answer
@@ -120,7 +122,7 @@ class Narrowing:
                 self.known_bound = max(self.known_bound, limit)
                 if limit >= most:
                     return None
-                wider *= 2
+                wider = min(8 * wider, 1.0) if wider < 1 else 2 * wider
 
     def above(self, least: float, slack: float, most: float) -> float:
         """A limit that is so far above a bound."""
@@ -273,15 +275,15 @@ class Narrowing:
 
     def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
         """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
-        rows = answer.reached[-1][0].costs.prod(axis=1)
-        interface, row = 0, int(np.argmin(rows))
+        rows = answer.reached[-1].costs.prod(axis=1)
+        row = int(np.argmin(rows))
         found = []
         for k in reversed(range(len(self.members))):
-            before, row_before, o, own = (int(x) for x in answer.reached[k + 1][interface].back[row])
+            before, o, own = (int(x) for x in answer.reached[k + 1].back[row])
             known = self.prices.known_of(self.members[k].chains, self.graph.stages[k].step.options[o])
             if known is None or known.front is None or own >= len(known.front.values):
                 found.append((k, o))
-            interface, row = before, row_before
+            row = before
         return float(rows.min()), found
 
     # listing and completing
@@ -359,8 +361,7 @@ class Narrowing:
             if anew or math.isinf(limits[id(chains)]):
                 self.changed.add(id(chains))
 
-        with ThreadPoolExecutor(self.cascade.workers) as executor:
-            list(executor.map(survey, members, range(len(members))))
+        self.of_each(members, survey)
         self.passed("heads", begin)
 
     def complete(
@@ -381,9 +382,22 @@ class Narrowing:
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
                 self.prices.completed(chains, outline, Known(limits[id(chains)], left_out, front))
 
-        with ThreadPoolExecutor(self.cascade.workers) as executor:
-            list(executor.map(complete, members, range(len(members))))
+        self.of_each(members, complete)
         self.passed("chains", begin)
+
+    def of_each(self, members: Sequence[Member], what: Callable[[Member, int], None]) -> None:
+        """Do something for each Einsum, in several threads; those that have their tables in common in one."""
+        together: dict[int, list[tuple[Member, int]]] = {}
+        for position, member in enumerate(members):
+            lender = member.chains.lender if isinstance(member.chains, Chains) else None
+            together.setdefault(id(lender or member.chains), []).append((member, position))
+
+        def work(some: Sequence[tuple[Member, int]]) -> None:
+            for member, position in some:
+                what(member, position)
+
+        with ThreadPoolExecutor(self.cascade.workers) as executor:
+            list(executor.map(work, together.values()))
 
     def front(self, k: int, o: int, most: float | None) -> Front:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.chains import Space
 from einmap.mapper.fusion.heads import Outline
-from einmap.mapper.fusion.interfaces import Graph, Interface, Option, Slot, Stage, Step
+from einmap.mapper.fusion.interfaces import Graph, Interface, Option, Slot, Stage, Step, lines_of, lower_corners
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
@@ -151,7 +151,7 @@ class Paths:
         self.weights = weights
         stages, order, m = list(every), graph.stages, len(room.capacity)
         number = {stage: i for i, stage in enumerate(stages)}
-        self._at = _begins([*(len(stage.before) for stage in order), len(order[-1].interfaces)])
+        self._at = begins([*(len(stage.before) for stage in order), len(order[-1].interfaces)])
         loops = [len(interface.loops) for stage in order for interface in stage.before]
         loops += [len(interface.loops) for interface in order[-1].interfaces]
 
@@ -159,24 +159,24 @@ class Paths:
             return np.concatenate([getattr(own, name) for own in every.values()])
 
         n_rows, fused = joined("n_rows"), joined("fused")
-        first = _begins([len(stage.step.options) for stage in stages])
+        first = begins([len(stage.step.options) for stage in stages])
         self._backward, rests, through = compiled.least_paths(
             np.array([number[stage] for stage in order], dtype=np.int64),
             self._at,
             np.array(loops, dtype=np.int64),
             np.concatenate([stage.edges for stage in stages]),
-            _begins([len(stage.edges) for stage in stages]),
+            begins([len(stage.edges) for stage in stages]),
             joined("passing"),
-            _begins([len(stage.before) for stage in stages]),
+            begins([len(stage.before) for stage in stages]),
             first,
             joined("kind"),
             fused,
-            _begins(n_rows),
+            begins(n_rows),
             joined("costs"),
             joined("used"),
-            _begins(n_rows * m * fused),
+            begins(n_rows * m * fused),
             joined("kept"),
-            _begins(m * fused),
+            begins(m * fused),
             joined("born"),
             joined("dying"),
             room.capacity * (1 + ROUNDING),
@@ -191,6 +191,15 @@ class Paths:
         found: Floats = self._backward[self._at[k] : self._at[k + 1]]
         return found
 
+    def corners(self, k: int) -> tuple[Floats, Ints]:
+        """For each interface before Einsum k the corners of what the rest costs, and how many they are."""
+        offsets, second = (own[self._at[k] : self._at[k + 1]] for own in self._lines)
+        return lower_corners(self.weights, offsets, second)
+
+    @cached_property
+    def _lines(self) -> tuple[Floats, Floats]:
+        return lines_of(self.weights, self._backward)
+
     @property
     def least(self) -> Floats:
         """Least weighted costs of the whole."""
@@ -198,6 +207,6 @@ class Paths:
         return found
 
 
-def _begins(sizes: Sequence[int] | Ints) -> Ints:
+def begins(sizes: Sequence[int] | Ints) -> Ints:
     """Where each of some parts begins that lie one after the other, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

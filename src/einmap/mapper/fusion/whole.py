@@ -16,6 +16,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, rules_key
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.einsum_search import why_not
+from einmap.mapper.fusion.borrowing import lend
 from einmap.mapper.fusion.chains import Chains, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.effort import Effort
@@ -76,13 +77,14 @@ class Cascade:
     @cached_property
     def uncut(self) -> frozenset[tuple[str, str]]:
         """Ranks of shared tensors that not all their users index by a rank variable alone."""
+        shared = self.workload.shared
         return frozenset(
             (access.tensor, rank)
             for einsum in self.workload.einsums
             for access in einsum.accesses
+            if access.tensor in shared
             for rank, index in access.projection
-            if access.tensor in self.workload.shared
-            and not (len(index.terms) == 1 and is_plain(access, index.terms[0][0]))
+            if not (len(index.terms) == 1 and is_plain(access, index.terms[0][0]))
         )
 
     def times(self, einsum: Einsum) -> int:
@@ -134,11 +136,14 @@ class Cascade:
             first, own = known[written]
             self.members.append(Member(einsum, own, None if first == einsum.name else first))
         self.distinct = [member for member in self.members if member.same_as is None]
+        searched = [member.chains for member in self.distinct if isinstance(member.chains, Chains)]
+        for chains in searched:
+            chains.sort()
+        lend(searched)
         # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
         room = min(max(TABLES / len(self.distinct), TABLES_OF_EACH), self.options.memory / len(self.distinct))
-        for member in self.distinct:
-            if isinstance(member.chains, Chains):
-                member.chains.begin(room)
+        for chains in sorted(searched, key=lambda chains: chains.lender is not None):
+            chains.begin(room)
         self.weights = np.eye(len(self.goals))
         if len(self.goals) == 2 and len(self.options.goals) == 1:
             least = self.sums(self.minima())

@@ -1,0 +1,70 @@
+"""Einsums with the same tables: alike but for what else uses their tensors, such as the first or last of a network.
+
+One of them may have all dataplacements of another one, with the same loops and lanes. That one borrows its tables and
+bounds then, which take most of the time of an Einsum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.canonical import plan_key, tables_key
+from einmap.mapper.fusion.chains import Chains
+from einmap.mapper.request import Request
+from einmap.mapper.steps import Plan
+
+type Own = dict[Any, Plan]
+"""Dataplacements by all that their tables depend on."""
+
+
+def lend(every: Sequence[Chains]) -> None:
+    """Let chains whose dataplacements are sorted borrow from others that have them all."""
+    alike: dict[Any, list[Chains]] = {}
+    for chains in every:
+        alike.setdefault(tables_key(chains.einsum, chains.arch, chains.paths), []).append(chains)
+    for same in alike.values():
+        lenders: list[tuple[Chains, Own]] = []
+        for chains, own in sorted(((chains, _own(chains)) for chains in same), key=lambda pair: -len(pair[1])):
+            lender = next((lender for lender in lenders if own.keys() <= lender[1].keys()), None)
+            if lender is None:
+                lenders.append((chains, own))
+            else:
+                _borrow(chains, lender[0], {id(lender[1][key]) for key in own})
+
+
+def _own(chains: Chains) -> Own:
+    number = {id(path): i for i, path in enumerate(chains.paths)}
+    return {
+        (number[id(path)], group.lanes.bounds.tobytes(), plan_key(chains.einsum, plan)): plan
+        for path, group in chains.by_lanes
+        for plan in group.plans
+    }
+
+
+def _borrow(chains: Chains, lender: Chains, plans: set[int]) -> None:
+    """Speak of the lender's tensors and dataplacements (by id) from here on; who uses them is asked as before."""
+    chains.lender, request = lender, _renamed(chains.request, chains.einsum, lender.einsum)
+    chains.einsum, chains.arch, chains.request = lender.einsum, lender.arch, request
+    chains.paths = [
+        path.with_plans(request, [plan for plan in path.plans if id(plan) in plans]) for path in lender.paths
+    ]
+
+
+def _renamed(request: Request, old: Einsum, new: Einsum) -> Request:
+    accesses = list(zip(old.accesses, new.accesses, strict=True))
+    tensor = {a.tensor: b.tensor for a, b in accesses}
+    rank = {
+        (a.tensor, own): (b.tensor, other)
+        for a, b in accesses
+        for (own, _), (other, _) in zip(a.projection, b.projection, strict=True)
+    }
+    return replace(
+        request,
+        shared=frozenset(tensor[t] for t in request.shared),
+        intermediates=frozenset(tensor[t] for t in request.intermediates),
+        joint=frozenset(tensor[t] for t in request.joint),
+        uncut=frozenset(rank[pair] for pair in request.uncut if pair in rank),
+    )
