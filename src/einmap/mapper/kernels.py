@@ -280,18 +280,31 @@ def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any,
                 beats = False
                 break
         if not beats:
-            if kept != row:
-                found[kept] = found[row]
-                paths[kept] = paths[row]
+            # an assignment of rows takes a second to compile
+            for i in range(found.shape[1]):
+                found[kept, i] = found[row, i]
+            for i in range(paths.shape[1]):
+                paths[kept, i] = paths[row, i]
             kept += 1
     if kept == len(found):
         return -1
-    found[kept] = values
+    for i in range(len(values)):
+        found[kept, i] = values[i]
     paths[kept, 0] = plan
     paths[kept, 1] = prefix
     for i in range(len(path)):
         paths[kept, 2 + i] = path[i]
     return kept + 1
+
+
+@njit(cache=True, nogil=True)
+def reorder(values: Any, order: Any) -> None:
+    """Put the first values into another order."""
+    found = np.empty(len(order), values.dtype)
+    for i in range(len(order)):
+        found[i] = values[order[i]]
+    for i in range(len(order)):
+        values[i] = found[i]
 
 
 @njit(cache=True, nogil=True)
@@ -401,10 +414,10 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         cand_prefix[level, count] = child
                         count += 1
             order = np.argsort(cand[level, :count], kind="mergesort")
-            cand[level, :count] = cand[level, :count][order]
-            cand_point[level, :count] = cand_point[level, :count][order]
+            reorder(cand[level], order)
+            reorder(cand_point[level], order)
             if kind[level] == PLACE:
-                cand_prefix[level, :count] = cand_prefix[level, :count][order]
+                reorder(cand_prefix[level], order)
             cand_n[level] = count
             cand_next[level] = 0
             nodes += 1

@@ -9,38 +9,57 @@ from numba import njit
 
 from einmap.mapper.kernels import hopeless
 
+inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For what other kernels alone call: takes less time to compile."""
 
-@njit(cache=True, nogil=True)
+
+@inner
+def copy_rows(source: Any, begin: int, end: int, target: Any, at: int) -> None:
+    """Rows of a table into another one; an assignment of slices takes a second to compile."""
+    for row in range(begin, end):
+        for i in range(source.shape[1]):
+            target[at + row - begin, i] = source[row, i]
+
+
+@inner
+def copy_blocks(source: Any, begin: int, end: int, target: Any, at: int) -> None:
+    """The same for rows that are tables themselves."""
+    for row in range(begin, end):
+        copy_rows(source[row], 0, source.shape[1], target[at + row - begin], 0)
+
+
+@inner
 def least_needs(
-    order: Any, at: Any, loops: Any, edges: Any, first_edge: Any, passing: Any, first_before: Any, first_option: Any,
-    kind: Any, fused: Any, first_row: Any, used: Any, first_kept: Any, kept: Any, first_own: Any, born: Any,
+    loops: Any, widest: int, edges: Any, first_edge: Any, passing: Any, first_before: Any, first_option: Any, kind: Any,
+    fused: Any, first_row: Any, used: Any, first_kept: Any, kept: Any, first_own: Any, born: Any,
 ) -> Any:  # fmt: skip
-    """What the next Einsum takes at least behind each interface: above each open loop, and in all. See least_paths."""
-    n, m = len(order), used.shape[1]
-    widest = 1
-    for own_loops in loops:
-        widest = max(widest, own_loops)
-    need, need_used = np.full((at[n + 1], m, widest), np.inf), np.full((at[n + 1], m), np.inf)
-    for k in range(n):
-        stage = order[k]
+    """What a stage takes at least behind each interface before it: above each open loop, and in all. See least_paths.
+
+    One more row at the end is for what lies behind the last Einsum.
+    """
+    n, m = len(passing), used.shape[1]
+    need, need_used = np.full((n + 1, m, widest), np.inf), np.full((n + 1, m), np.inf)
+    for stage in range(len(first_edge) - 1):
         for e in range(first_edge[stage], first_edge[stage + 1]):
-            before, option = at[k] + edges[e, 0], first_option[stage] + edges[e, 1]
+            before, option = first_before[stage] + edges[e, 0], first_option[stage] + edges[e, 1]
             if kind[option]:
-                need[before], need_used[before] = 0.0, 0.0
+                for i in range(m):
+                    need_used[before, i] = 0.0
+                    for level in range(widest):
+                        need[before, i, level] = 0.0
                 continue
             f, own = fused[option], first_own[option]
             for row in range(first_row[option], first_row[option + 1]):
                 here = first_kept[option] + (row - first_row[option]) * m * f
                 for i in range(m):
-                    taken = used[row, i] + passing[first_before[stage] + edges[e, 0], i]
-                    need_used[before, i] = min(need_used[before, i], taken)
+                    need_used[before, i] = min(need_used[before, i], used[row, i] + passing[before, i])
                     for level in range(loops[before]):
                         above = kept[here + i * f + level] + born[own + i * f + level]
                         need[before, i, level] = min(need[before, i, level], above)
     return need, need_used
 
 
-@njit(cache=True, nogil=True)
+@inner
 def fits_beside(
     stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
     capacity: Any, new_stay: Any, new_peak: Any,
@@ -72,7 +91,7 @@ def fits_beside(
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def fits_between(
     stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
     need: Any, need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
@@ -89,13 +108,19 @@ def fits_between(
     return True
 
 
-@njit(cache=True, nogil=True)
-def _edges_of(order: Any, first_edge: Any) -> int:
-    """Edges of all Einsums."""
-    found = 0
-    for stage in order:
-        found += first_edge[stage + 1] - first_edge[stage]
-    return found
+@inner
+def _is_same_before(one: int, other: int, interfaces: int, forward: Any, stay: Any, peak: Any) -> bool:
+    """Whether the same comes before two Einsums of one stage, but for costs; `one`, `other`: where these begin."""
+    for b in range(interfaces):
+        if (forward[one + b, 0] == np.inf) != (forward[other + b, 0] == np.inf):
+            return False
+        for i in range(stay.shape[1]):
+            for level in range(stay.shape[2]):
+                if stay[one + b, i, level] != stay[other + b, i, level]:
+                    return False
+                if peak[one + b, i, level] != peak[other + b, i, level]:
+                    return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -106,71 +131,121 @@ def least_paths(
 ) -> Any:  # fmt: skip
     """Least weighted costs behind each interface, of the others for each option, and of whole cascades with it.
 
-    order[k]: the stage of Einsum k; at[k]: where the interfaces before Einsum k begin in `loops`, their open loops. Of
-    each stage: `edges` (interface before, option, interface behind) from first_edge, what passes each interface before
-    from first_before, options from first_option. Of each option: its kind (0: plain, 1: takes no space, 2: left out),
-    its fused loops, rows of costs and use from first_row, what each row keeps from first_kept, what shared tensors add
-    before and behind from first_own. A chain is left out where it does not fit beside the least that the chains before
-    and behind take.
+    order[k]: the stage of Einsum k; at[k]: where the interfaces before Einsum k begin. Of each stage: the open loops of
+    the interfaces before it and what passes them from first_before, `edges` (interface before, option, interface
+    behind) from first_edge, options from first_option. Of each option: its kind (0: plain, 1: takes no space, 2: left
+    out), its fused loops, rows of costs and use from first_row, what each row keeps from first_kept, what shared
+    tensors add before and behind from first_own. A chain is left out where it does not fit beside the least that the
+    chains before and behind take.
     """
-    n, w, m = len(order), costs.shape[1], len(capacity)
+    n, w, m, widest = len(order), costs.shape[1], len(capacity), 1
+    for own_loops in loops:
+        widest = max(widest, own_loops)
     need, need_used = least_needs(
-        order, at, loops, edges, first_edge, passing, first_before, first_option, kind, fused, first_row, used,
-        first_kept, kept, first_own, born,
+        loops, widest, edges, first_edge, passing, first_before, first_option, kind, fused, first_row, used, first_kept,
+        kept, first_own, born,
     )  # fmt: skip
     forward, backward = np.full((at[n + 1], w), np.inf), np.full((at[n + 1], w), np.inf)
     rests, through = np.full((len(kind), w), np.inf), np.full((len(kind), w), np.inf)
-    widest = need.shape[2]
     stay, peak = np.full((at[n + 1], m, widest), np.inf), np.full((at[n + 1], m, widest), np.inf)
-    new_stay, new_peak = np.empty((m, widest)), np.empty((m, widest))
-    forward[0], backward[at[n] :] = 0.0, 0.0
-    cost_at = np.full((_edges_of(order, first_edge), w), np.inf)
-    number = 0
+    for c in range(w):
+        forward[0, c] = 0.0
+        for row in range(at[n], at[n + 1]):
+            backward[row, c] = 0.0
+    # least costs of the edges of each Einsum; of a repeated one those of the last one like it, where all else is equal
+    of_edges, first_of, latest = np.full((len(edges), w), np.inf), np.empty(n, np.int64), np.full(len(first_edge), -1)
+    begin = 0
     for k in range(n):
-        stage = order[k]
-        for e in range(first_edge[stage], first_edge[stage + 1]):
-            before, option, after = at[k] + edges[e, 0], first_option[stage] + edges[e, 1], at[k + 1] + edges[e, 2]
-            number += 1
-            if forward[before, 0] == np.inf:
-                continue
-            f, own = fused[option], first_own[option]
-            of_born, of_dying = born[own : own + m * f].reshape(m, f), dying[own : own + m * f].reshape(m, f)
-            for row in range(first_row[option], first_row[option + 1]):
-                if kind[option] == 0:
-                    here = first_kept[option] + (row - first_row[option]) * m * f
-                    if not fits_between(
-                        stay[before], peak[before], used[row], passing[first_before[stage] + edges[e, 0]],
-                        kept[here : here + m * f].reshape(m, f), of_born, of_dying, loops[before], loops[after],
-                        need[after], need_used[after], capacity, new_stay, new_peak,
-                    ):  # fmt: skip
-                        continue
-                else:
-                    # where nothing is known no loops are open behind; a copy that is left out adds nothing
-                    new_stay[:], new_peak[:] = stay[before], peak[before]
+        stage, following = order[k], order[k + 1] if k + 1 < n else len(first_edge) - 1
+        n_edges, twin = first_edge[stage + 1] - first_edge[stage], latest[stage]
+        latest[stage] = k
+        if (
+            twin >= 0 and k + 1 < n and order[twin + 1] == following
+            and _is_same_before(at[twin], at[k], at[k + 1] - at[k], forward, stay, peak)
+        ):  # fmt: skip
+            first_of[k] = first_of[twin]
+            for own in (stay, peak):
+                copy_blocks(own, at[twin + 1], at[twin + 1] + at[k + 2] - at[k + 1], own, at[k + 1])
+        else:
+            first_of[k] = begin
+            begin += n_edges
+            if begin > len(of_edges):
+                longer = np.full((begin + len(of_edges), w), np.inf)
+                copy_rows(of_edges, 0, len(of_edges), longer, 0)
+                of_edges = longer
+            costs_of_edges(
+                stage, first_of[k], at[k], at[k + 1], first_before[following], of_edges, forward, stay, peak, need,
+                need_used, loops, edges, first_edge, passing, first_before, first_option, kind, fused, first_row, costs,
+                used, first_kept, kept, first_own, born, dying, capacity,
+            )  # fmt: skip
+        for e in range(n_edges):
+            edge, cost = first_edge[stage] + e, of_edges[first_of[k] + e]
+            if cost[0] < np.inf:
+                here, there = forward[at[k] + edges[edge, 0]], forward[at[k + 1] + edges[edge, 2]]
                 for c in range(w):
-                    cost_at[number - 1, c] = min(cost_at[number - 1, c], costs[row, c])
-                for i in range(m):
-                    for level in range(loops[after]):
-                        stay[after, i, level] = min(stay[after, i, level], new_stay[i, level])
-                        peak[after, i, level] = min(peak[after, i, level], new_peak[i, level])
-            for c in range(w):
-                forward[after, c] = min(forward[after, c], forward[before, c] + cost_at[number - 1, c])
+                    there[c] = min(there[c], here[c] + cost[c])
     for k in range(n - 1, -1, -1):
         stage = order[k]
-        for e in range(first_edge[stage + 1] - 1, first_edge[stage] - 1, -1):
-            before, option, after = at[k] + edges[e, 0], first_option[stage] + edges[e, 1], at[k + 1] + edges[e, 2]
-            number -= 1
-            if cost_at[number, 0] == np.inf:
+        for e in range(first_edge[stage + 1] - first_edge[stage] - 1, -1, -1):
+            edge, cost = first_edge[stage] + e, of_edges[first_of[k] + e]
+            if cost[0] == np.inf:
                 continue
+            before, option = at[k] + edges[edge, 0], first_option[stage] + edges[edge, 1]
+            here, there, ahead = backward[before], backward[at[k + 1] + edges[edge, 2]], forward[before]
+            rest, whole = rests[option], through[option]
             for c in range(w):
-                cost = cost_at[number, c] + backward[after, c]
-                backward[before, c] = min(backward[before, c], cost)
-                rests[option, c] = min(rests[option, c], forward[before, c] + backward[after, c])
-                through[option, c] = min(through[option, c], forward[before, c] + cost)
+                here[c] = min(here[c], cost[c] + there[c])
+                rest[c] = min(rest[c], ahead[c] + there[c])
+                whole[c] = min(whole[c], ahead[c] + (cost[c] + there[c]))
     return backward, rests, through
 
 
-@njit(cache=True, nogil=True)
+@inner
+def costs_of_edges(
+    stage: int, number: int, at: int, at_behind: int, need_behind: int, of_edges: Any, forward: Any, stay: Any,
+    peak: Any, need: Any, need_used: Any, loops: Any, edges: Any, first_edge: Any, passing: Any, first_before: Any,
+    first_option: Any, kind: Any, fused: Any, first_row: Any, costs: Any, used: Any, first_kept: Any, kept: Any,
+    first_own: Any, born: Any, dying: Any, capacity: Any,
+) -> None:  # fmt: skip
+    """The least costs of each edge of an Einsum, from row `number` on, and what stays and was in use behind it.
+
+    `at`, `at_behind`, `need_behind`: where the interfaces before and behind it begin, and what is needed behind these.
+    """
+    m, widest, w = len(capacity), stay.shape[2], costs.shape[1]
+    new_stay, new_peak = np.empty((m, widest)), np.empty((m, widest))
+    is_last = need_behind + 1 == len(need)
+    for e in range(first_edge[stage], first_edge[stage + 1]):
+        before, option, after = at + edges[e, 0], first_option[stage] + edges[e, 1], at_behind + edges[e, 2]
+        passed, coming = first_before[stage] + edges[e, 0], need_behind + edges[e, 2]
+        cost = of_edges[number]
+        number += 1
+        if forward[before, 0] == np.inf:
+            continue
+        behind = 0 if is_last else loops[coming]
+        f, own = fused[option], first_own[option]
+        of_born, of_dying = born[own : own + m * f].reshape(m, f), dying[own : own + m * f].reshape(m, f)
+        for row in range(first_row[option], first_row[option + 1]):
+            if kind[option] == 0:
+                here = first_kept[option] + (row - first_row[option]) * m * f
+                if not fits_between(
+                    stay[before], peak[before], used[row], passing[passed], kept[here : here + m * f].reshape(m, f),
+                    of_born, of_dying, loops[passed], behind, need[coming], need_used[coming], capacity, new_stay,
+                    new_peak,
+                ):  # fmt: skip
+                    continue
+            else:
+                # where nothing is known no loops are open behind; a copy that is left out adds nothing
+                copy_rows(stay[before], 0, m, new_stay, 0)
+                copy_rows(peak[before], 0, m, new_peak, 0)
+            for c in range(w):
+                cost[c] = min(cost[c], costs[row, c])
+            for i in range(m):
+                for level in range(behind):
+                    stay[after, i, level] = min(stay[after, i, level], new_stay[i, level])
+                    peak[after, i, level] = min(peak[after, i, level], new_peak[i, level])
+
+
+@inner
 def bends(slopes: Any, offsets: Any, least: float, found: Any) -> int:
     """Where the largest of the lines offset - slope * y bends: the least y and those behind it, rising, in `found`.
 
@@ -305,14 +380,17 @@ def joined(
     return at, _by_interface(newest, older, new_costs, new_stay, new_peak, number)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _with_room(so_far: Any, room: int, c: int, m: int, widest: int) -> Any:
     """Rows so far with room for more, and for each interface the newest one, for each row the next older one or -1."""
     first, costs, stay, peak, number = so_far
     n = len(costs)
     more_costs, more_number = np.empty((room, c)), np.empty((room, 3), np.int64)
     more_stay, more_peak = np.empty((room, m, widest)), np.empty((room, m, widest))
-    more_costs[:n], more_number[:n], more_stay[:n], more_peak[:n] = costs, number, stay, peak
+    copy_rows(costs, 0, n, more_costs, 0)
+    copy_rows(number, 0, n, more_number, 0)
+    copy_blocks(stay, 0, n, more_stay, 0)
+    copy_blocks(peak, 0, n, more_peak, 0)
     newest, older = np.full(len(first) - 1, -1), np.empty(room, np.int64)
     for interface in range(len(newest)):
         for row in range(first[interface], first[interface + 1]):
@@ -321,7 +399,7 @@ def _with_room(so_far: Any, room: int, c: int, m: int, widest: int) -> Any:
     return more_costs, more_number, more_stay, more_peak, newest, older
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _by_interface(newest: Any, older: Any, costs: Any, stay: Any, peak: Any, number: Any) -> Any:
     """The rows that are left, interface by interface, and where those of each begin."""
     first = np.zeros(len(newest) + 1, np.int64)
@@ -341,7 +419,7 @@ def _by_interface(newest: Any, older: Any, costs: Any, stay: Any, peak: Any, num
     return first, costs[order], stay[order], peak[order], number[order]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_new(
     n: int, interface: int, loops: int, costs: Any, stay: Any, peak: Any, newest: Any, older: Any, tie: float
 ) -> bool:
@@ -372,7 +450,7 @@ def _is_new(
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fits_with(stay: Any, peak: Any, added: Any, loops: int, capacity: Any, new_stay: Any, new_peak: Any) -> bool:
     """Whether there is room for what is in use from here on beside what was in use before."""
     fits = True
@@ -383,7 +461,7 @@ def _fits_with(stay: Any, peak: Any, added: Any, loops: int, capacity: Any, new_
     return fits
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _least_of(values: Any, begin: int, end: int, column: int) -> float:
     """The least of some rows in a column, infinite if there are none."""
     found = np.inf

@@ -152,8 +152,7 @@ class Paths:
         stages, order, m = list(every), graph.stages, len(room.capacity)
         number = {stage: i for i, stage in enumerate(stages)}
         self._at = begins([*(len(stage.before) for stage in order), len(order[-1].interfaces)])
-        loops = [len(interface.loops) for stage in order for interface in stage.before]
-        loops += [len(interface.loops) for interface in order[-1].interfaces]
+        loops = [len(interface.loops) for stage in stages for interface in stage.before]
 
         def joined(name: str) -> Any:
             return np.concatenate([getattr(own, name) for own in every.values()])
