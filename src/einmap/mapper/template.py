@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.constraint import Names
@@ -198,14 +199,16 @@ def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...
 def joined(nodes: Iterable[tree.Node]) -> Mapping:
     """A mapping of these nodes, neighbouring storage nodes of one memory put together."""
     found: list[tree.Node] = []
-    for node in nodes:
-        last = found[-1] if found else None
-        if (
-            isinstance(node, tree.Storage)
-            and isinstance(last, tree.Storage)
-            and (last.component, last.persistent) == (node.component, node.persistent)
-        ):
-            found[-1] = tree.Storage((*last.tensors, *node.tensors), node.component, node.persistent)
+    for where, neighbours in groupby(nodes, key=_where_held):
+        run = list(neighbours)
+        if where is None or len(run) == 1:
+            found += run
         else:
-            found.append(node)
+            held = tuple(t for node in run if isinstance(node, tree.Storage) for t in node.tensors)
+            found.append(tree.Storage(held, *where))
     return Mapping(tuple(found))
+
+
+def _where_held(node: tree.Node) -> tuple[str, bool] | None:
+    """The memory of a storage node, and whether it is persistent."""
+    return (node.component, node.persistent) if isinstance(node, tree.Storage) else None

@@ -262,6 +262,9 @@ def _names(value: list[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+_NO_SHAPE: PerEinsum[int] = PerEinsum()
+
+
 def is_as_read(mapping: Mapping, einsums: Collection[str] | None = None) -> bool:
     """Whether reading what `write_mapping` writes gives this very mapping, without any problem."""
     return _chain_as_read(mapping.nodes, einsums)
@@ -276,23 +279,23 @@ def _chain_as_read(nodes: tuple[Node, ...], einsums: Collection[str] | None) -> 
 
 
 def _node_as_read(node: Node, einsums: Collection[str] | None) -> bool:
-    match node:
-        case Temporal(rank_variable, tile_shape, initial):
-            known = initial == PerEinsum() or _values_as_read(initial, int, einsums)
-            return known and _values_as_read(rank_variable, str, einsums) and _values_as_read(tile_shape, int, einsums)
-        case Spatial(rank_variable, tile_shape, component, name):
-            known = type(component) is str and type(name) is str
-            return known and _values_as_read(rank_variable, str, einsums) and _values_as_read(tile_shape, int, einsums)
-        case Storage() | Toll():
-            how = (node.persistent, node.sliding_window or False) if isinstance(node, Storage) else ()
-            names = (node.component, *node.tensors) if type(node.tensors) is tuple else ()
-            return bool(names) and all(type(name) is str for name in names) and all(type(h) is bool for h in how)
-        case Compute():
-            return type(node.einsum) is str and type(node.component) is str
-        case Sequential(branches):
-            return bool(branches) and all(_chain_as_read(branch, einsums) for branch in branches)
-        case _:
-            assert_never(node)
+    if isinstance(node, Temporal | Spatial):
+        if isinstance(node, Temporal):
+            initial = node.initial_tile_shape
+            known = initial == _NO_SHAPE or _values_as_read(initial, int, einsums)
+        else:
+            known = type(node.component) is str and type(node.name) is str
+        known = known and _values_as_read(node.rank_variable, str, einsums)
+        return known and _values_as_read(node.tile_shape, int, einsums)
+    if isinstance(node, Storage | Toll):
+        how = (node.persistent, node.sliding_window or False) if isinstance(node, Storage) else ()
+        names = (node.component, *node.tensors) if type(node.tensors) is tuple else ()
+        return bool(names) and all(type(name) is str for name in names) and all(type(h) is bool for h in how)
+    if isinstance(node, Compute):
+        return type(node.einsum) is str and type(node.component) is str
+    if isinstance(node, Sequential):
+        return bool(node.branches) and all(_chain_as_read(branch, einsums) for branch in node.branches)
+    assert_never(node)
 
 
 def _values_as_read(given: PerEinsum[Any], kind: type[int] | type[str], einsums: Collection[str] | None) -> bool:

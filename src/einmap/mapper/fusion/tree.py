@@ -25,6 +25,14 @@ class Chain:
     fused: int
     backed: dict[str, int]
 
+    def backing(self) -> dict[int, int]:
+        """The outermost storage nodes (by id) of shared tensors, with the number of loops above each."""
+        found: dict[str, tree.Node] = {}
+        for node in self.nodes:
+            if isinstance(node, tree.Storage):
+                found.setdefault(node.tensors[0], node)
+        return {id(found[tensor]): depth for tensor, depth in self.backed.items() if tensor in found}
+
     def segments(self) -> list[list[tree.Node]]:
         """What stands below the first 0, 1, ... fused loops and above the next one; each begins with its loop."""
         found: list[list[tree.Node]] = [[]]
@@ -46,6 +54,8 @@ class TreeBuilder:
 
     def __post_init__(self) -> None:
         self.segments = [chain.segments() for chain in self.chains]
+        self.backing = [chain.backing() for chain in self.chains]
+        """For each chain the outermost storage nodes (by id) of shared tensors, with the loops above."""
         self.users: dict[str, list[int]] = {}
         for i, chain in enumerate(self.chains):
             for tensor in chain.backed:
@@ -99,10 +109,7 @@ class TreeBuilder:
 
     def is_backing(self, k: int, level: int, node: tree.Node) -> bool:
         """Whether a node is the outermost storage of a shared tensor."""
-        if not isinstance(node, tree.Storage) or self.chains[k].backed.get(node.tensors[0]) != level:
-            return False
-        first = next(n for n in self.chains[k].nodes if isinstance(n, tree.Storage) and n.tensors == node.tensors)
-        return first is node
+        return self.backing[k].get(id(node)) == level
 
     def backings(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
         """Outermost storage, below `level` loops, of tensors that several of the chains use.
