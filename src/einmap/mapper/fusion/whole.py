@@ -33,7 +33,7 @@ type Floats = NDArray[np.float64]
 
 TABLES = 100_000_000
 """Bytes of tables that are kept for all Einsums together where these are few."""
-TABLES_OF_EACH = 16_000_000
+TABLES_OF_EACH = 2_000_000
 """The same for each of many."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
