@@ -280,7 +280,6 @@ def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any,
                 beats = False
                 break
         if not beats:
-            # an assignment of rows takes a second to compile
             for i in range(found.shape[1]):
                 found[kept, i] = found[row, i]
             for i in range(paths.shape[1]):

@@ -91,7 +91,7 @@ class Chains:
     """What the chains of each family cost at least: in all, none of them is below each of these rows."""
     space: Space = field(default_factory=Space)
     """The memories of the columns of fronts, once they are known."""
-    _family_of: dict[int, Family] = field(default_factory=dict)
+    _by_plan: dict[int, Family] = field(default_factory=dict)
     """Families of the dataplacements (by id)."""
     _left_out: dict[Family, LeftOut] = field(default_factory=dict)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Chains:
 
     def begin(self, room: float) -> None:
         """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
-        self._family_of = {id(plan): self.family_of(plan) for path in self.paths for plan in path.plans}
+        self._by_plan = {id(plan): self._family(plan) for path in self.paths for plan in path.plans}
         if self.lender is not None:
             self.groups: Groups = self.lender.groups
             return
@@ -138,13 +138,13 @@ class Chains:
         """What the chains of each family cost at least."""
         rows: dict[Family, list[Floats]] = {}
         for plan, own in self.groups.bounds:
-            if id(plan) in self._family_of:
-                rows.setdefault(self._family_of[id(plan)], []).append(own)
+            if id(plan) in self._by_plan:
+                rows.setdefault(self._by_plan[id(plan)], []).append(own)
         every = {family: np.concatenate(own) for family, own in rows.items()}
         few = len(self.request.goals) <= 2
         self.families = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
 
-    def family_of(self, plan: Plan) -> Family:
+    def _family(self, plan: Plan) -> Family:
         """The memories in which a dataplacement backs shared tensors."""
         backing: dict[str, str] = {}
         for memory, tensor in plan.placement.nodes:
@@ -172,7 +172,7 @@ class Chains:
             self.listed[family] = {}
             self._left_out.pop(family, None)
         left_out = {family: LeftOut(len(self.request.goals)) for family in anew}
-        plans = [(plan, family) for plan, family in self._family_of.items() if family in anew]
+        plans = [(plan, family) for plan, family in self._by_plan.items() if family in anew]
         wanted, without = {plan: anew[f] for plan, f in plans}, {plan: left_out[f] for plan, f in plans}
         for search in self.groups.searches(wanted, without) if plans else ():
             self._list(search, anew, left_out)
@@ -186,7 +186,7 @@ class Chains:
         maker = Heads(search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint)
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
-            family = self._family_of.get(id(compiled.plan))
+            family = self._by_plan.get(id(compiled.plan))
             if family is None or family not in limits:
                 continue
             maker.others, maker.left_out = limits[family], left_out[family]

@@ -26,8 +26,8 @@ type Ints = NDArray[np.int64]
 
 TIE = 1e-12
 """Costs that differ by less than this fraction count as equal."""
-WORK = 1_000_000
-"""Pairs that one call of the kernel looks at, some 20 ms."""
+WORK = 100_000
+"""Pairs that one call of the kernel looks at: milliseconds, more where many rows are kept."""
 
 
 @dataclass(frozen=True)
