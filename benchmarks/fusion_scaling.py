@@ -1,17 +1,17 @@
 """The fused mapper on cascades that grow: chains of matrix products of all different sizes, and repeated GPT-3 layers.
 
 Chains of 2 to 64 matrix products, no two of them alike, on three levels: seconds of the search for each Einsum, for
-energy and for EDP. Some products are harder than others, so that of each length up to four chains are searched, spread
-over the same 64 products; the mean counts. Limit: linear, as an exponent over the length of at most 1.1 (from 4 Einsums
-on).
+energy and for EDP. Some products are harder than others, so that the same 64 products are searched for each length: as
+one chain of 64, two chains of 32, ...; the mean counts. Limit: linear, as an exponent over the length of at most 1.1
+(from 4 Einsums on), of the time and of the choices that the search looks at, which no machine changes.
 
 A GPT-3 6.7B layer 1 to 32 times, each layer's output the next one's input, on the shipped `simple` and on an
 Eyeriss-like architecture, for EDP: seconds of loading, search and reporting. Limits: 32 layers take less than 1.5 times
 as long to search as one, and loading and reporting 30 ms more for each layer. At most one fused loop in an
 Einsum of a layer (--max-fused-loops), no limit for the chains.
 
-What grows is judged by processor time of the search, all threads: other users of a machine do not count in it. The wall
-time stands beside it.
+What grows is judged by processor time of the search, all threads: other users of a machine count less in it than in
+the wall time, which stands beside it. Lengths take turns in small pieces: no machine is equally fast all the time.
 
 Writes docs/images/fusion_scaling.svg if matplotlib is there (the extra `plots`) and nothing was left out.
 """
@@ -40,7 +40,6 @@ HERE = Path(__file__).parent
 SPECS = HERE / "specs"
 PICTURE = HERE.parent / "docs" / "images" / "fusion_scaling.svg"
 LENGTHS = (2, 4, 8, 16, 32, 64)
-CHAINS = 4
 LAYERS = (1, 2, 4, 8, 16, 32)
 METRICS = {"energy": "energy", "EDP": "energy_delay_product"}
 LEVELS = str(SPECS / "arch_3_levels.yaml")
@@ -55,12 +54,13 @@ PER_LAYER = 0.03
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of the steps, `cpu`: processor time of the search; whether that proved its result."""
+    """Seconds of the steps, `cpu`: processor time of the search; choices looked at; whether the result is proven."""
 
     load: float
     search: float
     cpu: float
     report: float
+    looked: float = 0.0
     proven: bool = True
 
 
@@ -78,9 +78,8 @@ def chain(length: int, begin: int = 0) -> str:
 
 
 def begins(length: int) -> list[int]:
-    """Where chains of a length begin among all products."""
-    n = min(CHAINS, LENGTHS[-1] // length)
-    return [i * (LENGTHS[-1] // n) for i in range(n)]
+    """Where chains of a length begin that have all products between them."""
+    return list(range(0, LENGTHS[-1] - length + 1, length))
 
 
 def layers(n: int) -> str:
@@ -115,7 +114,7 @@ def workload(rank_sizes: str, einsums: Sequence[tuple[str, str, str, str]]) -> s
 
 def together(all_times: Sequence[Times], how: Callable[[Iterator[float]], float]) -> Times:
     """Means or least values of several runs; proven if all are."""
-    steps = (how(getattr(times, f.name) for times in all_times) for f in fields(Times)[:4])
+    steps = (how(getattr(times, f.name) for times in all_times) for f in fields(Times)[:5])
     return Times(*steps, proven=all(times.proven for times in all_times))
 
 
@@ -136,12 +135,12 @@ def timed(arch: str, file: Path, metric: str, options: dict[str, Any]) -> Times:
     try:
         result = einmap.map_workload(spec, metrics=metric, time_limit_s=PATIENCE, **options)
     except NoMappingError:  # nothing in time
-        return Times(loaded - start, time.perf_counter() - loaded, time.process_time() - cpu, 0.0, False)
+        return Times(loaded - start, time.perf_counter() - loaded, time.process_time() - cpu, 0.0, proven=False)
     found, cpu = time.perf_counter(), time.process_time() - cpu
     map_report(result, spec, 120)
     dump_mapping(result.mapping)
     end = time.perf_counter()
-    return Times(loaded - start, found - loaded, cpu, end - found, result.optimal)
+    return Times(loaded - start, found - loaded, cpu, end - found, result.stats.evaluated, result.optimal)
 
 
 def rows(
@@ -152,37 +151,40 @@ def rows(
     All sizes take turns, and the best run of each problem counts: a machine is not equally fast all the time.
     """
     runs: dict[int, list[list[Times]]] = {size: [[] for _ in own] for size, own in problems.items()}
+    turns = sorted((i / len(own), size, i) for size, own in problems.items() for i in range(len(own)))
     for _ in range(repeats):
-        for size, own in problems.items():
-            for run, times in zip(own, runs[size], strict=True):
-                times.append(run())
-    print(f"\n{what:40} {'load, s':>9} {'search, s':>9} {'cpu, s':>9} {'report, s':>9} {'ms/Einsum':>10}")
+        for _, size, i in turns:
+            runs[size][i].append(problems[size][i]())
+    titles = "load, s", "search, s", "cpu, s", "report, s", "ms/Einsum", "choices"
+    print(f"\n{what:34}" + "".join(f"{title:>10}" for title in titles))
     series = {}
     for size, own in runs.items():
         times = series[size] = together([together(of_one, min) for of_one in own], statistics.fmean)
         per = times.cpu / each(size) * 1e3
         proven = "" if times.proven else "  NOT PROVEN"
-        print(f"{f'{size:3}, {each(size)} Einsums':40} {times.load:9.3f} {times.search:9.3f} {times.cpu:9.3f} "
-              f"{times.report:9.3f} {per:10.1f}{proven}", flush=True)  # fmt: skip
+        print(f"{f'{size:3}, {each(size)} Einsums':34} {times.load:9.3f} {times.search:9.3f} {times.cpu:9.3f} "
+              f"{times.report:9.3f} {per:9.1f} {times.looked / each(size):9,.0f}{proven}", flush=True)  # fmt: skip
     return series
 
 
-def exponent(series: dict[int, Times]) -> float | None:
-    """Slope of the seconds over the size where both are logarithms, by least squares."""
-    points = [(math.log(n), math.log(t.cpu)) for n, t in series.items() if n >= 4]
-    return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else None
+def exponent(values: dict[int, float]) -> float:
+    """Slope of something over the size where both are logarithms, by least squares."""
+    points = [(math.log(n), math.log(value)) for n, value in values.items()]
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def chain_failures(name: str, series: dict[int, Times]) -> list[str]:
-    slope = exponent(series)
-    if slope is None:
+    long = {n: times for n, times in series.items() if n >= 4}
+    if len(long) < 2:
         return []
-    print(f"grows with the length to the power of {slope:.2f} (limit {EXPONENT})")
-    return [f"{name}: not linear, {slope:.2f}"] if slope > EXPONENT else []
+    time = exponent({n: times.cpu for n, times in long.items()})
+    choices = exponent({n: times.looked for n, times in long.items()})
+    print(f"grows with the length to the power of {time:.2f}, choices {choices:.2f} (limit {EXPONENT})")
+    return [f"{name}: not linear, {time:.2f}, choices {choices:.2f}"] if max(time, choices) > EXPONENT else []
 
 
 def layer_failures(name: str, series: dict[int, Times]) -> list[str]:
-    (least, first), *_, (most, last) = series.items()
+    (least, first), (most, last) = min(series.items()), max(series.items())
     if least == most:
         return []
     ratio, more = last.cpu / first.cpu, most - least

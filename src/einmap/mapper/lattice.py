@@ -268,6 +268,17 @@ def is_plain(access: TensorAccess, variable: str) -> bool:
     return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
 
 
+def ranks_not_plain(access: TensorAccess) -> list[str]:
+    """The ranks that are indexed by more than a rank variable alone, with factor 1, that indexes nothing else."""
+    indices = [index.terms for _, index in access.projection]
+    alone = [terms[0][0] for terms in indices if len(terms) == 1 and abs(terms[0][1]) == 1]
+    if len(alone) == len(indices) == len({*alone}):
+        return []
+    return [
+        rank for rank, index in access.projection if not (len(index.terms) == 1 and is_plain(access, index.terms[0][0]))
+    ]
+
+
 def rank_of(access: TensorAccess, variable: str) -> str:
     """The rank that a rank variable indexes."""
     return next(rank for rank, index in access.projection if any(v == variable for v, _ in index.terms))

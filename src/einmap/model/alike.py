@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from itertools import takewhile
 from typing import assert_never
 
 from einmap.einsum.alike import Renaming
@@ -50,12 +49,12 @@ def alike(tree: LoopTree, workload: Workload, likes: Mapping[str, str], order: t
     for tensor, users in _users(tree, workload).items():
         for i, name in enumerate(users):
             place[name, tensor] = i
-        groups[tensor] = number(tuple(_group(tensor, users, own, tree, workload, position)))
+        groups[tensor] = number(_group(tensor, users, own, tree, workload, position))
     firsts: dict[Hashable, str] = {}
     found = {}
     for name in order:
         tensors = [access.tensor for access in workload.by_name[name].accesses]
-        key = own[name], tuple((groups[t], place[name, t]) for t in tensors)
+        key = own[name], tuple([(groups[t], place[name, t]) for t in tensors])
         found[name] = firsts.setdefault(key, name)
     return found
 
@@ -71,16 +70,20 @@ def _users(tree: LoopTree, workload: Workload) -> dict[str, list[str]]:
 
 def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
     """What each node on a path means for the Einsum, by position."""
-    tensors = [access.tensor for access in einsum.accesses]
+    tensors = {access.tensor: i for i, access in enumerate(einsum.accesses)}
     name, position = einsum.name, {v: i for i, v in enumerate(einsum.rank_variables)}
     for placed in path:
         node = placed.node
-        if isinstance(node, Storage | Toll):
-            first = placed.first_named
-            held = [(first[t], i) for i, t in enumerate(tensors) if t in first]
-            twice = len(first) < len(node.tensors) and tuple(map(node.tensors.count, tensors))
+        if isinstance(node, (Storage, Toll)):
+            twice: Hashable = False
+            if len(node.tensors) > len(tensors):
+                first = placed.first_named
+                twice = len(first) < len(node.tensors) and tuple(map(node.tensors.count, tensors))
+                held = [i for _, i in sorted((first[t], i) for t, i in tensors.items() if t in first)]
+            else:
+                held = [tensors[t] for t in node.tensors if t in tensors]
             how = (node.persistent, node.sliding_window) if isinstance(node, Storage) else None
-            yield node.component, tuple(i for _, i in sorted(held)), how, twice
+            yield node.component, tuple(held), how, twice
         elif isinstance(node, Temporal):
             variable = position.get(node.rank_variable.of(name) or "")
             yield "temporal", variable, node.tile_shape.of(name), node.initial_tile_shape.of(name)
@@ -97,26 +100,33 @@ def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
 
 def _group(
     tensor: str, users: list[str], own: Mapping[str, int], tree: LoopTree, workload: Workload, order: Mapping[str, int]
-) -> Iterator[Hashable]:
+) -> Hashable:
     """All users of a tensor, by position: how each is mapped and accesses it, and the nodes shared with the one before.
 
     As branches are listed in order, that says which nodes any two of them share.
     """
     ranks: dict[str, int] = {}
-    run = sorted(users, key=lambda name: order[name])
-    yield tuple(map(users.index, run)) if run != users else None
+    run = sorted(users, key=order.__getitem__)
+    found: list[Hashable] = [tuple(map(users.index, run)) if run != users else None]
     before: Nodes = ()
     for name in users:
         einsum, path = workload.by_name[name], tree.path_of[name]
         access = einsum.by_tensor[tensor]
-        indices = tuple(ranks.setdefault(rank, len(ranks)) for rank, _ in access.projection)
+        indices = tuple([ranks.setdefault(rank, len(ranks)) for rank, _ in access.projection])
         shared, before = _common(before, path), path
-        yield own[name], einsum.accesses.index(access), indices, shared
+        which = next(i for i, other in enumerate(einsum.accesses) if other is access)
+        found.append((own[name], which, indices, shared))
+    return tuple(found)
 
 
 def _common(one: Nodes, other: Nodes) -> int:
     """The number of nodes that two paths have in common."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
+    n = 0
+    for a, b in zip(one, other, strict=False):
+        if a is not b:
+            break
+        n += 1
+    return n
 
 
 def renamed_buffers(

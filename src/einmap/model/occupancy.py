@@ -173,10 +173,10 @@ def live_by_tree(
         for i in sorted(always.union(near.of(path))):
             key = keys[i]
             group = shared[key]
-            buffer = next((b for b in group if b.einsum == running), group[0])
-            if key[1] in spread and buffer.backing:
+            buffer = group[0] if len(group) == 1 else next((b for b in group if b.einsum == running), group[0])
+            if buffer.backing and key[1] in spread:
                 continue
-            loop = slides.get((key[1], key[0]))
+            loop = slides.get((key[1], key[0])) if slides else None
             inside = loop is not None and loop in path.position
             keeps = inside or buffer.persistent
             if keeps or _lives(path, key[0], users[i], paths[running], branches):
@@ -227,8 +227,9 @@ class _Below:
     def __init__(self, path: tuple[Placed, ...]) -> None:
         self.path = path
         self.position = {placed.address: i for i, placed in enumerate(path)}
-        self.parting = [i for i, p in enumerate(path) if isinstance(p.node, tree.Temporal | tree.Sequential)]
-        self.last_split = max((i for i in self.parting if isinstance(path[i].node, tree.Sequential)), default=-1)
+        self.parting = [i for i, p in enumerate(path) if isinstance(p.node, (tree.Temporal, tree.Sequential))]
+        splits = (i for i in reversed(self.parting) if isinstance(path[i].node, tree.Sequential))
+        self.last_split = next(splits, -1)
 
 
 @dataclass

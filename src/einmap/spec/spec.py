@@ -251,11 +251,17 @@ class Spec:
         same = self._without_copies.bound if self._without_copies is not None else {}
         likeness = Likeness(self.raw, self.functions)
         firsts: dict[Hashable, str] = {}
+        likes: dict[str, str] = {}
         for einsum in self.workload.einsums:
             table = self.bound_workload.einsums[einsum.name].symbols
-            like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
-            if einsum.name in same and same[einsum.name].einsum is einsum:
-                known = same[einsum.name]
+            known = same.get(einsum.name)
+            unchanged = known is not None and known.einsum is einsum
+            if known is not None and unchanged and known.like in likes:
+                like = likes[known.like]
+            else:
+                like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
+            if known is not None and unchanged:
+                likes[known.like] = like
                 other = Bound(einsum, like, known.notes, partial(getattr, known, "arch"))
                 found[einsum.name] = known if known.like == like else other
                 continue

@@ -8,11 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap.mapper.fusion.interfaces import corners
-from einmap.mapper.fusion.narrowing import least_products, slope_at_best, united
+from einmap.mapper.fusion.narrowing import Wanted, least_products, slope_at_best
 from einmap.mapper.request import Others
 
 UNITS = np.eye(2)
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+def united(several):
+    """What has no hope with any of them."""
+    return Wanted(others=[*several]).united()
 
 
 def weights_of(slopes, first=1.0):

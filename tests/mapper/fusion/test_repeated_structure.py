@@ -102,6 +102,21 @@ def test_slots_repeat_and_are_unique_at_any_time():
         assert einsum.tensors & spec.workload.shared <= set(in_use)
 
 
+def test_tensors_of_layers_with_three_products_have_three_slots():
+    sizes = {"M": 8, "A": 4, "B": 6, "C": 9}
+    einsums = []
+    for i in range(6):
+        einsums += [
+            f"A{i}[m, a] = {f'C{i - 1}' if i else 'X'}[M: m, C: c] * WA{i}[c, a]",
+            f"B{i}[m, b] = A{i}[m, a] * WB{i}[a, b]",
+            f"C{i}[m, c] = B{i}[m, b] * WC{i}[b, c]",
+        ]
+    workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}
+    slots = Slots(einmap.Spec.from_dict(arch=ARCH, workload=workload).workload)
+    used = [{slots.of[f"{kind}{i}"] for i in range(5)} for kind in "ABC"]
+    assert sorted(used, key=min) == [{0}, {1}, {2}]
+
+
 def test_traffic_of_eight_layers_is_counted_as_often_as_that_of_four(monkeypatch):
     counted = []
     check = rows.check_traffic

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
 OF_FRONTS = 1 / 4
 """The same for fronts, which take longer: in parts of these."""
+OF_MEAN = 1 / 4
+"""An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
 FAR = 100.0
@@ -59,6 +61,32 @@ class Answer:
     graph: Graph
     parts: Sequence[Joined]
     reached: Sequence[Rows]
+
+
+@dataclass
+class Wanted:
+    """Something that is to be known up to a limit. `others`: what the rest of the cascade adds, wherever it stands."""
+
+    limit: float = 0.0
+    others: list[Others | None] = field(default_factory=list)
+
+    def raise_to(self, limit: float) -> None:
+        """Not less far than this."""
+        self.limit = max(self.limit, limit)
+
+    def united(self) -> Others | None:
+        """What has no hope with any of the others."""
+        known = [others for others in self.others if others is not None]
+        if len(known) < len(self.others):
+            return None
+        if known[0].most < 0:
+            # row by row what is reached, less what the others add: with the least of that it is the most
+            return Others(np.stack([others.rows for others in known]).max(axis=0), known[0].most)
+        rows = np.concatenate([others.rows for others in known])
+        if rows.shape[1] > 2:
+            return Others(np.unique(rows, axis=0), known[0].most)
+        # with less of everything a product is smaller
+        return Others(rows[nondominated(rows)], known[0].most)
 
 
 class Narrowing:
@@ -99,14 +127,14 @@ class Narrowing:
                 self.known_bound = most
                 return None
             self.known_bound = max(self.known_bound, least)
-            self.shares = self.shares or self.shares_of()
+            if not self.shares:
+                self.shares = self.shares_of()
+                self.mean_share = sum(self.shares) / len(self.shares)
             unknown = self.open_options(least, most)
             if unknown:
-                k, o = unknown[0]
-                ahead = 1.0 if self.graph.stages[k].step.options[o].wild else OF_FRONTS
-                self.refine(unknown, [self.above(least, ahead * self.ahead(k), most) for k in range(len(self.members))])
+                self.refine({(k, o): self.above(least, self.ahead(k, o), most) for k, o in unknown})
                 continue
-            slack = STEP * sum(self.shares) / len(self.shares)
+            slack = STEP * self.mean_share
             while True:
                 limit = self.above(least, slack * wider, most)
                 near = self.everywhere(lambda k, limit=limit: self.near(k, limit))  # type: ignore[misc]
@@ -117,7 +145,7 @@ class Narrowing:
                     if not unknown:
                         return answer
                     self.known_bound = max(self.known_bound, value * (1 - ROUNDING))
-                    self.refine(*self.around(unknown, most))
+                    self.refine(self.around(unknown, most))
                     break
                 self.known_bound = max(self.known_bound, limit)
                 if limit >= most:
@@ -134,7 +162,7 @@ class Narrowing:
         self.bound()
         if not self.graph.exists:
             return None
-        wanted: dict[int, dict[Family, list[Others | None]]] = {}
+        wanted: dict[int, dict[Family, Wanted]] = {}
         for k in self.places:
             member = self.members[k]
             stage = self.graph.stages[k]
@@ -142,19 +170,20 @@ class Narrowing:
                 family = stage.step.options[o].family
                 if family is not None:
                     families = wanted.setdefault(id(member.chains), {})
-                    families.setdefault(family, []).append(cascade.others(self.rests[k][o], self.times[k], None))
-        self.survey(wanted, dict.fromkeys(wanted, math.inf))
+                    others = cascade.others(self.rests[k][o], self.times[k], None)
+                    families.setdefault(family, Wanted(math.inf)).others.append(others)
+        self.survey(wanted)
         self.bound()
         if not self.graph.exists:
             return None
         near = self.everywhere(lambda k: [o for o in self.possible(k) if self.may_help(k, o)])
-        outlines: dict[int, dict[Outline, list[Others | None]]] = {}
+        outlines: dict[int, dict[Outline, Wanted]] = {}
         for k in self.places:
             for o in near[k]:
                 lists = outlines.setdefault(id(self.members[k].chains), {})
                 others = cascade.others(self.rests[k][o], self.times[k], None)
-                lists.setdefault(self.graph.stages[k].step.options[o].outline, []).append(others)
-        self.complete(outlines, dict.fromkeys(outlines, math.inf))
+                lists.setdefault(self.graph.stages[k].step.options[o].outline, Wanted(math.inf)).others.append(others)
+        self.complete(outlines)
         return self.join(near, None)
 
     def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
@@ -192,6 +221,7 @@ class Narrowing:
         self.places = list({stage: k for k, stage in reversed(list(enumerate(stages)))}.values())
         """Where each stage is for the first time; it is the same where it is again."""
         self.packed = {stages[k]: self.packed_of(k) for k in self.places}
+        self.limits: dict[Stage, Floats] = {}
         self.paths = Paths(self.graph, self.cascade.weights, self.room, self.packed)
         self.rests = [self.paths.rests[stage] for stage in stages]
 
@@ -255,8 +285,22 @@ class Narrowing:
         return [numbers[i] for i in np.flatnonzero(values <= limit)]
 
     def known_limit(self, k: int, o: int) -> float:
-        """Up to which limit all chains of an option are known."""
-        return self.prices.known_limit(self.members[k].chains, self.graph.stages[k].step.options[o])
+        """Up to which limit all chains of an option are known.
+
+        The limit that they were looked for counts too, but since then the rest of the cascade may have been found to
+        cost more, or to have more room: what that is, and what is missing costs at least, makes the limit of today.
+        """
+        stage = self.graph.stages[k]
+        if stage not in self.limits:
+            own, options = self.packed[stage], stage.step.options
+            limits = np.full(len(options), -math.inf)
+            missing = self.rests[k] + own.costs[np.cumsum(own.n_rows) - 1]
+            for i, rows in own.rows.items():
+                known = self.prices.known_of(self.members[k].chains, options[i])
+                if known is not None:
+                    limits[i] = max(known.limit, self.value(missing[i])) if rows.is_open else math.inf
+            self.limits[stage] = limits
+        return float(self.limits[stage][o])
 
     def open_options(self, least: float, most: float) -> list[tuple[int, int]]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
@@ -266,7 +310,7 @@ class Narrowing:
         for wild, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             found = []
             for k in self.places:
-                limit, options = self.above(least, step * self.shares[k], most), self.graph.stages[k].step.options
+                limit, options = self.above(least, step * self.share(k), most), self.graph.stages[k].step.options
                 near = [o for o in self.near(k, limit) if options[o].wild == wild]
                 found += [(k, o) for o in near if self.known_limit(k, o) < limit]
             if found:
@@ -288,59 +332,58 @@ class Narrowing:
 
     # listing and completing
 
-    def ahead(self, k: int) -> float:
-        """How far an Einsum is looked ahead, as a part of the objective; not next to nothing where it costs that."""
-        mean = sum(self.shares) / len(self.shares)
-        return AHEAD * max(self.shares[k], AHEAD * mean) * self.steps[id(self.members[k].chains)]
+    def share(self, k: int) -> float:
+        """How large a part of the objective an Einsum makes up; a quarter of the mean where that is next to nothing."""
+        return max(self.shares[k], OF_MEAN * self.mean_share)
 
-    def around(self, unknown: Sequence[tuple[int, int]], most: float) -> tuple[list[tuple[int, int]], list[float]]:
+    def ahead(self, k: int, o: int) -> float:
+        """How far an option is looked ahead, as a part of the objective; fronts, which take longer, less far."""
+        wild = self.graph.stages[k].step.options[o].wild
+        return AHEAD * self.share(k) * (self.steps[id(self.members[k].chains)] if wild else OF_FRONTS)
+
+    def around(self, unknown: Sequence[tuple[int, int]], most: float) -> dict[tuple[int, int], float]:
         """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
 
         Also the limits up to which they are to be known.
         """
-        found, limits = [], [0.0 for _ in self.members]
+        found: dict[tuple[int, int], float] = {}
         for k, o in unknown:
-            # it is known further than its bound where several weights bound it loosely
             least = self.value(self.paths.through[self.graph.stages[k]][o])
-            least = max(least, self.known_limit(k, o))
-            limits[k] = max(limits[k], self.above(least, 2 * self.ahead(k), most))
-            near = self.near(k, self.above(least, self.ahead(k), most))
-            found += [
-                (k, other) for other in {o: None, **dict.fromkeys(near)} if self.known_limit(k, other) < limits[k]
-            ]
-        return found, limits
+            near = self.near(k, self.above(least, self.ahead(k, o), most))
+            for other in {o: None, **dict.fromkeys(near)}:
+                # it is known further than its bound where several weights bound it loosely
+                known = max(least, self.known_limit(k, other)) if other == o else least
+                limit = self.above(known, 2 * self.ahead(k, other), most)
+                if self.known_limit(k, other) < limit:
+                    found[k, other] = max(found.get((k, other), 0.0), limit)
+        return found
 
-    def refine(self, unknown: Sequence[tuple[int, int]], limits: Sequence[float]) -> None:
-        """List or complete options up to the limits of their Einsums."""
-        families: dict[int, dict[Family, list[Others | None]]] = {}
-        outlines: dict[int, dict[Outline, list[Others | None]]] = {}
-        ahead: dict[int, float] = {}
-        for k, o in unknown:
+    def refine(self, unknown: Mapping[tuple[int, int], float]) -> None:
+        """List or complete options, each up to a limit."""
+        families: dict[int, dict[Family, Wanted]] = {}
+        outlines: dict[int, dict[Outline, Wanted]] = {}
+        for (k, o), limit in unknown.items():
             option, chains = self.graph.stages[k].step.options[o], id(self.members[k].chains)
             if option.family is not None:
-                families.setdefault(chains, {}).setdefault(option.family, [])
+                families.setdefault(chains, {}).setdefault(option.family, Wanted()).raise_to(limit)
             else:
-                outlines.setdefault(chains, {}).setdefault(option.outline, [])
-            ahead[chains] = max(ahead.get(chains, 0.0), limits[k])
+                outlines.setdefault(chains, {}).setdefault(option.outline, Wanted()).raise_to(limit)
         for k in self.places:
             chains = id(self.members[k].chains)
-            for o in self.possible(k) if chains in ahead else ():
-                option, rest = self.graph.stages[k].step.options[o], self.rests[k][o]
-                own_families, own_outlines = families.get(chains, {}), outlines.get(chains, {})
-                if option.family is not None and option.family in own_families:
-                    own_families[option.family].append(self.others(k, rest, ahead[chains]))
-                elif not option.wild and option.outline in own_outlines:
-                    own_outlines[option.outline].append(self.others(k, rest, ahead[chains]))
-        self.complete(outlines, ahead)
-        self.survey(families, ahead)
+            own_families, own_outlines = families.get(chains, {}), outlines.get(chains, {})
+            for o in self.possible(k) if own_families or own_outlines else ():
+                option = self.graph.stages[k].step.options[o]
+                own = own_outlines.get(option.outline) if option.family is None else own_families.get(option.family)
+                if own is not None:
+                    own.others.append(self.others(k, self.rests[k][o], own.limit))
+        self.complete(outlines)
+        self.survey(families)
 
     def others(self, k: int, rest: Floats, most: float) -> Others | None:
         """What the rest of the cascade adds to an Einsum's chains."""
         return self.cascade.others(rest, self.times[k], most if math.isfinite(most) else None)
 
-    def survey(
-        self, wanted: Mapping[int, Mapping[Family, Sequence[Others | None]]], limits: Mapping[int, float]
-    ) -> None:
+    def survey(self, wanted: Mapping[int, Mapping[Family, Wanted]]) -> None:
         """List families up to limits."""
         begin = time.perf_counter()
         listing = self.cascade.watch("loops above the tensors of {}")
@@ -348,25 +391,23 @@ class Narrowing:
 
         def survey(member: Member, position: int) -> None:
             listing(member.einsum.name, position)
-            own = {family: united(others) for family, others in wanted[id(member.chains)].items()}
             chains = member.chains
+            own = {family: asked.united() for family, asked in wanted[id(chains)].items()}
             assert isinstance(chains, Chains)
             heads = chains.heads
             anew = chains.survey(own)
             if chains.heads <= GROWTH * heads:
                 self.steps[id(chains)] *= 2
             for family, others in own.items():
-                known = Known(limits[id(chains)], () if others is None else (others,))
+                known = Known(wanted[id(chains)][family].limit, () if others is None else (others,))
                 self.prices.listed(chains, family, known, family in anew)
-            if anew or math.isinf(limits[id(chains)]):
+            if anew or any(math.isinf(asked.limit) for asked in wanted[id(chains)].values()):
                 self.changed.add(id(chains))
 
         self.of_each(members, survey)
         self.passed("heads", begin)
 
-    def complete(
-        self, wanted: Mapping[int, Mapping[Outline, Sequence[Others | None]]], limits: Mapping[int, float]
-    ) -> None:
+    def complete(self, wanted: Mapping[int, Mapping[Outline, Wanted]]) -> None:
         """Find the fronts of outlines up to limits."""
         begin = time.perf_counter()
         searching = self.cascade.watch("the best chains of {}")
@@ -375,12 +416,13 @@ class Narrowing:
         def complete(member: Member, position: int) -> None:
             chains = member.chains
             searching(member.einsum.name, position)
-            own = {outline: united(others) for outline, others in wanted[id(chains)].items()}
+            own = {outline: asked.united() for outline, asked in wanted[id(chains)].items()}
             fronts = chains.complete_heads(own)
             for outline, others in own.items():
                 left_out = () if others is None else (others,)
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
-                self.prices.completed(chains, outline, Known(limits[id(chains)], left_out, front))
+                known = Known(wanted[id(chains)][outline].limit, left_out, front)
+                self.prices.completed(chains, outline, known)
 
         self.of_each(members, complete)
         self.passed("chains", begin)
@@ -404,7 +446,7 @@ class Narrowing:
         option = self.graph.stages[k].step.options[o]
         known = self.prices.known_of(self.members[k].chains, option)
         front = known.front if known is not None else None
-        if most is None or (known is not None and known.limit >= most):
+        if most is None or self.known_limit(k, o) >= most:
             return front or Front(np.zeros((0, 0)), NO_PATHS)
         cascade, n = self.cascade, len(self.cascade.goals)
         chains, width = self.members[k].chains, n + len(cascade.capacity) * (1 + len(option.loops))
@@ -442,21 +484,6 @@ class Narrowing:
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)
         return Answer(self.graph, parts, reached)
-
-
-def united(all_others: Sequence[Others | None]) -> Others | None:
-    """What has no hope with any of several others."""
-    known = [others for others in all_others if others is not None]
-    if len(known) < len(all_others):
-        return None
-    if known[0].most < 0:
-        # row by row what is reached, less what the others add: with the least of that it is the most
-        return Others(np.stack([others.rows for others in known]).max(axis=0), known[0].most)
-    rows = np.concatenate([others.rows for others in known])
-    if rows.shape[1] > 2:
-        return Others(np.unique(rows, axis=0), known[0].most)
-    # with less of everything a product is smaller
-    return Others(rows[nondominated(rows)], known[0].most)
 
 
 def least_products(weights: Floats, least: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -64,11 +63,6 @@ class Prices:
         if option.family is not None:
             return self.families.get((id(chains), option.family))
         return self.fronts.get((id(chains), option.outline))
-
-    def known_limit(self, chains: AnyChains, option: Option) -> float:
-        """Up to which limit all chains of an option are known."""
-        known = self.known_of(chains, option)
-        return -math.inf if known is None else known.limit
 
     def rest(self, chains: AnyChains, option: Option, weights: Floats) -> Floats:
         """For each row of weights what chains cost at least that may be missing in the list, or in the front."""

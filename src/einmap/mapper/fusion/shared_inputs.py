@@ -47,7 +47,7 @@ class Sharing:
         spec = self.original
         if used:
             spec = self.spec if not idle else self.original.with_shared_inputs(used)
-        return spec, LoopTree(_renamed(mapping.nodes, idle)), tuple(used)
+        return spec, LoopTree(_renamed(mapping.nodes, idle)) if idle else mapping, tuple(used)
 
 
 def sharing(spec: Spec) -> Sharing | None:
@@ -84,13 +84,12 @@ def _renamed(nodes: tuple[tree.Node, ...], names: Mapping[str, str]) -> tuple[tr
     """The nodes with other names of tensors."""
     found: list[tree.Node] = []
     for node in nodes:
-        match node:
-            case tree.Storage() | tree.Toll():
-                found.append(replace(node, tensors=tuple(names.get(t, t) for t in node.tensors)))
-            case tree.Sequential():
-                found.append(tree.Sequential(tuple(_renamed(branch, names) for branch in node.branches)))
-            case _:
-                found.append(node)
+        if isinstance(node, tree.Sequential):
+            found.append(tree.Sequential(tuple([_renamed(branch, names) for branch in node.branches])))
+        elif isinstance(node, (tree.Storage, tree.Toll)) and not names.keys().isdisjoint(node.tensors):
+            found.append(replace(node, tensors=tuple([names.get(t, t) for t in node.tensors])))
+        else:
+            found.append(node)
     return tuple(found)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
+from einmap.einsum.alike import structure
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.mapper.fusion.chains import Chains
@@ -19,7 +21,10 @@ type AnyChains = Chains | CopyChains | FixedChains
 
 @dataclass
 class Slots:
-    """The slots of a workload's shared tensors: the lowest ones that are free. Where structure repeats, they do, too.
+    """The slots of a workload's shared tensors: two that are in use at the same time have different ones.
+
+    Tensors of one kind, those of the layers of a network, come one after the other, so that they get the same one if
+    they can: where structure repeats, slots do, too. The lowest ones are for those that are in use longest.
 
     `first`, `last`: positions of the first and the last user of each shared tensor.
     """
@@ -27,22 +32,38 @@ class Slots:
     workload: Workload
 
     def __post_init__(self) -> None:
-        position = {einsum.name: k for k, einsum in enumerate(self.workload.einsums)}
-        shared = self.workload.shared
-        users = {t: [position[user] for user in self.workload.users[t]] for t in sorted(shared)}
+        self._position = {einsum.name: k for k, einsum in enumerate(self.workload.einsums)}
+        users = {t: [self._position[user] for user in self.workload.users[t]] for t in sorted(self.workload.shared)}
         self.first = {t: min(own) for t, own in users.items()}
         self.last = {t: max(own) for t, own in users.items()}
         self.of: dict[str, Slot] = {}
-        self.behind: list[frozenset[Slot]] = []
+        taken: list[set[Slot]] = [set() for _ in self.workload.einsums]
+        kinds: dict[Hashable, list[str]] = {}
+        for t in sorted(users, key=lambda t: (self.first[t] - self.last[t], self.first[t])):
+            kinds.setdefault(self._kind(t), []).append(t)
+        for t in (t for own in kinds.values() for t in own):
+            own = taken[self.first[t] : self.last[t] + 1]
+            others = set[Slot]().union(*own)
+            slot = self.of[t] = next(slot for slot in count() if slot not in others)
+            for slots in own:
+                slots.add(slot)
+        behind: list[set[Slot]] = [set() for _ in self.workload.einsums]
+        for t, slot in self.of.items():
+            for slots in behind[self.first[t] : self.last[t]]:
+                slots.add(slot)
+        self.behind = [frozenset(slots) for slots in behind]
         """Slots of the tensors that are in use behind each Einsum."""
-        used: dict[Slot, str] = {}
-        for k, einsum in enumerate(self.workload.einsums):
-            for access in einsum.accesses:
-                if access.tensor in shared and access.tensor not in self.of:
-                    slot = next(s for s in range(len(used) + 1) if s not in used)
-                    self.of[access.tensor], used[slot] = slot, access.tensor
-            used = {slot: t for slot, t in used.items() if self.last[t] > k}
-            self.behind.append(frozenset(used))
+
+    def _kind(self, tensor: str) -> Hashable:
+        """What its users are, and when they run after each other."""
+        names = self.workload.users[tensor]
+        return tuple((self._structures[name], self._position[name] - self.first[tensor]) for name in names)
+
+    @cached_property
+    def _structures(self) -> dict[str, int]:
+        """Numbers that are equal for Einsums which are the same but for names."""
+        numbers: dict[Hashable, int] = {}
+        return {e.name: numbers.setdefault(structure(e), len(numbers)) for e in self.workload.einsums}
 
 
 @dataclass

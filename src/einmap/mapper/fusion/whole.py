@@ -23,7 +23,7 @@ from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.interfaces import corners
 from einmap.mapper.fusion.steps import AnyChains, Slots
-from einmap.mapper.lattice import is_plain
+from einmap.mapper.lattice import ranks_not_plain
 from einmap.mapper.options import Options
 from einmap.mapper.request import Others, Request
 from einmap.progress import Progress
@@ -78,13 +78,9 @@ class Cascade:
     def uncut(self) -> frozenset[tuple[str, str]]:
         """Ranks of shared tensors that not all their users index by a rank variable alone."""
         shared = self.workload.shared
+        accesses = (access for einsum in self.workload.einsums for access in einsum.accesses)
         return frozenset(
-            (access.tensor, rank)
-            for einsum in self.workload.einsums
-            for access in einsum.accesses
-            if access.tensor in shared
-            for rank, index in access.projection
-            if not (len(index.terms) == 1 and is_plain(access, index.terms[0][0]))
+            (access.tensor, rank) for access in accesses if access.tensor in shared for rank in ranks_not_plain(access)
         )
 
     def times(self, einsum: Einsum) -> int:
@@ -113,23 +109,23 @@ class Cascade:
     def prepare(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
         known: dict[Any, tuple[str, AnyChains]] = {}
-        rules: dict[str, Any] = {}
+        numbers: dict[Any, int] = {}
+        rules_of: dict[str, int] = {}
+        kinds = self.workload.shared, self.workload.intermediates, self.joint
         self.members: list[Member] = []
         for position, einsum in enumerate(self.workload.einsums):
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
-            bound, request = self.spec.bound[einsum.name], self.request(einsum)
-            kinds = request.shared, request.intermediates, request.joint
-            shared = [
-                (*(a.tensor in kind for kind in kinds), *((a.tensor, r) in self.uncut for r, _ in a.projection))
-                for a in einsum.accesses
-            ]
-            asked = tuple(shared), einsum.n_instances, einsum.name in self.optional
-            if bound.like not in rules:
-                rules[bound.like] = rules_key(einsum, bound.arch)
-            written = rules[bound.like], asked
+            bound = self.spec.bound[einsum.name]
+            tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
+            ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
+            uncut = tuple([i for i, rank in enumerate(ranks) if rank in self.uncut])
+            asked = tensors, uncut, einsum.n_instances, einsum.name in self.optional
+            if bound.like not in rules_of:
+                rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
+            written = rules_of[bound.like], asked
             if written not in known:
                 arch = bound.arch
-                chains = self.chains_of(einsum, arch, request, position)
+                chains = self.chains_of(einsum, arch, self.request(einsum), position)
                 paths = chains.paths if isinstance(chains, Chains) else []
                 key = canonical_key(einsum, arch, paths), asked
                 known[written] = known.setdefault(key, (einsum.name, chains))
