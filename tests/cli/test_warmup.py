@@ -6,16 +6,26 @@ import numpy as np
 
 import einmap
 from einmap.execute.compiled import run_leaf
-from einmap.mapper import kernels, warm
+from einmap.mapper import kernels, table_kernels, warm
 from einmap.mapper.fusion import compiled
 from einmap.progress import Progress
 
+OF_TABLES = ("moves_inside", "with_gap_and_node", "over_lanes")
 OF_EINSUMS = (
-    *("relax", "with_gap_and_node", "over_lanes", "objectives", "many_objectives"),
-    *("hopeless", "many_hopeless", "beyond", "keep_least", "promising", "take", "search"),
+    *(
+        "objectives",
+        "many_objectives",
+        "hopeless",
+        "many_hopeless",
+        "beyond",
+        "keep_least",
+        "promising",
+        "take",
+        "search",
+    ),
 )
 OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined")
-KERNELS = (*OF_EINSUMS, *OF_CASCADES)
+KERNELS = (*OF_TABLES, *OF_EINSUMS, *OF_CASCADES)
 
 
 def test_it_says_what_is_ready(run):
@@ -35,7 +45,8 @@ def test_json_holds_each_kernel(run):
 
 def signatures():
     """How many kinds of arguments each kernel is compiled for."""
-    modules = dict.fromkeys(OF_EINSUMS, kernels) | dict.fromkeys(OF_CASCADES, compiled)
+    modules = dict.fromkeys(OF_TABLES, table_kernels) | dict.fromkeys(OF_EINSUMS, kernels)
+    modules |= dict.fromkeys(OF_CASCADES, compiled)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 

@@ -10,9 +10,11 @@ from tests.mapper.test_optimal import covers, front
 import einmap
 from einmap.mapper import einsum_search, quick_bounds, search_path
 from einmap.mapper.einsum_search import EinsumSearch, why_not
+from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.path_costs import PathCosts
 from einmap.mapper.request import Request
-from einmap.mapper.tables import Tables
+from einmap.mapper.table_kernels import moves_inside
+from einmap.mapper.tables import Tables, numbered
 from einmap.model.semantics import semantics_named
 from einmap.progress import Progress
 
@@ -173,3 +175,27 @@ def test_little_room_for_tables_changes_nothing(monkeypatch):
     assert little.optimal
     assert little.cost.edp == best.cost.edp
     assert any(found < asked for asked, found in sizes)
+
+
+@pytest.mark.parametrize("axes", [(), (0,), (1,), (0, 1)])
+def test_moves_in_order_reach_all_points_inside(axes):
+    lattice = Lattice((Axis((("m", 12),), (1, 2, 3, 4, 6, 12)), Axis((("n", 10),), (1, 2, 5, 10))))
+    mask = np.isin(range(2), axes)
+    points = np.arange(lattice.size)
+    moves = moves_inside(
+        points, points, mask, lattice.coord, lattice.strides, lattice.offsets, *lattice.packed("covers")
+    )
+    found = [{point} for point in points]
+    for outer, inner in moves:
+        found[outer] |= found[inner]
+    shapes = [(int(lattice.shapes(0)[p]), int(lattice.shapes(1)[p])) for p in points]
+    for p, reached in enumerate(found):
+        inside = {q for q in points for m, n in [shapes[q]] if not shapes[p][0] % m and not shapes[p][1] % n}
+        assert reached == {q for q in inside if all(a in axes or shapes[q][a] == shapes[p][a] for a in (0, 1))}
+
+
+def test_equal_rows_have_one_table():
+    rows = np.array([[1.0, np.inf], [0.0, 2.0], [1.0, np.inf], [0.0, 3.0], [0.0, 2.0]])
+    number, first = numbered(rows)
+    assert number.tolist() == [0, 1, 0, 2, 1]
+    assert first.tolist() == [0, 1, 3]

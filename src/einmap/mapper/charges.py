@@ -12,9 +12,12 @@ without a result at the parent:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +35,9 @@ from einmap.model.semantics import Semantics
 type Floats = NDArray[np.float64]
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
+
+FEW_USES = 10_000
+"""Uses of the lanes for which what an exchange costs is kept for the next dataplacement that has it too."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +73,43 @@ class Pricer:
     lattice: Lattice
     rules: Semantics
     columns: Columns = field(init=False)
+    _known: WeakKeyDictionary[LaneTable, dict[tuple[object, ...], Any]] = field(init=False)
+    _exchanges: dict[Chain, tuple[Chain, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._known = WeakKeyDictionary()
+        self._exchanges = {}
         self.columns = columns_of(self.einsum, self.leaves)
         self.axis_relevance = {
             access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
             for access in self.einsum.accesses
         }
 
+    def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[], T]) -> T:
+        """What is found, kept with the table unless this is large; not to be changed."""
+        if len(table) > FEW_USES:
+            return find()
+        known = self._known.setdefault(table, {})
+        if key not in known:
+            known[key] = find()
+        found: T = known[key]
+        return found
+
     # lanes
 
     def lanes(self, table: LaneTable, level: int) -> Floats:
         """Instances of a component at `level` that are used."""
-        return table.over(table.levels <= level, np.ones(len(self.lattice.axes), dtype=bool))
+        everywhere = np.ones(len(self.lattice.axes), dtype=bool)
+        return self._once(table, ("lanes", level), lambda: table.over(table.levels <= level, everywhere))
 
     def merged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
         """Lanes that share one copy of the tensor's tile on the way from `inner` up to `outer`."""
-        return table.over(self._between(table, outer, inner) & self._reuses(table, tensor), self._irrelevant(tensor))
+
+        def found() -> Floats:
+            reusing = self._between(table, outer, inner) & self._reuses(table, tensor)
+            return table.over(reusing, self._irrelevant(tensor))
+
+        return self._once(table, ("merged", tensor, outer, inner), found)
 
     def unmerged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
         """Irrelevant lanes there that do not share it."""
@@ -107,8 +133,12 @@ class Pricer:
 
     # coefficients
 
-    def constants(self, table: LaneTable, chains: dict[str, Chain]) -> Floats:
+    def constants(self, table: LaneTable, chains: Mapping[str, Chain]) -> Floats:
         """Costs of the operations and of what the compute exchanges with the innermost memories."""
+        exchanges = tuple(self.last_exchange(chains[access.tensor]) for access in self.einsum.accesses)
+        return self._once(table, exchanges, lambda: self._constants(table, exchanges))
+
+    def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
         total = np.zeros((len(table), self.columns.n))
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
@@ -116,8 +146,7 @@ class Pricer:
         operations = math.prod(b for _, b in self.einsum.bounds)
         total[:, 0] += operations * unit.actions_scale * action.energy
         total[:, -1] += compute_seconds(unit, operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
-        for access in self.einsum.accesses:
-            *_, exchange = self.exchanges(chains[access.tensor])
+        for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
             total += self.starts(table, access, exchange)
             total += operations * self.rates(table, access, exchange)
         return total
@@ -127,12 +156,16 @@ class Pricer:
 
         Both are 0 for the outermost node.
         """
+        tail = self.tail(chain, level)
+        return self._once(table, ("node", tensor, level, tail), lambda: self._node(table, tensor, tail, level))
+
+    def _node(self, table: LaneTable, tensor: str, tail: Chain, level: int) -> tuple[Floats, Floats]:
         access = self.einsum.by_tensor[tensor]
         total = np.zeros((len(table), self.columns.n))
         fixed = np.zeros((len(table), self.columns.n))
         inside = False
         merged = np.ones(len(table))
-        for exchange in self.exchanges(chain):
+        for exchange in self.exchanges(tail):
             if exchange[-1] == level:
                 total += self.rates(table, access, exchange)
                 fixed += self.starts(table, access, exchange)
@@ -144,16 +177,28 @@ class Pricer:
                 total[:, :1] -= again * self.skipped(table, access, exchange)[:, :1]
         return total, fixed
 
-    def exchanges(self, chain: Chain) -> Iterator[Chain]:
+    def tail(self, chain: Chain, level: int) -> Chain:
+        """The part of a tensor's chain on which the cost of its node at `level` depends."""
+        begin = next((exchange[0] for exchange in self.exchanges(chain) if exchange[-1] == level), chain[0])
+        return chain[chain.index(begin) :]
+
+    def exchanges(self, chain: Chain) -> tuple[Chain, ...]:
         """Levels from each parent to its child, tolls between."""
-        begin = 0
-        for end in range(1, len(chain)):
-            if not isinstance(self.leaves[chain[end]], Toll):
-                yield chain[begin : end + 1]
-                begin = end
+        if chain not in self._exchanges:
+            ends = [0, *(end for end in range(1, len(chain)) if not isinstance(self.leaves[chain[end]], Toll))]
+            self._exchanges[chain] = tuple(chain[begin : end + 1] for begin, end in pairwise(ends))
+        return self._exchanges[chain]
+
+    def last_exchange(self, chain: Chain) -> Chain:
+        """The compute, its innermost memory and the tolls between."""
+        return self.exchanges(chain)[-1]
 
     def rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """Cost of each value that moves in an exchange, first touches not looked at."""
+        key = "rates", access.tensor, exchange
+        return self._once(table, key, lambda: self._rates(table, access, exchange))
+
+    def _rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         total = np.zeros((len(table), self.columns.n))
         one_lane = access.output and self.rules.lane_first_touch == "one lane"
         for at in exchange:
@@ -179,6 +224,10 @@ class Pricer:
 
     def starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """What is saved by elements that start without a result, as far as it is the same for all tile shapes."""
+        key = "starts", access.tensor, exchange
+        return self._once(table, key, lambda: self._starts(table, access, exchange))
+
+    def _starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         total = np.zeros((len(table), self.columns.n))
         if not access.output:
             return total

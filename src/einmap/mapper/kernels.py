@@ -1,4 +1,4 @@
-"""The compiled part of the search: cost-to-go tables over the lattice, and the depth-first search that they guide.
+"""The compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is made of.
 
 Kernels are generic: a dataplacement comes as arrays of integers, nothing is compiled for one mapping. All state of a
 search lies in arrays of the caller, so that it can return after so many nodes and go on later.
@@ -17,87 +17,6 @@ BITS, KEPT = 1_000, 2_000
 GAP, PLACE = 0, 1
 DONE, PAUSED, FULL, LEAF = range(4)
 """How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
-
-
-@njit(cache=True, nogil=True)
-def relax(
-    table: Any, points: Any, slots: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any
-) -> None:
-    """table[slots[p]] becomes the minimum over all points inside p along the axes of `mask`, in place.
-
-    The rows of `table` belong to `points`, in order; with a point all that are inside of it must be among them.
-    """
-    k = table.shape[1]
-    for axis in range(len(strides)):
-        if not mask[axis]:
-            continue
-        for i in range(len(points)):
-            position = coord[points[i], axis]
-            here = offsets[axis] + position
-            for c in range(starts[here], starts[here + 1]):
-                other = slots[points[i] + (covers[c] - position) * strides[axis]]
-                for column in range(k):
-                    cost, least = table[other, column], table[i, column]
-                    table[i, column] = cost if cost < least else least
-
-
-@njit(cache=True, nogil=True)
-def with_gap_and_node(
-    pool: Any, below: Any, slots_below: Any, out: Any, points: Any, slots: Any, fits: Any, mask: Any, coord: Any,
-    strides: Any, offsets: Any, covers: Any, starts: Any, rates: Any, fixed: Any, fills: Any, allowed: Any,
-) -> None:  # fmt: skip
-    """Tables that begin at rows `out` of `pool` from those at `below`: a gap, and above it a node with its costs.
-
-    `points`, `slots`: see `relax`; `slots_below`: the row of each point in tables below, -1 where these are infinite.
-    `fits`: points at which a node above the inner gap fits that the loops of the gap lower; `allowed`: points at which
-    the node above the gap may stand, where it costs rates[i] * fills + fixed[i].
-    """
-    n, k = len(points), pool.shape[1]
-    for i in range(len(below)):
-        table = pool[out[i] : out[i] + n]
-        for at in range(n):
-            point = points[at]
-            inner = slots_below[point]
-            for column in range(k):
-                table[at, column] = pool[below[i] + inner, column] if inner >= 0 and fits[point] else np.inf
-        relax(table, points, slots, mask, coord, strides, offsets, covers, starts)
-        for at in range(n):
-            point = points[at]
-            for column in range(k):
-                if allowed[point]:
-                    # in the order in which the search adds up, so that equal costs stay equal
-                    table[at, column] = table[at, column] + rates[i, column] * fills[point] + fixed[i, column]
-                else:
-                    table[at, column] = np.inf
-
-
-@njit(cache=True, nogil=True)
-def over_lanes(
-    pool: Any, below: Any, points: Any, out: int, slots: Any, coord: Any, strides: Any, rows: Any, multiples: Any
-) -> None:
-    """The table at `out` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
-
-    `points`: those of the tables below; `slots`: row of each point in the table; multiples[rows[i, axis]]: what the
-    lanes of table i divide to each position.
-    """
-    k = pool.shape[1]
-    for i in range(len(below)):
-        for at in range(len(points)):
-            inner = below[i] + at
-            if pool[inner, 0] == np.inf:
-                continue
-            outer = 0
-            for axis in range(len(strides)):
-                position = multiples[rows[i, axis], coord[points[at], axis]]
-                if position < 0:
-                    outer = -1
-                    break
-                outer += position * strides[axis]
-            if outer >= 0 and slots[outer] >= 0:
-                slot = out + slots[outer]
-                for column in range(k):
-                    cost, known = pool[inner, column], pool[slot, column]
-                    pool[slot, column] = cost if cost < known else known
 
 
 @njit(cache=True, nogil=True)

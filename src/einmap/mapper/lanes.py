@@ -32,7 +32,7 @@ class Fanned:
     dimension: SpatialDimension
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneTable:
     """`bounds[i, d, a]`: lanes of use `i` on dimension `d` over axis `a`.
 

@@ -39,7 +39,7 @@ class Axis:
     uneven: tuple[int, ...] = ()
     loose: bool = False
 
-    @property
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """The rank variables."""
         return tuple(v for v, _ in self.members)

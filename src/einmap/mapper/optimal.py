@@ -130,11 +130,12 @@ class PathSearch(PathCosts):
         if not all(self.allowed(node)[top] for node in plan.outer):
             return None
         levels = self.levels(plan)
-        key: object = ("end", tuple((t, self.last_exchange(plan.chains[t])) for t in self.tensors))
+        key: object = ("end", tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors))
         blocks: list[int] = []
         for i in reversed(range(len(levels))):
             level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
-            tail = self.tail(plan.chains, level.node) if level.last and level.node else None
+            held = level.node if level.last else None
+            tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
             own = (
                 level.r,
                 level.last,

@@ -106,20 +106,6 @@ class PathCosts:
         """Whether its space is reserved below the loops that follow it."""
         return self.rules.lowering and not node.backing
 
-    def last_exchange(self, chain: Chain) -> Chain:
-        """The compute, its innermost memory and the tolls between."""
-        *_, last = self.pricer.exchanges(chain)
-        return last
-
-    def tail(self, chains: Mapping[str, Chain], node: Held) -> Chain:
-        """The part of the tensor's chain on which the node's cost depends."""
-        chain = chains[node.tensor]
-        begin = 0
-        for exchange in self.pricer.exchanges(chain):
-            if exchange[-1] == node.level:
-                begin = chain.index(exchange[0])
-        return chain[begin:]
-
     def fits_lowered(self, node: Held) -> NDArray[np.bool_]:
         """Points after the following loops at which a lowered node can fit."""
         memory = self.memory(node.level)
@@ -132,19 +118,16 @@ class PathCosts:
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
         """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
-        key = ("rates", node.tensor, node.level, r, self.tail(chains, node))
+        chain = chains[node.tensor]
+        key = ("rates", node.tensor, node.level, r, self.pricer.tail(chain, node.level))
         if key not in self.known:
-            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
+            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chain, node.level)
         found: tuple[Floats, Floats] = self.known[key]
         return found
 
     def constants_of(self, chains: Mapping[str, Chain]) -> Floats:
         """Rows of `pricer.constants` for the uses of all fanouts."""
-        key = ("constants", tuple(self.last_exchange(chains[t]) for t in self.tensors))
-        if key not in self.known:
-            self.known[key] = self.pricer.constants(self.prefixes.tables[-1], dict(chains))
-        found: Floats = self.known[key]
-        return found
+        return self.pricer.constants(self.prefixes.tables[-1], chains)
 
 
 def _inverted(quotients: Ints) -> Ints:

@@ -70,7 +70,7 @@ class Bounds:
     def _costs(self, plan: Plan) -> Floats:
         """Columns of cost, a row for each use of the lanes."""
         path, lanes = self.path, self.lanes
-        costs = path.pricer.constants(lanes, dict(plan.chains))
+        costs = path.pricer.constants(lanes, plan.chains)
         fills = path.lattice.filled(path.einsum)[1].min(axis=1)
         least = {access.tensor: float(own) for access, own in zip(path.einsum.accesses, fills, strict=True)}
         for step in plan.steps:

@@ -251,7 +251,7 @@ class Path:
             return columns
         busy = np.zeros(self.pricer.columns.n, dtype=bool)
         for chains in {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values():
-            times = self.pricer.constants(self.lanes, dict(chains))[:, 1:]
+            times = self.pricer.constants(self.lanes, chains)[:, 1:]
             busy[1:] |= (times >= times.max(axis=1, keepdims=True) / 2).any(axis=0)
         return np.array([c for c in columns if c not in inner or busy[c]], dtype=np.int64)
 

@@ -14,7 +14,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper import kernels
+from einmap.mapper import table_kernels
 from einmap.mapper.charges import Chain
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
@@ -23,6 +23,9 @@ from einmap.mapper.steps import Held
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
+
+FEW_POINTS = 20_000
+"""Points of a lattice up to which what loops may do there is kept from one block of tables to the next."""
 
 
 @dataclass
@@ -61,6 +64,7 @@ class Tables:
 
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
         self._costs, self.columns = ref(costs), columns
+        self._innermost, self._everywhere = np.zeros(1, dtype=np.int64), np.arange(costs.lattice.size)
         self.blocks: dict[object, int] = {}
         self.recipes: list[Recipe] = []
         self.table_of: list[Ints] = []
@@ -69,7 +73,12 @@ class Tables:
         """For each block and table the first prefix that has it."""
         self.points: list[Ints] = []
         """For each block the points at which its tables can be finite, in order, with all that are inside of them."""
+        self._slots: dict[int, Ints] = {}
+        """By the array of points (its id): many blocks have the same one."""
+        self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         self.pool: Floats = np.empty((0, 0))
+        self.n_rows = 0
+        """Rows of all tables."""
 
     @property
     def costs(self) -> PathCosts:
@@ -77,11 +86,6 @@ class Tables:
         costs = self._costs()
         assert costs is not None
         return costs
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of all tables."""
-        return sum(len(own) * len(points) for own, points in zip(self.stands_for, self.points, strict=True))
 
     @property
     def bytes(self) -> int:
@@ -93,11 +97,11 @@ class Tables:
         number = self.blocks.setdefault(key, len(self.blocks))
         if number == len(self.recipes):
             self.recipes.append(recipe)
-            numbers: dict[bytes, int] = {}
-            table = [numbers.setdefault(row.tobytes(), len(numbers)) for row in self.alike(recipe)]
-            self.table_of.append(np.array(table, dtype=np.int64))
-            self.stands_for.append(np.array([table.index(number) for number in range(len(numbers))], dtype=np.int64))
+            table, first = numbered(self.alike(recipe))
+            self.table_of.append(table)
+            self.stands_for.append(first)
             self.points.append(self.finite(recipe))
+            self.n_rows += len(first) * len(self.points[-1])
         return number
 
     def alike(self, recipe: Recipe) -> Floats | Ints:
@@ -114,16 +118,30 @@ class Tables:
     def finite(self, recipe: Recipe) -> Ints:
         """Points of a block."""
         if recipe.inner is None:
-            return np.zeros(1, dtype=np.int64)
+            return self._innermost
         if recipe.inner.axes is None or recipe.level.node is None:
-            return np.arange(self.costs.lattice.size)
+            return self._everywhere
         return self.costs.inside(recipe.level.node)
 
     def slots(self, block: int) -> Ints:
         """For each point of the lattice its row in the tables of a block, -1 where there is none."""
         points = self.points[block]
-        found = np.full(self.costs.lattice.size, -1, dtype=np.int64)
-        found[points] = np.arange(len(points))
+        if id(points) not in self._slots:
+            found = self._slots[id(points)] = np.full(self.costs.lattice.size, -1, dtype=np.int64)
+            found[points] = np.arange(len(points))
+        return self._slots[id(points)]
+
+    def moves(self, block: int, axes: tuple[int, ...]) -> Ints:
+        """Pairs of rows of a block's tables, what loops over some axes may do."""
+        costs, key = self.costs, (id(self.points[block]), axes)
+        if key in self._moves:
+            return self._moves[key]
+        found: Ints = table_kernels.moves_inside(
+            self.points[block], self.slots(block), self.mask(axes),
+            costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
+        )  # fmt: skip
+        if costs.lattice.size <= FEW_POINTS:
+            self._moves[key] = found
         return found
 
     def begins(self, block: int) -> Ints:
@@ -157,6 +175,8 @@ class Tables:
     def forget(self) -> None:
         """Free the tables."""
         self.pool = np.empty((0, 0))
+        self._slots.clear()
+        self._moves.clear()
 
     def fill_block(self, index: int, recipe: Recipe) -> None:
         """Tables of one block: what the rest costs at least once the level's choice is made."""
@@ -201,11 +221,10 @@ class Tables:
             np.ascontiguousarray(rows[np.ix_(first, self.columns)])
             for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
-        kernels.with_gap_and_node(
-            self.pool, self.begins(recipe.below)[first], self.slots(recipe.below),
-            self.begins(index)[first], self.points[index], self.slots(index), fits, self.mask(inner.axes),
-            costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
-            rates, fixed, costs.fills[costs.tensors.index(level.node.tensor)], costs.allowed(level.node),
+        fills = costs.fills[costs.tensors.index(level.node.tensor)]
+        table_kernels.with_gap_and_node(
+            self.pool, self.begins(recipe.below)[first], self.slots(recipe.below), self.begins(index)[first],
+            self.points[index], self.moves(index, inner.axes), fits, rates, fixed, fills, costs.allowed(level.node),
         )  # fmt: skip
 
     def over_lanes(self, index: int, r: int, below: int) -> None:
@@ -215,7 +234,7 @@ class Tables:
         begins, slots = self.begins(below), self.slots(index)
         for p, begin in enumerate(self.begins(index)):
             children = costs.children[costs.child_start[first + p] : costs.child_start[first + p + 1]]
-            kernels.over_lanes(
+            table_kernels.over_lanes(
                 self.pool, begins[children - first_below], self.points[below], begin, slots,
                 costs.coord, costs.lattice.strides, costs.divides[children], costs.multiples,
             )  # fmt: skip
@@ -225,3 +244,13 @@ class Tables:
         found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
         found[list(axes or ())] = True
         return found
+
+
+def numbered(rows: Floats | Ints) -> tuple[Ints, Ints]:
+    """Numbers of the distinct rows in the order in which they come: that of each row, and the first row of each."""
+    whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    numbers: dict[object, int] = {}
+    found = [numbers.setdefault(row, len(numbers)) for row in np.ascontiguousarray(rows).view(whole).ravel().tolist()]
+    of_row = np.array(found, dtype=np.int64)
+    _, first = np.unique(of_row, return_index=True)
+    return of_row, first.astype(np.int64)

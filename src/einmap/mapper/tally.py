@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +59,13 @@ class Census:
         return {loops: float((ways if rows is None else ways[rows]).sum()) for loops, ways in self.mappings.items()}
 
 
+@lru_cache(maxsize=1024)
 def _chains(axis: Axis, loops: int) -> Floats:
-    """Ways to bring each tile shape of an axis down to 1 with so many loops."""
-    ways = np.zeros(len(axis.sizes))
-    ways[0] = 1.0
-    for _ in range(loops):
-        ways = np.array([ways[list(inner)].sum() for inner in axis.below])
-    return ways
+    """Ways to bring each tile shape of an axis down to 1 with so many loops; not to be changed."""
+    if not loops:
+        return np.array([1.0, *[0.0] * (len(axis.sizes) - 1)])
+    ways = _chains(axis, loops - 1)
+    return np.array([ways[list(inner)].sum() for inner in axis.below])
 
 
 @dataclass

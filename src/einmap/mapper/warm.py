@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.mapper import kernels
+from einmap.mapper import kernels, table_kernels
 from einmap.mapper.fusion import compiled
 from einmap.progress import Progress
 
@@ -30,12 +30,13 @@ def _calls() -> dict[str, Callable[[], Any]]:
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     rows, levels = np.zeros((0, 2)), np.zeros((1, 1, 0))
     return {
-        "relax": lambda: kernels.relax(table, one, one, flags, column, one, two, one, two),
-        "with_gap_and_node": lambda: kernels.with_gap_and_node(
-            np.zeros((2, 2)), one, one, one, one, one, flags, flags,
-            column, one, two, one, two, table, table, row, flags,
+        "moves_inside": lambda: table_kernels.moves_inside(one, one, flags, column, one, two, one, two),
+        "with_gap_and_node": lambda: table_kernels.with_gap_and_node(
+            np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table, row, flags,
         ),
-        "over_lanes": lambda: kernels.over_lanes(np.zeros((2, 2)), one, one, 1, one, column, one, column, column),
+        "over_lanes": lambda: table_kernels.over_lanes(
+            np.zeros((2, 2)), one, one, 1, one, column, one, column, column
+        ),
         "objectives": lambda: kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
         "many_objectives": lambda: kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
         "hopeless": lambda: kernels.hopeless(costs, rows, 0.0),
@@ -85,7 +86,8 @@ def warm(progress: Progress | None = None) -> tuple[Warmed, ...]:
             continue
         if progress is not None:
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
-        _ready[name] = made_ready(name, getattr(compiled if hasattr(compiled, name) else kernels, name), call)
+        module = next(module for module in (table_kernels, kernels, compiled) if hasattr(module, name))
+        _ready[name] = made_ready(name, getattr(module, name), call)
     return tuple(_ready[name] for name in calls)
 
 

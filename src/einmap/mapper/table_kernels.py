@@ -1,0 +1,102 @@
+"""The compiled part of making cost-to-go tables over the lattice. Kernels are generic, see `kernels`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def moves_inside(
+    points: Any, slots: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any
+) -> Any:
+    """Pairs of rows of a table: a point, and one that is next inside of it along an axis of `mask`.
+
+    Axis by axis, inner points first: minima that are taken in this order are those over all points inside. The rows of
+    the table belong to `points`, in order; with a point all that are inside of it must be among them.
+    """
+    n = 0
+    for axis in range(len(strides)):
+        for i in range(len(points) if mask[axis] else 0):
+            here = offsets[axis] + coord[points[i], axis]
+            n += starts[here + 1] - starts[here]
+    found = np.empty((n, 2), dtype=np.int32)
+    n = 0
+    for axis in range(len(strides)):
+        for i in range(len(points) if mask[axis] else 0):
+            position = coord[points[i], axis]
+            here = offsets[axis] + position
+            for c in range(starts[here], starts[here + 1]):
+                found[n, 0] = i
+                found[n, 1] = slots[points[i] + (covers[c] - position) * strides[axis]]
+                n += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def with_gap_and_node(
+    pool: Any, below: Any, slots_below: Any, out: Any, points: Any, moves: Any, fits: Any, rates: Any, fixed: Any,
+    fills: Any, allowed: Any,
+) -> None:  # fmt: skip
+    """Tables that begin at rows `out` of `pool` from those at `below`: a gap, and above it a node with its costs.
+
+    `points`: of the rows of a table; `slots_below`: the row of each point in tables below, -1 where these are infinite;
+    `moves`: what the gap may do, see `moves_inside`. `fits`: points at which a node above the inner gap fits that the
+    loops of the gap lower; `allowed`: points at which the node above the gap may stand, where it costs
+    rates[i] * fills + fixed[i].
+    """
+    n, k = len(points), pool.shape[1]
+    inner = np.where(fits, slots_below, -1)[points]
+    stands, filled = allowed[points], fills[points]
+    for i in range(len(below)):
+        table = pool[out[i] : out[i] + n]
+        for at in range(n):
+            if inner[at] < 0:
+                table[at] = np.inf
+                continue
+            source = below[i] + inner[at]
+            for column in range(k):
+                table[at, column] = pool[source, column]
+        for move in range(len(moves)):
+            outer, other = moves[move, 0], moves[move, 1]
+            for column in range(k):
+                cost, least = table[other, column], table[outer, column]
+                table[outer, column] = cost if cost < least else least
+        for at in range(n):
+            if not stands[at]:
+                table[at] = np.inf
+                continue
+            for column in range(k):
+                # in the order in which the search adds up, so that equal costs stay equal
+                table[at, column] = table[at, column] + rates[i, column] * filled[at] + fixed[i, column]
+
+
+@njit(cache=True, nogil=True)
+def over_lanes(
+    pool: Any, below: Any, points: Any, out: int, slots: Any, coord: Any, strides: Any, rows: Any, multiples: Any
+) -> None:
+    """The table at `out` becomes the minimum of itself and of the tables `below` at each point divided by the lanes.
+
+    `points`: those of the tables below; `slots`: row of each point in the table; multiples[rows[i, axis]]: what the
+    lanes of table i divide to each position.
+    """
+    k = pool.shape[1]
+    for i in range(len(below)):
+        for at in range(len(points)):
+            inner = below[i] + at
+            if pool[inner, 0] == np.inf:
+                continue
+            outer = 0
+            for axis in range(len(strides)):
+                position = multiples[rows[i, axis], coord[points[at], axis]]
+                if position < 0:
+                    outer = -1
+                    break
+                outer += position * strides[axis]
+            if outer >= 0 and slots[outer] >= 0:
+                slot = out + slots[outer]
+                for column in range(k):
+                    cost, known = pool[inner, column], pool[slot, column]
+                    pool[slot, column] = cost if cost < known else known
