@@ -26,7 +26,7 @@ from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
-from einmap.mapper.lanes import LaneTable
+from einmap.mapper.lanes import FEW_USES, LaneTable
 from einmap.mapper.latency_forms import Form, forms_of
 from einmap.mapper.lattice import Lattice
 from einmap.model.latency import busy_time
@@ -35,9 +35,6 @@ from einmap.model.semantics import Semantics
 type Floats = NDArray[np.float64]
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
-
-FEW_USES = 10_000
-"""Uses of the lanes for which what an exchange costs is kept for the next dataplacement that has it too."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +82,15 @@ class Pricer:
             for access in self.einsum.accesses
         }
 
-    def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[], T]) -> T:
-        """What is found, kept with the table unless this is large; not to be changed."""
-        if len(table) > FEW_USES:
-            return find()
-        known = self._known.setdefault(table, {})
+    def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
+        """What is found for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""
+        whole, rows = table.kept_with
+        if len(whole) > FEW_USES:
+            return find(table)
+        known = self._known.setdefault(whole, {})
         if key not in known:
-            known[key] = find()
-        found: T = known[key]
+            known[key] = find(whole)
+        found: T = known[key] if rows is None else _some(known[key], rows)
         return found
 
     # lanes
@@ -100,16 +98,16 @@ class Pricer:
     def lanes(self, table: LaneTable, level: int) -> Floats:
         """Instances of a component at `level` that are used."""
         everywhere = np.ones(len(self.lattice.axes), dtype=bool)
-        return self._once(table, ("lanes", level), lambda: table.over(table.levels <= level, everywhere))
+        return self._once(table, ("lanes", level), lambda t: t.over(t.levels <= level, everywhere))
 
     def merged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
         """Lanes that share one copy of the tensor's tile on the way from `inner` up to `outer`."""
 
-        def found() -> Floats:
+        def find(table: LaneTable) -> Floats:
             reusing = self._between(table, outer, inner) & self._reuses(table, tensor)
             return table.over(reusing, self._irrelevant(tensor))
 
-        return self._once(table, ("merged", tensor, outer, inner), found)
+        return self._once(table, ("merged", tensor, outer, inner), find)
 
     def unmerged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
         """Irrelevant lanes there that do not share it."""
@@ -136,7 +134,7 @@ class Pricer:
     def constants(self, table: LaneTable, chains: Mapping[str, Chain]) -> Floats:
         """Costs of the operations and of what the compute exchanges with the innermost memories."""
         exchanges = tuple(self.last_exchange(chains[access.tensor]) for access in self.einsum.accesses)
-        return self._once(table, exchanges, lambda: self._constants(table, exchanges))
+        return self._once(table, exchanges, lambda t: self._constants(t, exchanges))
 
     def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
         total = np.zeros((len(table), self.columns.n))
@@ -157,25 +155,25 @@ class Pricer:
         Both are 0 for the outermost node.
         """
         tail = self.tail(chain, level)
-        return self._once(table, ("node", tensor, level, tail), lambda: self._node(table, tensor, tail, level))
+        return self._once(table, ("node", tensor, level, tail), lambda t: self._node(t, tensor, tail, level))
 
     def _node(self, table: LaneTable, tensor: str, tail: Chain, level: int) -> tuple[Floats, Floats]:
-        access = self.einsum.by_tensor[tensor]
-        total = np.zeros((len(table), self.columns.n))
-        fixed = np.zeros((len(table), self.columns.n))
-        inside = False
-        merged = np.ones(len(table))
-        for exchange in self.exchanges(tail):
-            if exchange[-1] == level:
-                total += self.rates(table, access, exchange)
-                fixed += self.starts(table, access, exchange)
-                merged = self.merged(table, tensor, exchange[0], level)
-                inside = True
-            elif inside and access.output and self.rules.lane_first_touch == "one lane":
+        access, exchanges = self.einsum.by_tensor[tensor], self.exchanges(tail)
+        if exchanges[0][-1] != level:
+            return self._nothing(table), self._nothing(table)
+        own, *inner = exchanges
+        total, fixed = self.rates(table, access, own), self.starts(table, access, own)
+        if inner and access.output and self.rules.lane_first_touch == "one lane":
+            total, merged = total.copy(), self.merged(table, tensor, own[0], level)
+            for exchange in inner:
                 # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
                 again = np.where(merged > 1, self.lattice.excess - 1 / merged, 0.0)[:, None]
                 total[:, :1] -= again * self.skipped(table, access, exchange)[:, :1]
         return total, fixed
+
+    def _nothing(self, table: LaneTable) -> Floats:
+        """No costs."""
+        return np.broadcast_to(0.0, (len(table), self.columns.n))
 
     def tail(self, chain: Chain, level: int) -> Chain:
         """The part of a tensor's chain on which the cost of its node at `level` depends."""
@@ -196,7 +194,7 @@ class Pricer:
     def rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """Cost of each value that moves in an exchange, first touches not looked at."""
         key = "rates", access.tensor, exchange
-        return self._once(table, key, lambda: self._rates(table, access, exchange))
+        return self._once(table, key, lambda t: self._rates(t, access, exchange))
 
     def _rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         total = np.zeros((len(table), self.columns.n))
@@ -225,12 +223,12 @@ class Pricer:
     def starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """What is saved by elements that start without a result, as far as it is the same for all tile shapes."""
         key = "starts", access.tensor, exchange
-        return self._once(table, key, lambda: self._starts(table, access, exchange))
+        return self._once(table, key, lambda t: self._starts(t, access, exchange))
 
     def _starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        total = np.zeros((len(table), self.columns.n))
         if not access.output:
-            return total
+            return self._nothing(table)
+        total = np.zeros((len(table), self.columns.n))
         tensor, child = access.tensor, exchange[-1]
         size = self.lattice.values(self.einsum, tensor)[self.lattice.top]
         for at in exchange:
@@ -293,6 +291,9 @@ class Pricer:
 
     def leak_power(self, table: LaneTable) -> Floats:
         """W of everything that is not gated."""
+        return self._once(table, ("leak",), self._leak_power)
+
+    def _leak_power(self, table: LaneTable) -> Floats:
         found = np.zeros(len(table))
         for row in range(len(table)):
             used: dict[tuple[str, str], float] = {}
@@ -320,3 +321,8 @@ def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
     """Busy time of the compute for so many operations of the busiest instance."""
     found = busy_time(unit, {"compute": operations * unit.actions_scale}, einsum)
     return np.broadcast_to(np.asarray(found, dtype=np.float64), operations.shape)
+
+
+def _some(found: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of an array, or of each of several."""
+    return found[rows] if isinstance(found, np.ndarray) else tuple(own[rows] for own in found)

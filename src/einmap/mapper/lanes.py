@@ -6,9 +6,11 @@ component are of one kind if they reuse the same tensors and are gated alike.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,9 @@ from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.spatial_choices import may_iterate
 
 type Ints = NDArray[np.int64]
+
+FEW_USES = 10_000
+"""Uses of the fanouts for all of which something may be worked out where it is needed for some."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,15 @@ class LaneTable:
     """`bounds[i, d, a]`: lanes of use `i` on dimension `d` over axis `a`.
 
     `shapes[i, d, a]`: the tile shape of a lane where the lanes do not share the bound evenly (the last one has less),
-    else 0. Such a loop is the outermost one over its axis. `tops[a]`: the bound of an axis.
+    else 0. Such a loop is the outermost one over its axis. `tops[a]`: the bound of an axis. `part_of`: the table that
+    these uses are some of, and their rows there.
     """
 
     dimensions: tuple[Fanned, ...]
     bounds: Ints
     shapes: Ints
     tops: Ints
+    part_of: tuple[LaneTable, Ints] | None = None
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -71,7 +78,23 @@ class LaneTable:
 
     def only(self, rows: Ints) -> LaneTable:
         """Some of the uses."""
-        return LaneTable(self.dimensions, self.bounds[rows], self.shapes[rows], self.tops)
+        whole, own = self.part_of or (self, np.arange(len(self)))
+        return LaneTable(self.dimensions, self.bounds[rows], self.shapes[rows], self.tops, (whole, own[rows]))
+
+    @cached_property
+    def known(self) -> dict[Hashable, Any]:
+        """What has been worked out for all of the uses, by those who need it again."""
+        return {}
+
+    @property
+    def kept_with(self) -> tuple[LaneTable, Ints | None]:
+        """The table with which what is worked out is kept, and the rows of these uses there, None for all.
+
+        Use by use it is the same for all that are a part of one table, unless this has too many uses.
+        """
+        if self.part_of is None or len(self.part_of[0]) > FEW_USES:
+            return self, None
+        return self.part_of
 
 
 type Uses = tuple[Ints, Ints]

@@ -39,7 +39,7 @@ class PathCosts:
         self.coord = self.lattice.coord
         self.below = self.lattice.packed("below")
         self.covers = self.lattice.packed("covers")
-        self.divides, self.quotients = self.prefixes.divisors()
+        self.divides, self.quotients = self.prefixes.divides, self.prefixes.quotients
         self.multiples = _inverted(self.quotients)
         self.child_start, self.children = self.prefixes.children()
         self.memories = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory)]
@@ -60,9 +60,8 @@ class PathCosts:
         last = self.prefixes.tables[-1]
         begin = self.prefixes.first[len(self.prefixes.tables) - 1]
         found[begin:] = self.pricer.leak_power(last)
-        parents = np.concatenate(self.prefixes.parents)
-        for p in range(self.prefixes.n - 1, 0, -1):
-            found[parents[p]] = min(found[parents[p]], found[p])
+        for r in reversed(range(1, len(self.prefixes.tables))):
+            np.minimum.at(found, self.prefixes.parents[r], found[self.prefixes.first[r] : self.prefixes.first[r + 1]])
         return found
 
     def lanes_of(self, prefix: int) -> tuple[Ints, Ints]:

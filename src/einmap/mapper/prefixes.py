@@ -14,11 +14,59 @@ from einmap.mapper.lattice import Lattice, positions_after
 type Ints = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Divided:
+    """What the lanes of each fanout do to the tile shapes, for each use of a table.
+
+    `numbers[r]`: equal for uses that are the same on the first r fanouts; `rows[r]`: for each use and axis a row of
+    `quotients`, what the lanes of the fanout turn each position on the axis into, -1 where there is nothing.
+    """
+
+    lattice: Lattice
+    numbers: tuple[Ints, ...]
+    rows: tuple[Ints, ...]
+    quotients: Ints
+
+
+def divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Divided:
+    """What is known of a table, kept with it."""
+    if fanouts not in lanes.known or lanes.known[fanouts].lattice is not lattice:
+        lanes.known[fanouts] = _divided(lanes, lattice, fanouts)
+    found: Divided = lanes.known[fanouts]
+    return found
+
+
+def _divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Divided:
+    numbers, rows = [], []
+    known: dict[tuple[int, int, int], int] = {}
+    quotients: list[Sequence[int]] = []
+    width = int(max(lattice.radices, default=1))
+    for level in (-1, *fanouts):
+        above, own = lanes.levels <= level, lanes.levels == level
+        flat = np.stack([lanes.bounds[:, above], lanes.shapes[:, above]], axis=-1).reshape(len(lanes), -1)
+        numbers.append(np.unique(flat, axis=0, return_inverse=True)[1].ravel())
+        divisors, shapes = _divisions(lanes.bounds[:, own], lanes.shapes[:, own])
+        found = np.zeros((len(lanes), len(lattice.axes)), dtype=np.int64)
+        for a, axis in enumerate(lattice.axes):
+            pairs, which = np.unique(np.stack([divisors[:, a], shapes[:, a]], axis=1), axis=0, return_inverse=True)
+            own_rows = []
+            for divisor, shape in pairs.tolist():
+                own_rows.append(known.setdefault((a, divisor, shape), len(quotients)))
+                if own_rows[-1] == len(quotients):
+                    after = positions_after(axis, divisor, shape)
+                    quotients.append([*after, *([-1] * (width - len(after)))])
+            found[:, a] = np.array(own_rows, dtype=np.int64)[which.ravel()]
+        rows.append(found)
+    table = np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
+    return Divided(lattice, tuple(numbers), tuple(rows), table)
+
+
 @dataclass
 class Prefixes:
     """Lanes from the outside in: prefix 0 is none, its children the lanes of the first fanout, and so on.
 
-    `tables[r]`: the uses of the first r fanouts; `first[r]`: number of its first prefix.
+    `tables[r]`: the uses of the first r fanouts; `first[r]`: number of its first prefix. `divides`: for each prefix and
+    axis a row of `quotients`, see `Divided`.
     """
 
     lattice: Lattice
@@ -28,45 +76,25 @@ class Prefixes:
     first: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        lanes, levels = self.lanes, self.lanes.levels
-        rows_of: list[Ints] = []
+        whole, part = self.lanes.kept_with
+        known = divided(whole, self.lattice, self.fanouts)
+        divides: list[Ints] = []
         self.first = [0]
-        inverse = np.zeros(len(lanes), dtype=np.int64)
-        self.parents: list[Ints] = [np.array([-1])]
-        for level in (None, *self.fanouts):
-            chosen = np.zeros(len(levels), dtype=bool) if level is None else levels <= level
-            flat = np.stack([lanes.bounds[:, chosen], lanes.shapes[:, chosen]], axis=-1).reshape(len(lanes), -1)
-            _, first, own = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        inverse = np.zeros(len(self.lanes), dtype=np.int64)
+        self.parents: list[Ints] = []
+        part = np.arange(len(whole)) if part is None else part
+        for r, (numbers, divided_by) in enumerate(zip(known.numbers, known.rows, strict=True)):
+            _, first, own = np.unique(numbers[part], return_index=True, return_inverse=True)
+            # numbered in the order in which they come
             order = np.argsort(np.argsort(first, kind="stable"), kind="stable")
-            own = order[own.ravel()]
             rows = np.sort(first)
-            if level is not None:
-                self.parents.append(inverse[rows] + self.first[len(rows_of) - 1])
-            inverse = own
-            rows_of.append(rows)
-            self.tables.append(lanes.only(rows))
+            self.parents.append(inverse[rows] + self.first[r - 1] if r else np.full(len(rows), -1))
+            inverse = order[own]
+            self.tables.append(self.lanes.only(rows))
+            divides.append(divided_by[part[rows]])
             self.first.append(self.first[-1] + len(rows))
         self.n = self.first[-1]
-
-    def divisors(self) -> tuple[Ints, Ints]:
-        """For each prefix and axis a row of the table of quotients, and that table."""
-        rows: dict[tuple[int, int, int], int] = {}
-        quotients: list[Sequence[int]] = []
-        width = int(max(self.lattice.radices, default=1))
-        found = np.zeros((self.n, len(self.lattice.axes)), dtype=np.int64)
-        for r, table in enumerate(self.tables):
-            own = table.levels == (self.fanouts[r - 1] if r else -1)
-            divisors, shapes = _divisions(table.bounds[:, own], table.shapes[:, own])
-            for a, axis in enumerate(self.lattice.axes):
-                pairs = np.stack([divisors[:, a], shapes[:, a]], axis=1)
-                for divisor, shape in dict.fromkeys(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True)):
-                    row = rows.setdefault((a, divisor, shape), len(quotients))
-                    if row == len(quotients):
-                        after = positions_after(axis, divisor, shape)
-                        quotients.append([*after, *([-1] * (width - len(after)))])
-                    same = (pairs == (divisor, shape)).all(axis=1)
-                    found[self.first[r] : self.first[r] + len(table)][same, a] = row
-        return found, np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
+        self.divides, self.quotients = np.concatenate(divides), known.quotients
 
     def children(self) -> tuple[Ints, Ints]:
         """Children of each prefix: start[p] .. start[p + 1] of the list."""

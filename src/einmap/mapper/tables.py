@@ -76,6 +76,7 @@ class Tables:
         self._slots: dict[int, Ints] = {}
         """By the array of points (its id): many blocks have the same one."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
+        """The same with the axes, while blocks are filled."""
         self.pool: Floats = np.empty((0, 0))
         self.n_rows = 0
         """Rows of all tables."""
@@ -170,13 +171,13 @@ class Tables:
             if stopped():
                 return False
             self.fill_block(index, recipe)
+        self._moves.clear()
         return True
 
     def forget(self) -> None:
         """Free the tables."""
         self.pool = np.empty((0, 0))
         self._slots.clear()
-        self._moves.clear()
 
     def fill_block(self, index: int, recipe: Recipe) -> None:
         """Tables of one block: what the rest costs at least once the level's choice is made."""

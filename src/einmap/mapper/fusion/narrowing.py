@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.cascade import nondominated
-from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Slot, Stage, corners
 from einmap.mapper.fusion.join import Join, Joined, Rows
 from einmap.mapper.fusion.paths import Packed, Paths, Room, packed
 from einmap.mapper.fusion.prices import Known, Prices, bounds_of
+from einmap.mapper.fusion.products import least_products, slope_at_best
 from einmap.mapper.fusion.steps import Steps, option_of, wild_option
 from einmap.mapper.fusion.whole import ROUNDING, Cascade, Member
 from einmap.mapper.request import Others
@@ -45,9 +45,6 @@ GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
-NEAR = 1.02
-"""Ratio of two weights that are as good as one."""
-
 
 BASE, COARSE = [0, 1, 3, 5, 7], [0, 1, 5]
 """Weights of the corners of what is not known: near the lower bound, and further away."""
@@ -222,6 +219,7 @@ class Narrowing:
         """Where each stage is for the first time; it is the same where it is again."""
         self.packed = {stages[k]: self.packed_of(k) for k in self.places}
         self.limits: dict[Stage, Floats] = {}
+        self.fronts: dict[tuple[Stage, int, bool, int], Front] = {}
         self.paths = Paths(self.graph, self.cascade.weights, self.room, self.packed)
         self.rests = [self.paths.rests[stage] for stage in stages]
 
@@ -441,12 +439,20 @@ class Narrowing:
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(work, together.values()))
 
-    def front(self, k: int, o: int, most: float | None) -> Front:
+    def known_front(self, k: int, o: int, most: float | None) -> Front:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""
+        whole = most is None or self.known_limit(k, o) >= most
+        key = self.graph.stages[k], o, whole, len(self.few_weights)
+        if key not in self.fronts:
+            self.fronts[key] = self.front(k, o, whole)
+        return self.fronts[key]
+
+    def front(self, k: int, o: int, whole: bool) -> Front:
+        """The same, worked out. `whole`: it is known well enough."""
         option = self.graph.stages[k].step.options[o]
         known = self.prices.known_of(self.members[k].chains, option)
         front = known.front if known is not None else None
-        if most is None or self.known_limit(k, o) >= most:
+        if whole:
             return front or Front(np.zeros((0, 0)), NO_PATHS)
         cascade, n = self.cascade, len(self.cascade.goals)
         chains, width = self.members[k].chains, n + len(cascade.capacity) * (1 + len(option.loops))
@@ -473,7 +479,7 @@ class Narrowing:
         cascade = self.cascade
 
         def part(k: int) -> Joined:
-            fronts = {o: self.front(k, o, most) for o in near[k]}
+            fronts = {o: self.known_front(k, o, most) for o in near[k]}
             return Joined({o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.members[k].chains))
 
         parts = self.everywhere(part)
@@ -484,30 +490,3 @@ class Narrowing:
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)
         return Answer(self.graph, parts, reached)
-
-
-def least_products(weights: Floats, least: Floats) -> Floats:
-    """For each row of weighted costs of two kinds the least product of what costs at least so much."""
-    slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
-    offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
-    found: Floats = compiled.least_products(slopes, offsets, least[:, 1].copy())
-    return found
-
-
-def slope_at_best(weights: Floats, least: Floats) -> float | None:
-    """Of two costs: the weight that may lift the corner with the least product most; None when there is none."""
-    if not np.isfinite(least).all():
-        # nothing fits
-        return None
-    best = min(corners(weights, least[None])[0], key=lambda corner: float(corner.prod()))
-    slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
-    lines = np.concatenate([[least[0]], least[2:] / weights[2:, 0]]) - slopes * best[1]
-    active = slopes[lines >= best[0] * (1 - 1e-9)]
-    low, high = float(active.min()), float(active.max())
-    if best[1] <= least[1] * (1 + ROUNDING):
-        low, high = high, high * 16
-    slope = high / 4 if low == 0 else math.sqrt(low * high)
-    known = slopes[1:]
-    if slope <= 0 or not math.isfinite(slope) or (np.maximum(known / slope, slope / known) < NEAR).any():
-        return None
-    return slope
