@@ -12,12 +12,11 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.cascade import nondominated
 from einmap.mapper.fusion.chains import Chains, Front
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Graph, Option, Slot, Stage, corners
@@ -26,6 +25,8 @@ from einmap.mapper.fusion.paths import Packed, Paths, Room, packed
 from einmap.mapper.fusion.prices import Known, Prices, bounds_of
 from einmap.mapper.fusion.products import least_products, slope_at_best
 from einmap.mapper.fusion.steps import Steps, option_of, wild_option
+from einmap.mapper.fusion.tight import tightened
+from einmap.mapper.fusion.wanted import Wanted
 from einmap.mapper.fusion.whole import ROUNDING, Cascade, Member
 from einmap.mapper.request import Others
 
@@ -58,32 +59,6 @@ class Answer:
     graph: Graph
     parts: Sequence[Joined]
     reached: Sequence[Rows]
-
-
-@dataclass
-class Wanted:
-    """Something that is to be known up to a limit. `others`: what the rest of the cascade adds, wherever it stands."""
-
-    limit: float = 0.0
-    others: list[Others | None] = field(default_factory=list)
-
-    def raise_to(self, limit: float) -> None:
-        """Not less far than this."""
-        self.limit = max(self.limit, limit)
-
-    def united(self) -> Others | None:
-        """What has no hope with any of the others."""
-        known = [others for others in self.others if others is not None]
-        if len(known) < len(self.others):
-            return None
-        if known[0].most < 0:
-            # row by row what is reached, less what the others add: with the least of that it is the most
-            return Others(np.stack([others.rows for others in known]).max(axis=0), known[0].most)
-        rows = np.concatenate([others.rows for others in known])
-        if rows.shape[1] > 2:
-            return Others(np.unique(rows, axis=0), known[0].most)
-        # with less of everything a product is smaller
-        return Others(rows[nondominated(rows)], known[0].most)
 
 
 class Narrowing:
@@ -134,6 +109,12 @@ class Narrowing:
             slack = STEP * self.mean_share
             while True:
                 limit = self.above(least, slack * wider, most)
+                if not self.tighten(limit):
+                    self.known_bound = max(self.known_bound, limit)
+                    if limit >= most:
+                        return None
+                    wider = wider_than(wider)
+                    continue
                 near = self.everywhere(lambda k, limit=limit: self.near(k, limit))  # type: ignore[misc]
                 self.few_weights = BASE if wider <= 1 else COARSE
                 answer = self.join(near, limit)
@@ -147,7 +128,7 @@ class Narrowing:
                 self.known_bound = max(self.known_bound, limit)
                 if limit >= most:
                     return None
-                wider = min(8 * wider, 1.0) if wider < 1 else 2 * wider
+                wider = wider_than(wider)
 
     def above(self, least: float, slack: float, most: float) -> float:
         """A limit that is so far above a bound."""
@@ -222,6 +203,8 @@ class Narrowing:
         self.fronts: dict[tuple[Stage, int, bool, int], Front] = {}
         self.paths = Paths(self.graph, self.cascade.weights, self.room, self.packed)
         self.rests = [self.paths.rests[stage] for stage in stages]
+        self.tight, self.tight_up_to = self.paths, -math.inf
+        """Bounds of cascades up to a limit alone."""
 
     def packed_of(self, k: int) -> Packed:
         """What is known of the chains of each option of an Einsum that some way has."""
@@ -262,6 +245,31 @@ class Narrowing:
             return float(least[0])
         return float(least_products(self.cascade.weights, least[None, :])[0])
 
+    def values(self, least: Floats) -> Floats:
+        """The least objective for each row of weighted costs."""
+        if least.shape[1] == 1:
+            return least[:, 0]
+        found = np.full(len(least), np.inf)
+        finite = np.isfinite(least).all(axis=1)
+        found[finite] = least_products(self.cascade.weights, least[finite])
+        return found
+
+    def tighten(self, limit: float) -> bool:
+        """Bound cascades up to a limit alone; whether there may be any."""
+        known = {}
+        for k in self.places:
+            stage = self.graph.stages[k]
+            rows = self.packed[stage].rows
+            is_known = [
+                o in rows and rows[o].is_open and self.known_limit(k, o) >= limit for o in range(len(self.rests[k]))
+            ]
+            known[stage] = np.array(is_known, dtype=bool)
+        paths = self.tight if limit <= self.tight_up_to else self.paths
+        tight = tightened(self.graph, self.room, paths, self.packed, known, self.values, limit)
+        if tight is not None:
+            self.tight, self.tight_up_to = tight, limit
+        return tight is not None
+
     def shares_of(self) -> list[float]:
         """How large a part of the objective each Einsum makes up at least, by the first bounds."""
         n = len(self.cascade.goals)
@@ -278,9 +286,8 @@ class Narrowing:
         numbers = [o for o in self.possible(k) if not options[o].wild or self.known_limit(k, o) < limit]
         if not numbers:
             return []
-        least = self.paths.through[stage][numbers]
-        values = least[:, 0] if least.shape[1] == 1 else least_products(self.cascade.weights, least)
-        return [numbers[i] for i in np.flatnonzero(values <= limit)]
+        paths = self.tight if limit <= self.tight_up_to else self.paths
+        return [numbers[i] for i in np.flatnonzero(self.values(paths.through[stage][numbers]) <= limit)]
 
     def known_limit(self, k: int, o: int) -> float:
         """Up to which limit all chains of an option are known.
@@ -483,10 +490,16 @@ class Narrowing:
             return Joined({o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.members[k].chains))
 
         parts = self.everywhere(part)
+        paths = self.paths if most is None or most > self.tight_up_to else self.tight
         join = Join(
-            self.graph, parts, self.room, len(cascade.goals), self.paths,
+            self.graph, parts, self.room, len(cascade.goals), paths,
             None if most is None or math.isinf(most) else most, cascade.reached_values * (1 + ROUNDING),
         )  # fmt: skip
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)
         return Answer(self.graph, parts, reached)
+
+
+def wider_than(slack: float) -> float:
+    """The next one of the limits that are tried, in parts of a step."""
+    return min(8 * slack, 1.0) if slack < 1 else 2 * slack

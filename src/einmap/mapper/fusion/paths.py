@@ -115,6 +115,24 @@ class Packed:
             costs[last[o]] = times * rest
         return replace(self, costs=costs)
 
+    @property
+    def option(self) -> Ints:
+        """The option of each row."""
+        return np.repeat(np.arange(len(self.n_rows)), self.n_rows)
+
+    def only(self, chosen: NDArray[np.bool_]) -> Packed:
+        """The same with some of its rows."""
+        option = self.option
+        kept = np.repeat(chosen, (self.passing.shape[1] * self.fused)[option])
+        return replace(
+            self,
+            n_rows=np.bincount(option[chosen], minlength=len(self.n_rows)).astype(np.int64),
+            each_cost=self.each_cost[chosen],
+            used=self.used[chosen],
+            kept=self.kept[kept],
+            costs=self.costs[chosen],
+        )
+
     def is_of(self, rows: Mapping[int, Priced]) -> bool:
         """Whether it is made of these, and not of others."""
         return len(rows) == len(self.rows) and all(own is self.rows.get(o) for o, own in rows.items())
@@ -145,10 +163,21 @@ def packed(stage: Stage, rows: Mapping[int, Priced], room: Room) -> Packed:
 
 
 class Paths:
-    """Least costs of paths for several weights of the costs, as far as what neighbours take at least fits together."""
+    """Least costs of paths for several weights of the costs, as far as what neighbours take at least fits together.
 
-    def __init__(self, graph: Graph, weights: Floats, room: Room, every: Mapping[Stage, Packed]) -> None:
+    `edges`: of each stage those that paths may have, all of them if None.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        weights: Floats,
+        room: Room,
+        every: Mapping[Stage, Packed],
+        edges: Mapping[Stage, Ints] | None = None,
+    ) -> None:
         self.weights = weights
+        edges = edges or {stage: stage.edges for stage in every}
         stages, order, m = list(every), graph.stages, len(room.capacity)
         number = {stage: i for i, stage in enumerate(stages)}
         self._at = begins([*(len(stage.before) for stage in order), len(order[-1].interfaces)])
@@ -163,8 +192,8 @@ class Paths:
             np.array([number[stage] for stage in order], dtype=np.int64),
             self._at,
             np.array(loops, dtype=np.int64),
-            np.concatenate([stage.edges for stage in stages]),
-            begins([len(stage.edges) for stage in stages]),
+            np.concatenate([edges[stage] for stage in stages]),
+            begins([len(edges[stage]) for stage in stages]),
             joined("passing"),
             begins([len(stage.before) for stage in stages]),
             first,
