@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from dataclasses import replace
 from functools import lru_cache
@@ -40,10 +41,13 @@ def _with_quotes(raw: Raw, *, is_free: bool) -> Raw:
         case RawScalar(value=str(text)) if not raw.quoted and not _is_plain(text):
             return replace(raw, quoted=not (is_free and could_be_expression(text)))
         case RawList(items=items):
-            return replace(raw, items=tuple(_with_quotes(item, is_free=is_free) for item in items))
+            quoted = tuple([_with_quotes(item, is_free=is_free) for item in items])
+            return raw if all(map(operator.is_, quoted, items)) else replace(raw, items=quoted)
         case RawMap(items=pairs):
-            fields = ((key, _with_quotes(value, is_free=is_free or key in FREE_FORM)) for key, value in pairs)
-            return replace(raw, items=tuple(fields))
+            values = [_with_quotes(value, is_free=is_free or key in FREE_FORM) for key, value in pairs]
+            if all(own is value for own, (_, value) in zip(values, pairs, strict=True)):
+                return raw
+            return replace(raw, items=tuple((key, own) for own, (key, _) in zip(values, pairs, strict=True)))
         case _:
             return raw
 
