@@ -51,11 +51,24 @@ class EinmapError(Exception):
     `message`: what was found and what was expected; `at`: where; `hint`: what to try.
     """
 
-    def __init__(self, message: str, *, at: At | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, at: At | None = None, hint: str | Callable[[], str | None] | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.at = at
-        self.hint = hint
+        self._hint = hint
+
+    @property
+    def hint(self) -> str | None:
+        """What to try. A function that gives it is called when somebody wants to know: many errors are never shown."""
+        if callable(self._hint):
+            self._hint = self._hint()
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        self._hint = hint
 
     def __str__(self) -> str:
         where = f"{self.at}: " if self.at and str(self.at) else ""

@@ -1,6 +1,9 @@
+import pickle
+
 import pytest
 
 from einmap.errors import At, ExpressionError
+from einmap.expressions import interpreter
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 
@@ -37,6 +40,17 @@ def test_a_layer_does_not_follow_later_changes_of_its_dictionary():
 def test_an_unknown_name_comes_with_a_suggestion():
     problem = refusal(lambda: Scope().layer({"size": 1, "area": 2}).lookup("sizzle"))
     assert str(problem) == "name 'sizzle' is not defined\n  hint: did you mean 'size'? known names: area, size"
+
+
+def test_similar_names_are_only_looked_for_when_somebody_reads_the_hint(monkeypatch):
+    asked = []
+    monkeypatch.setattr(interpreter, "closest", lambda name, known: asked.append(name))
+    problem = refusal(lambda: Scope().layer({"size": 1}).lookup("sizzle"))
+    assert not asked
+    assert problem.hint == problem.hint == "did you mean 'size'? known names: size"
+    assert asked == ["sizzle"]
+    again = pickle.loads(pickle.dumps(refusal(lambda: Scope().layer({"size": 1}).lookup("area"))))
+    assert str(again) == "name 'area' is not defined\n  hint: known names: size"
 
 
 def test_of_many_names_only_similar_ones_are_listed():

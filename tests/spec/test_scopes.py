@@ -1,8 +1,11 @@
 """What expressions of a specification may speak of, and what they may not."""
 
+from dataclasses import replace
+
 import pytest
 
 from einmap import SpecError, evaluate, load
+from einmap.arch.constraint import DeferredSet
 from einmap.spec.bind_component import unknown_holding
 
 MATMUL = load("simple", "matmul", "simple_matmul")
@@ -39,6 +42,31 @@ def kept(text, above=("A", "B"), **sections):
 )
 def test_sets_of_a_memory_mix_what_is_held_above_with_fields_and_variables(text, tensors):
     assert kept(text, variables={"wide": True}) == tensors
+
+
+@pytest.mark.parametrize(
+    ("text", "looked_at"),
+    [
+        ("A | B", 1),
+        ("~MainMemory", 4),
+        ("𝐌ainMemory", 4),
+        ("Above & A", 6),
+        (["A", "Cache"], 2),
+        ("Cache if len(MainMemory) > 1 else MainMemory", 8),
+    ],
+)
+def test_sets_are_remembered_by_what_those_components_hold_that_they_speak_of(monkeypatch, text, looked_at):
+    spec = MATMUL.set(f"{BUFFER}.tensors", {"keep": text}).set(f"{BUFFER}.enabled", True)
+    keep = spec.arch().leaves["GlobalBuffer"].placement.keep
+    keep = replace(keep, scope=keep.scope.layer({"Cache": keep.scope.get("MainMemory")}), _known={})
+    looked = []
+    evaluated = DeferredSet._evaluate
+    monkeypatch.setattr(DeferredSet, "_evaluate", lambda self, held: looked.append(held) or evaluated(self, held))
+    main = [frozenset(names) for names in ("", "A", "AB", "ABZ")]
+    every = [{"MainMemory": one, "Cache": other} for one in main for other in (frozenset(), frozenset("Z"))]
+    for held in every * 2:
+        assert keep.given(held) == evaluated(keep, held)
+    assert len(looked) == looked_at
 
 
 def test_an_unknown_field_of_a_memory_above_comes_with_a_suggestion():

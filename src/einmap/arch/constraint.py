@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -57,10 +58,18 @@ class DeferredSet:
 
     def given(self, held: Mapping[str, Names]) -> Names:
         """The set when the components above hold `held`. Raises ExpressionError."""
-        key = tuple(held.items())
+        text = self._text
+        above = frozenset().union(*held.values()) if "Above" in text else None
+        key = above, tuple([pair for pair in held.items() if pair[0] in text])
         if key not in self._known:
             self._known[key] = self._evaluate(held)
         return self._known[key]
+
+    @cached_property
+    def _text(self) -> str:
+        """What is written, also as Python reads it: every name that is asked for occurs here."""
+        text = str(self.source)
+        return f"{text} {unicodedata.normalize('NFKC', text)}"
 
     def _evaluate(self, held: Mapping[str, Names]) -> Names:
         above = frozenset().union(*held.values())

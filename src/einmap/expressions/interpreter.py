@@ -7,6 +7,7 @@ import difflib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,15 +48,18 @@ class Names(Protocol):
 
 def undefined(name: str, known: Iterable[str]) -> ExpressionError:
     """The error for a name that is not defined; its hint lists the names most like it."""
-    known = sorted({*known})
     name = name[:_SHOWN_NAME]
+    return ExpressionError(f"name {name!r} is not defined", hint=partial(_names_like, name, frozenset(known)))
+
+
+def _names_like(name: str, names: frozenset[str]) -> str:
+    known = sorted(names)
     guess = closest(name, [*known, *BUILT_IN])
     like = known
     if len(known) > _LISTED_NAMES:
         like = difflib.get_close_matches(name, known, n=_LISTED_NAMES, cutoff=0)
     listing = "known names" if like is known else f"of {len(known)} names the most similar"
-    hint = did_you_mean(name, {*like, guess} if guess else like, listing=listing)
-    return ExpressionError(f"name {name!r} is not defined", hint=hint)
+    return did_you_mean(name, {*like, guess} if guess else like, listing=listing)
 
 
 def plain(value: Any) -> Any:

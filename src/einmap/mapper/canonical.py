@@ -88,19 +88,20 @@ def renamed_nodes(nodes: Sequence[tree.Node], old: Einsum, new: Einsum) -> list[
 def _renamed(node: tree.Node, tensors: Map[str, str], variables: Map[str, str], einsum: str) -> tree.Node:
     if isinstance(node, tree.Storage):
         return tree.Storage(tuple([tensors[t] for t in node.tensors]), node.component, node.persistent)
-    if isinstance(node, tree.Temporal):
-        return tree.Temporal(_of_one(node.rank_variable, variables), node.tile_shape)
-    if isinstance(node, tree.Spatial):
-        return tree.Spatial(_of_one(node.rank_variable, variables), node.tile_shape, node.component, node.name)
+    if isinstance(node, tree.Temporal | tree.Spatial):
+        variable = node.rank_variable.default
+        name = variables[str(variable)]
+        if name == variable:
+            # layers mostly use the same letters
+            return node
+        if isinstance(node, tree.Temporal):
+            return tree.Temporal(tree.PerEinsum(name), node.tile_shape)
+        return tree.Spatial(tree.PerEinsum(name), node.tile_shape, node.component, node.name)
     if isinstance(node, tree.Toll):
         return tree.Toll(tuple([tensors[t] for t in node.tensors]), node.component)
     if isinstance(node, tree.Compute):
         return tree.Compute(einsum, node.component)
     raise TypeError(f"no node of one Einsum: {node!r}")
-
-
-def _of_one(variable: tree.PerEinsum[str], names: Map[str, str]) -> tree.PerEinsum[str]:
-    return tree.PerEinsum(names[str(variable.default)])
 
 
 def _speaks_of(text: str, einsum: Einsum) -> bool:

@@ -106,7 +106,7 @@ class Path:
             return frozenset()
         backing = {
             next(memory for memory, held in placement.nodes if held == tensor)
-            for placement in islice(self._placements(InOrder()), MOST_LOOKED_AT)
+            for placement in self._first_ones
             for tensor in shared & self.einsum.tensors
         }
         deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
@@ -162,8 +162,19 @@ class Path:
                 break
             self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
 
+    @cached_property
+    def _first_ones(self) -> list[Dataplacement]:
+        """Dataplacements in their order, the first ones or all."""
+        return list(islice(self._walked(InOrder()), MOST_LOOKED_AT))
+
     def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
-        found = dataplacements(
+        known = self.__dict__.get("_first_ones", ())
+        every = isinstance(walk, InOrder) and 0 < len(known) < MOST_LOOKED_AT
+        found = iter(known) if every else self._walked(walk)
+        return found if self.given is None else filter(self.given.may_hold, found)
+
+    def _walked(self, walk: Walk) -> Iterator[Dataplacement]:
+        return dataplacements(
             self.einsum,
             self.leaves,
             backed_outside=self.einsum.tensors - self.request.intermediates,
@@ -171,7 +182,6 @@ class Path:
             walk=walk,
             top=self.top if self.request.shared else None,
         )
-        return found if self.given is None else filter(self.given.may_hold, found)
 
     @cached_property
     def costs_nothing_less(self) -> bool:

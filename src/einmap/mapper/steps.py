@@ -8,7 +8,7 @@ below goes below it (same tile, fewer visits).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,12 +86,15 @@ class Planner:
     """See `TemplateBuilder`."""
     shared: frozenset[str] = frozenset()
     """Tensors that other Einsums use too, so that it matters which loops stand above their outermost storage."""
+    _above: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    """What the builders of all dataplacements have in common."""
 
     def plan(self, placement: Dataplacement) -> Plan:
         """The steps of one dataplacement."""
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
-        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, self.shared, self.uncut)
+        own = self.shared, self.uncut, self._above
+        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, *own)
         levels = builder.levels
         held: list[Held] = []
         for memory, tensor in placement.nodes:

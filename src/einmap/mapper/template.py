@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.constraint import Names
@@ -37,6 +36,9 @@ class TemplateBuilder:
     """Tensors that other Einsums use too."""
     uncut: frozenset[tuple[str, str]] = frozenset()
     """Ranks of them that some other Einsum cannot cut into the same tiles."""
+    above: dict[str, Names] = field(default_factory=dict)
+    """The rank variables whose loops may stand above a tensor's outermost storage, as far as they were asked for; the
+    same for all dataplacements."""
 
     def __post_init__(self) -> None:
         self.levels = {leaf.name: i for i, leaf in enumerate(self.leaves)}
@@ -59,11 +61,12 @@ class TemplateBuilder:
     def loops_of_gap(self, index: int) -> list[tuple[str, ...]]:
         """Orders of the temporal loops between node `index` - 1 and node `index`."""
         waiting = self.einsum.tensors - self.held_above(index)
-        allowed = [
-            v
-            for v, bound in self.einsum.bounds
-            if bound > 1 and all(self.may_stand_above(t, v) for t in waiting) and not self.refetches(v, index)
-        ]
+        allowed = [v for v, bound in self.einsum.bounds if bound > 1]
+        for tensor in waiting:
+            above = self.variables_above(tensor)
+            allowed = [v for v in allowed if v in above]
+        if self.closed_spans:
+            allowed = [v for v in allowed if not self.refetches(v, index)]
         if not index:
             return [tuple(allowed)]
         _, tensor = self.placement.nodes[index - 1]
@@ -80,12 +83,18 @@ class TemplateBuilder:
 
         Where others use the tensor too, the loop must cut it as it may cut it for them: without strides.
         """
-        access = self.einsum.by_tensor[tensor]
-        if access.relevance(variable) is not Relevance.FULL:
-            return False
-        if tensor not in self.shared:
-            return True
-        return is_plain(access, variable) and (tensor, rank_of(access, variable)) not in self.uncut
+        return variable in self.variables_above(tensor)
+
+    def variables_above(self, tensor: str) -> Names:
+        """All such variables."""
+        if tensor not in self.above:
+            access = self.einsum.by_tensor[tensor]
+            found = frozenset(v for v in access.variables if access.relevance(v) is Relevance.FULL)
+            if tensor in self.shared:
+                plain = frozenset(v for v in found if is_plain(access, v))
+                found = frozenset(v for v in plain if (tensor, rank_of(access, v)) not in self.uncut)
+            self.above[tensor] = found
+        return self.above[tensor]
 
     def refetches(self, variable: str, index: int) -> bool:
         """Whether a loop here breaks no_refetch_from_above or no_resend_to_below of some holder."""
@@ -199,16 +208,12 @@ def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...
 def joined(nodes: Iterable[tree.Node]) -> Mapping:
     """A mapping of these nodes, neighbouring storage nodes of one memory put together."""
     found: list[tree.Node] = []
-    for where, neighbours in groupby(nodes, key=_where_held):
-        run = list(neighbours)
-        if where is None or len(run) == 1:
-            found += run
-        else:
-            held = tuple(t for node in run if isinstance(node, tree.Storage) for t in node.tensors)
-            found.append(tree.Storage(held, *where))
+    for node in nodes:
+        last = found[-1] if found else None
+        if isinstance(node, tree.Storage) and isinstance(last, tree.Storage):
+            where = last.component, last.persistent
+            if where == (node.component, node.persistent):
+                found[-1] = tree.Storage((*last.tensors, *node.tensors), *where)
+                continue
+        found.append(node)
     return Mapping(tuple(found))
-
-
-def _where_held(node: tree.Node) -> tuple[str, bool] | None:
-    """The memory of a storage node, and whether it is persistent."""
-    return (node.component, node.persistent) if isinstance(node, tree.Storage) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +40,7 @@ class Mapping:
     @cached_property
     def paths(self) -> tuple[tuple[Placed, ...], ...]:
         """For each leaf, in written order, the nodes from the root to it, splits included."""
-        return tuple(_paths(self.nodes, (), ()))
+        return self._walked[1]
 
     @cached_property
     def path_of(self) -> MappingOf[str, tuple[Placed, ...]]:
@@ -67,7 +66,14 @@ class Mapping:
     @cached_property
     def placed(self) -> tuple[Placed, ...]:
         """All nodes, parents before children, in written order."""
-        return tuple(_placed(self.nodes, ()))
+        return self._walked[0]
+
+    @cached_property
+    def _walked(self) -> tuple[tuple[Placed, ...], tuple[tuple[Placed, ...], ...]]:
+        placed: list[Placed] = []
+        paths: list[tuple[Placed, ...]] = []
+        _walk(self.nodes, (), (), placed, paths)
+        return tuple(placed), tuple(paths)
 
     @cached_property
     def loops(self) -> tuple[Placed, ...]:
@@ -82,21 +88,23 @@ class Mapping:
         raise LookupError(f"no node at {address}")
 
 
-def _paths(nodes: tuple[Node, ...], prefix: Address, above: tuple[Placed, ...]) -> Iterator[tuple[Placed, ...]]:
+def _walk(
+    nodes: tuple[Node, ...],
+    prefix: Address,
+    above: tuple[Placed, ...],
+    placed: list[Placed],
+    paths: list[tuple[Placed, ...]],
+) -> None:
+    """Add all nodes of a list and of its branches to `placed`, and to `paths` what leads to each leaf."""
+    way = list(above)
+    ends = True
     for index, node in enumerate(nodes):
-        placed = Placed((*prefix, index), node)
-        above = (*above, placed)
+        here = Placed((*prefix, index), node)
+        placed.append(here)
+        way.append(here)
         if isinstance(node, Sequential):
             for branch, inner in enumerate(node.branches):
-                yield from _paths(inner, (*placed.address, branch), above)
-            return
-    yield above
-
-
-def _placed(nodes: tuple[Node, ...], prefix: Address) -> Iterator[Placed]:
-    for index, node in enumerate(nodes):
-        address = (*prefix, index)
-        yield Placed(address, node)
-        if isinstance(node, Sequential):
-            for branch, inner in enumerate(node.branches):
-                yield from _placed(inner, (*address, branch))
+                _walk(inner, (*here.address, branch), tuple(way), placed, paths if ends else [])
+            ends = False
+    if ends:
+        paths.append(tuple(way))

@@ -319,18 +319,10 @@ class _Evaluation:
         rows = self.rows()
         actions = [row for one in rows for row in one.actions]
         latencies = [row for one in rows for row in one.latencies]
-        by_einsum: dict[str, float] = {}
-        for row in latencies:
-            by_einsum[row.einsum] = max(by_einsum.get(row.einsum, 0.0), row.latency)
-        found = [(row.component, "energy", row.energy) for row in actions]
-        found += [(row.component, "latency", row.latency) for row in latencies]
-        for component, what, value in found:
-            if not math.isfinite(value):
-                self.refuse(component, what, value)
         arch = self.archs[self.workload.einsums[0].name]
         return Cost(
             energy=math.fsum(row.energy for row in actions),
-            latency=math.fsum(by_einsum.values()),
+            latency=math.fsum([one.latency for one in rows]),
             area=arch.total_area,
             actions=tuple(actions),
             latencies=tuple(latencies),
@@ -362,6 +354,11 @@ class _Evaluation:
     def rows(self) -> list[Rows]:
         """Of all Einsums."""
         looked_at = {name: self.counted(name) for name in self.firsts}
+        found = [(row.component, "energy", row.energy) for one in looked_at.values() for row in one.actions]
+        found += [(row.component, "latency", row.latency) for one in looked_at.values() for row in one.latencies]
+        for component, what, value in found:
+            if not math.isfinite(value):
+                self.refuse(component, what, value)
         return [
             looked_at[name] if first == name else looked_at[first].renamed(name, self.renamings[name])
             for name, first in self.same.items()

@@ -167,25 +167,27 @@ def live_by_tree(
     # others are in the branches of other Einsums
     always = {i for i, (key, group) in enumerate(shared.items()) if any(b.persistent for b in group)}
     always |= {i for i, key in enumerate(keys) if (key[1], key[0]) in slides}
+    groups = list(shared.values())
     for position, running in enumerate(order):
-        chosen: dict[tuple[Address, str], Buffer] = {}
-        path = _Below(mapping.path_of[running])
+        path, alive = _Below(mapping.path_of[running]), []
         for i in sorted(always.union(near.of(path))):
-            key = keys[i]
-            group = shared[key]
-            buffer = group[0] if len(group) == 1 else next((b for b in group if b.einsum == running), group[0])
-            if buffer.backing and key[1] in spread:
-                continue
-            loop = slides.get((key[1], key[0])) if slides else None
-            inside = loop is not None and loop in path.position
-            keeps = inside or buffer.persistent
-            if keeps or _lives(path, key[0], users[i], paths[running], branches):
-                chosen[key] = buffer
-        live[running] = list(chosen.values())
+            buffer = groups[i][0]
+            if buffer.einsum != running or len(users[i]) > 1:
+                if len(groups[i]) > 1:
+                    buffer = next((b for b in groups[i] if b.einsum == running), buffer)
+                loop = slides.get((keys[i][1], keys[i][0])) if slides else None
+                inside = loop is not None and loop in path.position
+                keeps = inside or buffer.persistent
+                if not keeps and not _lives(path, keys[i][0], users[i], paths[running], branches):
+                    continue
+            # else nobody else needs it, and it is on the way to whom it belongs
+            if not (buffer.backing and keys[i][1] in spread):
+                alive.append(buffer)
         for group, span in spread.values():
             if position in span:
                 own = next((b for b in group if b.einsum == running), group[0])
-                live[running].append(own if own.bits >= group[0].bits else group[0])
+                alive.append(own if own.bits >= group[0].bits else group[0])
+        live[running] = alive
     return live
 
 

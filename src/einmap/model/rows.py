@@ -28,16 +28,23 @@ class Rows:
     latencies: tuple[LatencyRow, ...]
     spatial: tuple[SpatialUsageRow, ...]
 
+    @property
+    def latency(self) -> float:
+        """That of the busiest component."""
+        return max([row.latency for row in self.latencies], default=0.0)
+
     def renamed(self, einsum: str, names: Renaming) -> Rows:
         """Those of an Einsum that is the same but for names."""
         tensors = names.tensors
         return Rows(
             tuple(
-                ActionRow(einsum, a.component, a.tensor and tensors[a.tensor], a.action, a.count, a.energy)
-                for a in self.actions
+                [
+                    ActionRow(einsum, a.component, a.tensor and tensors[a.tensor], a.action, a.count, a.energy)
+                    for a in self.actions
+                ]
             ),
-            tuple(LatencyRow(einsum, busy.component, busy.latency) for busy in self.latencies),
-            tuple(SpatialUsageRow(einsum, used.component, used.dimension, used.usage) for used in self.spatial),
+            tuple([LatencyRow(einsum, busy.component, busy.latency) for busy in self.latencies]),
+            tuple([SpatialUsageRow(einsum, used.component, used.dimension, used.usage) for used in self.spatial]),
         )
 
 

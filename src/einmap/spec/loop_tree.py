@@ -17,7 +17,18 @@ from einmap.errors import (
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Address, Compute, Node, PerEinsum, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.nodes import (
+    Address,
+    Compute,
+    LeafNode,
+    Node,
+    PerEinsum,
+    Sequential,
+    Spatial,
+    Storage,
+    Temporal,
+    Toll,
+)
 from einmap.spec.raw import Path, Raw, RawList, RawMap, from_python, get_value, place, tag_of
 from einmap.spec.schema.base import Expression, Input, check
 from einmap.spec.schema.mapping import (
@@ -267,18 +278,26 @@ _NO_SHAPE: PerEinsum[int] = PerEinsum()
 
 def is_as_read(mapping: Mapping, einsums: Collection[str] | None = None) -> bool:
     """Whether reading what `write_mapping` writes gives this very mapping, without any problem."""
-    return _chain_as_read(mapping.nodes, einsums)
+    return _chain_as_read(mapping.nodes, einsums, set())
 
 
-def _chain_as_read(nodes: tuple[Node, ...], einsums: Collection[str] | None) -> bool:
-    last = len(nodes) - 1
-    return bool(nodes) and all(
-        isinstance(node, Sequential | Compute) == (i == last) and _node_as_read(node, einsums)
-        for i, node in enumerate(nodes)
-    )
+def _chain_as_read(nodes: tuple[Node, ...], einsums: Collection[str] | None, seen: set[int]) -> bool:
+    """`seen`: ids of loops that are looked at already; chains of one Einsum in several layers have some in common."""
+    if not nodes or not isinstance(nodes[-1], Sequential | Compute):
+        return False
+    for node in nodes[:-1]:
+        if id(node) in seen:
+            continue
+        if isinstance(node, Sequential | Compute) or not _node_as_read(node, einsums):
+            return False
+        seen.add(id(node))
+    last = nodes[-1]
+    if isinstance(last, Sequential):
+        return bool(last.branches) and all(_chain_as_read(branch, einsums, seen) for branch in last.branches)
+    return _node_as_read(last, einsums)
 
 
-def _node_as_read(node: Node, einsums: Collection[str] | None) -> bool:
+def _node_as_read(node: LeafNode, einsums: Collection[str] | None) -> bool:
     if isinstance(node, Temporal | Spatial):
         if isinstance(node, Temporal):
             initial = node.initial_tile_shape
@@ -293,8 +312,6 @@ def _node_as_read(node: Node, einsums: Collection[str] | None) -> bool:
         return bool(names) and all(type(name) is str for name in names) and all(type(h) is bool for h in how)
     if isinstance(node, Compute):
         return type(node.einsum) is str and type(node.component) is str
-    if isinstance(node, Sequential):
-        return bool(node.branches) and all(_chain_as_read(branch, einsums) for branch in node.branches)
     assert_never(node)
 
 

@@ -41,6 +41,16 @@ def test_einsums_of_other_sizes_borrow_nothing(size, found):
     assert lenders(prepared(einmap.Spec.from_dict(arch=ARCH, workload=workload))) == found
 
 
+def test_those_who_borrow_take_no_room_from_others():
+    def rooms(n: int) -> set[float]:
+        chains = [member.chains for member in prepared(layers(n)).distinct]
+        return {own.groups.tables.room for own in chains if isinstance(own, Chains)}
+
+    one, two = rooms(1), rooms(3)
+    assert one == two
+    assert len(one) == 1
+
+
 @pytest.mark.parametrize("metrics", ["energy", "energy_delay_product", ["energy", "latency"]])
 @pytest.mark.parametrize("max_fused_loops", [1, 2])
 def test_the_best_is_the_same_as_with_tables_of_their_own(monkeypatch, metrics, max_fused_loops):

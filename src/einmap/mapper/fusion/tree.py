@@ -97,19 +97,16 @@ class TreeBuilder:
 
     def own(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
         """What a chain has below `level` loops, but for what is there already."""
+        backing = self.backing[k]
         for i, node in enumerate(self.segments[k][level]):
             if (i == 0 and level > 0 and not with_loop) or id(node) in self.emitted:
                 continue
-            if self.is_backing(k, level, node):
+            if backing.get(id(node)) == level:
                 assert isinstance(node, tree.Storage)
                 if node.tensors[0] in self.done:
                     continue
                 self.done.add(node.tensors[0])
             yield node
-
-    def is_backing(self, k: int, level: int, node: tree.Node) -> bool:
-        """Whether a node is the outermost storage of a shared tensor."""
-        return self.backing[k].get(id(node)) == level
 
     def backings(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
         """Outermost storage, below `level` loops, of tensors that several of the chains use.
@@ -131,7 +128,7 @@ class TreeBuilder:
 
     def is_common(self, k: int, level: int, node: tree.Node, begin: int, end: int) -> bool:
         """Whether a node is the outermost storage of a tensor that several chains of a group use."""
-        return self.is_backing(k, level, node) and self.is_shared(node, begin, end)
+        return self.backing[k].get(id(node)) == level and self.is_shared(node, begin, end)
 
     def is_shared(self, node: tree.Node, begin: int, end: int) -> bool:
         """Whether several chains of a group use the tensor of a node. Loops stay where they are."""

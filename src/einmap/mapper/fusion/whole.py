@@ -32,7 +32,7 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 
 TABLES = 100_000_000
-"""Bytes of tables that are kept for all Einsums together where these are few."""
+"""Bytes of tables that are kept for all Einsums together where these are few; those that borrow have none."""
 TABLES_OF_EACH = 2_000_000
 """The same for each of many."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
@@ -137,7 +137,8 @@ class Cascade:
             chains.sort()
         lend(searched)
         # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
-        room = min(max(TABLES / len(self.distinct), TABLES_OF_EACH), self.options.memory / len(self.distinct))
+        tables = max(sum(chains.lender is None for chains in searched), 1)
+        room = min(max(TABLES / tables, TABLES_OF_EACH), self.options.memory / tables)
         for chains in sorted(searched, key=lambda chains: chains.lender is not None):
             chains.begin(room)
         self.weights = np.eye(len(self.goals))
