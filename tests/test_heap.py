@@ -1,7 +1,9 @@
 import gc
 import weakref
 
-from einmap.heap import FEW, set_aside
+import pytest
+
+from einmap.heap import FEW, RARELY, set_aside
 
 
 class Cycle:
@@ -18,6 +20,17 @@ def test_what_is_there_is_set_aside_and_taken_back():
             assert gc.get_freeze_count() > FEW
         assert gc.get_freeze_count() > FEW
     assert gc.get_freeze_count() <= before < FEW
+
+
+def test_collections_are_rare_within_and_as_before_afterwards():
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), set_aside():
+        with set_aside():
+            assert gc.get_threshold() == RARELY
+        assert gc.get_threshold() == RARELY
+        raise ZeroDivisionError
+    assert gc.get_threshold() == before
+    assert gc.isenabled()
 
 
 def test_what_somebody_else_has_set_aside_stays():

@@ -158,16 +158,16 @@ def live_by_tree(
     live: dict[str, list[Buffer]] = {}
     branches = _Branches({})
     spread = _backed_in_each_branch(order, buffers)
-    keys = list(shared)
-    users = [{b.einsum for b in group} for group in shared.values()]
+    keys, groups = list(shared), list(shared.values())
+    users = [{b.einsum for b in group} for group in groups]
     near = _Near(mapping, {}, users, branches)
-    for i, key in enumerate(keys):
-        if key[1] not in spread or not all(b.backing for b in shared[key]):
-            near.at.setdefault(key[0], []).append(i)
-    # others are in the branches of other Einsums
-    always = {i for i, (key, group) in enumerate(shared.items()) if any(b.persistent for b in group)}
-    always |= {i for i, key in enumerate(keys) if (key[1], key[0]) in slides}
-    groups = list(shared.values())
+    always = set()
+    for i, ((address, tensor), group) in enumerate(shared.items()):
+        if tensor not in spread or not all(b.backing for b in group):
+            near.at.setdefault(address, []).append(i)
+        # others are in the branches of other Einsums
+        if (slides and (tensor, address) in slides) or any(b.persistent for b in group):
+            always.add(i)
     for position, running in enumerate(order):
         path, alive = _Below(mapping.path_of[running]), []
         for i in sorted(always.union(near.of(path))):

@@ -11,8 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from einmap.mapper.fusion.chains import Front, Space
+from einmap.mapper.fusion.graph import Edge, Graph, Stage
 from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline, in_time
-from einmap.mapper.fusion.interfaces import ANY_LOOPS, Edge, Graph, Option, Stage, Step
+from einmap.mapper.fusion.interfaces import ANY_LOOPS, Option, Step
 from einmap.mapper.fusion.join import Join, Joined
 from einmap.mapper.fusion.narrowing import NO_PATHS
 from einmap.mapper.fusion.paths import Paths, Priced, Room, packed

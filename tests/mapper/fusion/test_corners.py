@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper.fusion.interfaces import corners
+from einmap.mapper.fusion.corners import corners
 from einmap.mapper.fusion.products import least_products, slope_at_best
 from einmap.mapper.fusion.wanted import Wanted
 from einmap.mapper.request import Others

@@ -1,27 +1,29 @@
 """The graph of options: its edges by definition, wild options, and what is not made anew."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.mapper.fusion.behind import by_definition
 from tests.mapper.fusion.graphs import LANES, OUTERMOST, combinations, option_of, smalls, ways, wild_of
 
+from einmap.mapper.fusion.graph import Graph
 from einmap.mapper.fusion.heads import TEMPORAL, Key
-from einmap.mapper.fusion.interfaces import ANY_LOOPS, NOTHING, Graph, Interface, Live, Option, Step
+from einmap.mapper.fusion.interfaces import ANY_LOOPS, NOTHING, Behind, Interface, Live, Option, Step
 
 FEW = settings(max_examples=20)
 M, N = (TEMPORAL, "M", 2, 3), (TEMPORAL, "N", 2, 3)
 
 
-def edges_by_definition(graph: Graph, steps):
+def edges_by_definition(steps):
     """Interfaces and edges of each stage, each option tried behind each interface; what leads nowhere is left out."""
     stages, before = [], {NOTHING}
     for step in steps:
         found = set()
         for interface, (o, option) in product(before, enumerate(step.options)):
-            relaxed = interface.partial or option.wild
-            after = (graph.relaxed_after if relaxed else graph.after)(interface, option, step)
+            after = by_definition(interface, option, step)
             if after is not None:
                 found.add((interface, o, after))
         stages.append(found)
@@ -40,12 +42,12 @@ def edges_of(graph: Graph):
 @given(smalls())
 def test_edges_are_all_options_that_fit_behind_an_interface_and_lead_to_the_end(small):
     graph = small.graph()
-    assert edges_of(graph) == edges_by_definition(graph, small.steps)
+    assert edges_of(graph) == edges_by_definition(small.steps)
     for stage, behind in zip(graph.stages, [*graph.stages[1:], None], strict=True):
         assert len(set(stage.before)) == len(stage.before)
         assert behind is None or behind.before == stage.interfaces
         assert len(np.unique(stage.edges, axis=0)) == len(stage.edges)
-    assert graph.exists == bool(edges_by_definition(graph, small.steps)[-1])
+    assert graph.exists == bool(edges_by_definition(small.steps)[-1])
 
 
 # wild options
@@ -96,9 +98,11 @@ def step(options, needed, born):
 
 
 def behind(interface: Interface, option: Option, of: Step) -> Interface | None:
-    """As Graph takes it."""
-    graph = Graph(["E"])
-    return (graph.relaxed_after if interface.partial or option.wild else graph.after)(interface, option, of)
+    """As a graph has it, which is as it is defined."""
+    making = Behind()
+    found = making.of(making.known(interface), option, replace(of, options=of.options or (option,)))
+    assert found == by_definition(interface, option, of)
+    return found
 
 
 PRODUCED = option_of({0: ("near", 1)}, [M, N], {0: 5})

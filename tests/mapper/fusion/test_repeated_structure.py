@@ -7,7 +7,8 @@ import pytest
 from tests.mapper.fusion.prepared import prepared
 
 import einmap
-from einmap.mapper.fusion.interfaces import Graph, corners
+from einmap.mapper.fusion.corners import corners
+from einmap.mapper.fusion.graph import Graph
 from einmap.mapper.fusion.narrowing import Narrowing
 from einmap.mapper.fusion.shared_inputs import sharing
 from einmap.mapper.fusion.steps import Slots

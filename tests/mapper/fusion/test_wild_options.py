@@ -10,7 +10,8 @@ from tests.mapper.fusion.test_repeated_structure import ARCH
 
 import einmap
 from einmap.mapper.fusion.chains import Chains
-from einmap.mapper.fusion.interfaces import ANY_LOOPS, Graph
+from einmap.mapper.fusion.graph import Graph
+from einmap.mapper.fusion.interfaces import ANY_LOOPS
 from einmap.mapper.fusion.prices import bounds_of
 from einmap.mapper.fusion.steps import Steps, option_of, wild_option
 from einmap.mapper.fusion.whole import Cascade

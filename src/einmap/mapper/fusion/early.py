@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.errors import NoMappingError
+from einmap.mapper.fusion.corners import corners
 from einmap.mapper.fusion.fused import FusedSearch
-from einmap.mapper.fusion.interfaces import corners
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats, objective

@@ -15,7 +15,7 @@ from einmap.mapper.cascade import PARTS, nondominated
 from einmap.mapper.fusion.chains import Chains
 from einmap.mapper.fusion.effort import Effort, StoppedError
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.interfaces import Stage
+from einmap.mapper.fusion.graph import Stage
 from einmap.mapper.fusion.join import Rows
 from einmap.mapper.fusion.narrowing import Answer, Narrowing
 from einmap.mapper.fusion.tree import Chain, TreeBuilder

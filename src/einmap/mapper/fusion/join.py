@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from einmap.mapper.fusion.chains import Front
 from einmap.mapper.fusion.compiled import joined
+from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.heads import Outline
-from einmap.mapper.fusion.interfaces import Graph, Stage
 from einmap.mapper.fusion.paths import Packed, Paths, Priced, Room, begins, packed
 
 type Floats = NDArray[np.float64]

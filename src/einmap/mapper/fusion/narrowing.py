@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion.chains import Chains, Front
+from einmap.mapper.fusion.corners import corners
+from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.heads import Family, Outline
-from einmap.mapper.fusion.interfaces import Graph, Option, Slot, Stage, corners
+from einmap.mapper.fusion.interfaces import Option, Slot
 from einmap.mapper.fusion.join import Join, Joined, Rows
 from einmap.mapper.fusion.paths import Packed, Paths, Room, packed
 from einmap.mapper.fusion.prices import Known, Prices, bounds_of

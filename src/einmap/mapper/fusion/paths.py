@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from einmap.mapper.fusion import compiled
 from einmap.mapper.fusion.chains import Space
+from einmap.mapper.fusion.corners import lines_of, lower_corners
+from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.heads import Outline
-from einmap.mapper.fusion.interfaces import Graph, Interface, Option, Slot, Stage, Step, lines_of, lower_corners
+from einmap.mapper.fusion.interfaces import Interface, Option, Slot, Step
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]

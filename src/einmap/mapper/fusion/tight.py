@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.interfaces import Graph, Stage
+from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.paths import Packed, Paths, Room
 
 type Floats = NDArray[np.float64]

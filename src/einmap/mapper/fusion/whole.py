@@ -19,9 +19,9 @@ from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.borrowing import lend
 from einmap.mapper.fusion.chains import Chains, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
+from einmap.mapper.fusion.corners import corners
 from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.interfaces import corners
 from einmap.mapper.fusion.steps import AnyChains, Slots
 from einmap.mapper.lattice import ranks_not_plain
 from einmap.mapper.options import Options

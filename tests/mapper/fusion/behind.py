@@ -1,0 +1,90 @@
+"""What lies behind an Einsum, by definition: each option at each interface, nothing remembered."""
+
+from einmap.mapper.fusion.heads import Key
+from einmap.mapper.fusion.interfaces import ANY_LOOPS, NOTHING, OWN, Interface, Live, Option, Slot, Step
+
+
+def by_definition(interface: Interface, option: Option, step: Step) -> Interface | None:
+    """The interface behind an Einsum, None if the option does not fit."""
+    return (relaxed_after if interface.partial or option.wild else after)(interface, option, step)
+
+
+def after(interface: Interface, option: Option, step: Step) -> Interface | None:
+    """The interface behind an Einsum, None if the option does not fit."""
+    if option.absent:
+        copied = [Live(t, key, 0, (), (), option.bits[t]) for t, key in option.keys.items()]
+        return Interface(tuple(sorted((*interface.live, *copied))), interface.loops, interface.partial)
+    n = len(interface.loops)
+    if option.loops[:n] != interface.loops:
+        return None
+    waiting: list[Live] = []
+    for live in interface.live:
+        key = option.keys.get(live.slot)
+        if key is not None:
+            inside = _inside(option, live.slot, live.shared)
+            if inside != live.held or any(not memory for _, memory in inside):
+                return None
+            cuts = option.cuts.get(live.slot, ())[: len(live.written)]
+            if not (_alike(key.loops, live.key.loops) and key == live.key and _alike(live.written, cuts)):
+                return None
+        if live.slot in step.needed:
+            waiting.append(live)
+    known = {live.slot for live in interface.live}
+    born = [t for t in option.keys if t not in known and t in step.needed]
+    keys = {**{live.slot: live.key for live in waiting}, **{t: option.keys[t] for t in born}}
+    after = max((len(key.loops) for key in keys.values()), default=0)
+    lives = [_later(live, option, after) for live in waiting]
+    for t in born:
+        written = option.cuts.get(t, ())[: max(after - len(option.keys[t].loops), 0)]
+        within = _inside(option, t, after)
+        seen = written if t in step.intermediates else ()
+        lives.append(Live(t, option.keys[t], after, within, seen, option.bits[t]))
+    return Interface(tuple(sorted(lives)), option.loops[:after])
+
+
+def relaxed_after(interface: Interface, option: Option, step: Step) -> Interface | None:
+    """The same where not everything is known: it fits unless it surely does not.
+
+    Keys are forgotten here: with those of all tensors that pass by there would be far too many interfaces, and what
+    they would say of chains that are not listed is little.
+    """
+    lives: dict[Slot, Live] = {}
+    for live in interface.live:
+        own = option.keys.get(live.slot, live.key)
+        if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
+            return None
+        if live.slot in step.needed:
+            key = own if live.key.loops else live.key
+            lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
+    if option.absent:
+        return after(interface, option, step)
+    if not lives and not option.wild:
+        return after(NOTHING, option, step)
+    for slot, key in option.keys.items():
+        if slot not in lives and slot in step.needed:
+            lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
+    return Interface(tuple(sorted(lives.values())), (), any(live.key.loops for live in lives.values()))
+
+
+def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
+    """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
+    return tuple(node for node in option.held.get(slot, ()) if node[0] < shared)
+
+
+def _later(live: Live, option: Option, after: int) -> Live:
+    """A tensor that is needed later still, behind one more Einsum."""
+    written = live.written[: max(after - len(live.key.loops), 0)]
+    if live.slot in option.keys:
+        inside = _inside(option, live.slot, after)
+        return Live(live.slot, live.key, after, inside, written, live.bits)
+    shared = min(live.shared, after)
+    held = tuple(n for n in live.held if n[0] < shared)
+    return Live(live.slot, live.key, shared, held, written, live.bits)
+
+
+def _of_memory(slot: Slot, key: Key, bits: float) -> Live:
+    return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
+
+
+def _alike(these, those) -> bool:
+    return these == those and not any(rank.startswith(OWN) for _, rank, _ in these)
