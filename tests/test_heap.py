@@ -33,6 +33,19 @@ def test_collections_are_rare_within_and_as_before_afterwards():
     assert gc.isenabled()
 
 
+@pytest.mark.parametrize("given", [(0, 10, 10), (1_000_000, 10, 1_000)])
+def test_collections_are_never_more_frequent_than_somebody_wants_them(given):
+    before = gc.get_threshold()
+    gc.set_threshold(*given)
+    try:
+        with set_aside():
+            within = gc.get_threshold()
+        assert gc.get_threshold() == given
+    finally:
+        gc.set_threshold(*before)
+    assert within == ((0, 10, 10) if not given[0] else (1_000_000, 20, 1_000))
+
+
 def test_what_somebody_else_has_set_aside_stays():
     cycle = Cycle()
     cycle.itself = cycle

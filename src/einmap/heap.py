@@ -9,7 +9,7 @@ from contextlib import contextmanager
 FEW = 5_000
 """The interpreter itself has set fewer objects aside than that."""
 RARELY = (50_000, 20, 100)
-"""Thresholds of collections within: what is made lives on, so that looking at it again and again frees nothing."""
+"""Thresholds of collections within, at least: what is made lives on, so that looking at it again frees nothing."""
 
 
 @contextmanager
@@ -24,7 +24,8 @@ def set_aside() -> Iterator[None]:
         return
     usual = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*RARELY)
+    if usual[0]:
+        gc.set_threshold(*map(max, usual, RARELY))
     try:
         yield
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping as Map
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, Toll
@@ -91,12 +92,8 @@ def _renamed(node: tree.Node, tensors: Map[str, str], variables: Map[str, str], 
     if isinstance(node, tree.Temporal | tree.Spatial):
         variable = node.rank_variable.default
         name = variables[str(variable)]
-        if name == variable:
-            # layers mostly use the same letters
-            return node
-        if isinstance(node, tree.Temporal):
-            return tree.Temporal(tree.PerEinsum(name), node.tile_shape)
-        return tree.Spatial(tree.PerEinsum(name), node.tile_shape, node.component, node.name)
+        # layers mostly use the same letters
+        return node if name == variable else replace(node, rank_variable=tree.PerEinsum(name))
     if isinstance(node, tree.Toll):
         return tree.Toll(tuple([tensors[t] for t in node.tensors]), node.component)
     if isinstance(node, tree.Compute):

@@ -128,8 +128,9 @@ class Tables:
         """For each point of the lattice its row in the tables of a block, -1 where there is none."""
         points = self.points[block]
         if id(points) not in self._slots:
-            found = self._slots[id(points)] = np.full(self.costs.lattice.size, -1, dtype=np.int64)
+            found = np.full(self.costs.lattice.size, -1, dtype=np.int64)
             found[points] = np.arange(len(points))
+            self._slots[id(points)] = found
         return self._slots[id(points)]
 
     def moves(self, block: int, axes: tuple[int, ...]) -> Ints:
@@ -167,11 +168,13 @@ class Tables:
         sizes = [len(own) * len(points) for own, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.pool = np.empty((self.n_rows, len(self.columns)))
-        for index, recipe in enumerate(self.recipes):
-            if stopped():
-                return False
-            self.fill_block(index, recipe)
-        self._moves.clear()
+        try:
+            for index, recipe in enumerate(self.recipes):
+                if stopped():
+                    return False
+                self.fill_block(index, recipe)
+        finally:
+            self._moves.clear()
         return True
 
     def forget(self) -> None:

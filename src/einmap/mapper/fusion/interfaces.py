@@ -153,7 +153,7 @@ class Behind:
     _relaxed: dict[Hashable, Interface | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.nothing = self._interned((), ())
+        self.nothing = self.known(NOTHING)
 
     def of(self, interface: Interface, option: Option, step: Step) -> Interface | None:
         """The interface behind an Einsum, None if the option does not fit. `interface`: one that was made here."""

@@ -243,9 +243,7 @@ class Narrowing:
 
     def value(self, least: Floats) -> float:
         """The least objective of cascades whose weighted costs are at least so much."""
-        if len(self.cascade.goals) == 1 or not np.isfinite(least).all():
-            return float(least[0])
-        return float(least_products(self.cascade.weights, least[None, :])[0])
+        return float(self.values(least[None])[0])
 
     def values(self, least: Floats) -> Floats:
         """The least objective for each row of weighted costs."""
@@ -266,8 +264,7 @@ class Narrowing:
                 o in rows and rows[o].is_open and self.known_limit(k, o) >= limit for o in range(len(self.rests[k]))
             ]
             known[stage] = np.array(is_known, dtype=bool)
-        paths = self.tight if limit <= self.tight_up_to else self.paths
-        tight = tightened(self.graph, self.room, paths, self.packed, known, self.values, limit)
+        tight = tightened(self.graph, self.room, self.paths, self.packed, known, self.values, limit)
         if tight is not None:
             self.tight, self.tight_up_to = tight, limit
         return tight is not None

@@ -1,7 +1,7 @@
 """What cascades up to a limit cost at least: what none of them can have makes the rest dearer.
 
 A chain whose cheapest cascade is beyond the limit is left out. Then its neighbours may have to keep more, less fits
-beside that, and other chains are beyond the limit, too; and so on, until nothing changes any more.
+beside that, and other chains are beyond the limit, too; and so on, as long as much is left out each time.
 """
 
 from __future__ import annotations

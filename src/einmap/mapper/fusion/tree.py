@@ -51,6 +51,7 @@ class TreeBuilder:
     shared: Sequence[int]
     done: set[str] = field(default_factory=set)
     emitted: set[int] = field(default_factory=set)
+    """Storage nodes and tolls (by id) that are in the tree. Loops may be one object in several chains."""
 
     def __post_init__(self) -> None:
         self.segments = [chain.segments() for chain in self.chains]
