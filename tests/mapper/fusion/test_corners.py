@@ -193,6 +193,14 @@ def test_between_two_lines_the_new_weight_is_between_theirs():
     assert slope_at_best(weights_of([0.25, 4.0]), least[[0, 1, 3, 4]]) == 1
 
 
+def test_no_new_weight_makes_one_of_the_costs_next_to_nothing():
+    # a corner at the least of the second cost asks for a steeper weight, until the first one hardly counts
+    slopes, least = [1.0], [3.0, 2.0, 5.0]
+    while (slope := slope_at_best(weights_of(slopes), np.array(least))) is not None:
+        slopes, least = [*slopes, slope], [*least, 3 + 2 * slope]
+    assert 2**16 < 2 * slopes[-1] / 3 <= 2**20
+
+
 def test_no_new_weight_is_as_good_as_one_that_is_there():
     points = np.array([[2.0, 2.0], [1.5, 12.0], [12.0, 1.5]])
     # the best corner is (2, 2), where a weight of one would be between the others

@@ -1,8 +1,12 @@
 """Cascades whose Einsums may have mappings by themselves, but none together."""
 
+import random
+
 import pytest
+from tests.mapper.fusion.problems import draw_problem
 
 import einmap
+from einmap.mapper.fusion.narrowing import Narrowing
 
 ARCH = """
 arch:
@@ -51,3 +55,21 @@ def test_einsums_that_fit_alone_but_not_together_are_told_from_those_that_do_not
 
 def test_changes_other_than_sizes_are_told_too():
     assert any("may_keep" in remedy.text for remedy in refusal(spec(32)).remedies)
+
+
+@pytest.mark.parametrize("goal", ["energy", "energy_delay_product"])
+def test_that_nothing_fits_is_found_in_few_steps(goal, monkeypatch):
+    bounds = []
+    bound = Narrowing.bound
+
+    def counted(self: Narrowing) -> None:
+        bound(self)
+        bounds.append(len(self.cascade.weights))
+
+    monkeypatch.setattr(Narrowing, "bound", counted)
+    # each Einsum has a few chains that fit, and however much is spent there are no others
+    problem = draw_problem(random.Random(1194), small=False)
+    with pytest.raises(einmap.NoMappingError):
+        einmap.map_workload(problem.spec, metrics=goal, semantics=problem.semantics, share_inputs=False)
+    assert len(bounds) < 200
+    assert max(bounds) < 75

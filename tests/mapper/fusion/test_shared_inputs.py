@@ -43,6 +43,20 @@ def test_one_fill_serves_two_users():
     assert apart.cost.energy - result.cost.energy == pytest.approx(16 * 8 * 11.5, rel=0.02)
 
 
+def test_a_copy_that_fits_nowhere_is_left_out():
+    # the copy of X would have to be in the buffer, as a whole where no loop is fused
+    main = memory("Main", "inf", 10, {"keep": "~Intermediates", "may_keep": "~Intermediates"})
+    found = [
+        einmap.map_workload(two(size, main), metrics=metrics, max_fused_loops=0, share_inputs=share)
+        for size in (8, 100)
+        for metrics in ("energy", "energy_delay_product")
+        for share in (True, False)
+    ]
+    assert all(result.optimal and result.shared_inputs == () for result in found)
+    for shared, apart in zip(found[::2], found[1::2], strict=True):
+        assert (shared.cost.energy, shared.cost.latency) == (apart.cost.energy, apart.cost.latency)
+
+
 def test_the_result_belongs_to_its_own_specification():
     result = einmap.map_workload(two(), metrics="energy")
     assert [e.name for e in result.spec.workload.einsums] == ["X_shared", "A", "B"]

@@ -66,10 +66,9 @@ class CopyChains:
         self._list()
 
     def least(self, weights: Floats) -> Floats:
-        """For each row of weights what every chain costs at least."""
-        found: Floats = (np.array([chain.costs for own in self.outlines.values() for chain in own]) @ weights.T).min(
-            axis=0
-        )
+        """For each row of weights what every chain costs at least; infinite where there is none."""
+        costs = np.array([chain.costs for own in self.outlines.values() for chain in own])
+        found: Floats = (costs.reshape(-1, weights.shape[1]) @ weights.T).min(axis=0, initial=math.inf)
         return found
 
     def survey(self, limits: Mapping[Family, Others | None]) -> None:

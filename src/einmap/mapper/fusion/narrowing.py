@@ -81,6 +81,8 @@ class Narrowing:
         self.changed: set[int] = set()
         self.packed: dict[Stage, Packed] = {}
         self.steps = {id(member.chains): 1.0 for member in self.members}
+        self.of_fronts: dict[tuple[int, Outline], float] = {}
+        """How many steps families, and fronts, are looked ahead: more and more where small ones bring nothing."""
         self.shares: list[float] = []
         self.few_weights = BASE
         self.slope: float | None = None
@@ -342,8 +344,9 @@ class Narrowing:
 
     def ahead(self, k: int, o: int) -> float:
         """How far an option is looked ahead, as a part of the objective; fronts, which take longer, less far."""
-        wild = self.graph.stages[k].step.options[o].wild
-        return AHEAD * self.share(k) * (self.steps[id(self.members[k].chains)] if wild else OF_FRONTS)
+        option, chains = self.graph.stages[k].step.options[o], id(self.members[k].chains)
+        steps = self.steps[chains] if option.wild else OF_FRONTS * self.of_fronts.get((chains, option.outline), 1.0)
+        return AHEAD * self.share(k) * steps
 
     def around(self, unknown: Sequence[tuple[int, int]], most: float) -> dict[tuple[int, int], float]:
         """Options that are not known well enough, with those of the same Einsums that seem to be about as good.
@@ -426,7 +429,8 @@ class Narrowing:
                 left_out = () if others is None else (others,)
                 front = fronts.get(outline) or Front(np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64))
                 known = Known(wanted[id(chains)][outline].limit, left_out, front)
-                self.prices.completed(chains, outline, known)
+                if not self.prices.completed(chains, outline, known):
+                    self.of_fronts[id(chains), outline] = 2 * self.of_fronts.get((id(chains), outline), 1.0)
 
         self.of_each(members, complete)
         self.passed("chains", begin)

@@ -53,10 +53,14 @@ class Prices:
                     limit = min(front.limit, before.limit)
                     self.fronts[id(chains), outline] = replace(front, limit=limit, left_out=left_out)
 
-    def completed(self, chains: AnyChains, outline: Outline, known: Known) -> None:
-        """The front of an outline is found."""
+    def completed(self, chains: AnyChains, outline: Outline, known: Known) -> bool:
+        """The front of an outline is found; whether it has more rows than before."""
+        before = self.fronts.get((id(chains), outline))
         self.fronts[id(chains), outline] = known
         self._rows.pop((id(chains), outline), None)
+        fronts = (None if own is None else own.front for own in (before, known))
+        rows_before, rows = (0 if front is None else len(front.values) for front in fronts)
+        return rows > rows_before
 
     def known_of(self, chains: AnyChains, option: Option) -> Known | None:
         """What is known of an option."""

@@ -15,6 +15,8 @@ type Floats = NDArray[np.float64]
 
 NEAR = 1.02
 """Ratio of two weights that are as good as one."""
+FARTHEST = 2.0**20
+"""Where one of the costs counts so much more than the other a weight is as good as none."""
 
 
 def least_products(weights: Floats, least: Floats) -> Floats:
@@ -40,5 +42,8 @@ def slope_at_best(weights: Floats, least: Floats) -> float | None:
     slope = high / 4 if low == 0 else math.sqrt(low * high)
     known = slopes[1:]
     if slope <= 0 or not math.isfinite(slope) or (np.maximum(known / slope, slope / known) < NEAR).any():
+        return None
+    parts = slope * best[1], float(best[0])
+    if min(parts) * FARTHEST < max(parts):
         return None
     return slope

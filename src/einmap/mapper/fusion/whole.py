@@ -144,7 +144,7 @@ class Cascade:
         self.weights = np.eye(len(self.goals))
         if len(self.goals) == 2 and len(self.options.goals) == 1:
             least = self.sums(self.minima())
-            ratio = least[0] / least[1] if least[0] > 0 and least[1] > 0 else 1.0
+            ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
             self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
         self.least = self.minima()
         self.look_at()
