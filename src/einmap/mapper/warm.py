@@ -67,7 +67,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "joined": lambda: compiled.joined(
             0, (two, table[:0], levels[:0], levels[:0], column[:0].repeat(3, axis=1)), column.repeat(3, axis=1), one,
             one, np.arange(2), table, levels, levels, table[:, :1].copy(), one, one, np.arange(2), table,
-            table[:, :1].copy(), two, row[:0], two, row[:0], row[:0], levels, row, table[None], one, 0.0, 1, 0.0,
+            table[:, :1].copy(), two, row[:0], two, row[:0], row[:0], levels, row, table[None], one, 0.0, table, 1, 0.0,
         ),
     }  # fmt: skip
 

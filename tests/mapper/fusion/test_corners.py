@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper.fusion.corners import corners
+from einmap.mapper.fusion.corners import corners, worth
 from einmap.mapper.fusion.products import least_products, slope_at_best
 from einmap.mapper.fusion.wanted import Wanted
 from einmap.mapper.request import Others
@@ -139,6 +139,50 @@ def test_nothing_has_hope_where_nothing_fits():
         warnings.simplefilter("error")
         (found, _) = corners(weights_of([0.5, 2.0]), np.array([[np.inf] * 4, [1.0, 1.0, 2.0, 3.0]]))
     assert Others(found, 100.0).hopeless(np.array([[0.0, 0.0], [1.0, 1.0]])).all()
+
+
+# what one cost is worth in terms of the other
+
+
+@given(seeds)
+def test_a_part_that_is_beaten_in_its_worth_is_part_of_nothing_better(rng):
+    weights = random_weights(rng)
+    points, least = points_and_least(rng, weights)
+    best = points[points.prod(axis=1).argmin()]
+    most = best.prod() * rng.choice([1.0, 1.01, 1.5, 10.0])
+    ways = worth(corners(weights, least[None])[0], most)
+    # wholes up to the limit: some in the region, and some on its edge
+    y = np.linspace(least[1], min(most / max(least[0], 1e-3), 20 * best[1]), 400)
+    lines = (least[2:, None] - weights[2:, 1:] * y) / weights[2:, :1]
+    edge = np.stack([np.maximum(least[0], lines.max(axis=0, initial=0.0)), y], axis=1)
+    wholes = np.concatenate([within(rng, weights, least, 200), points, edge])
+    wholes = wholes[wholes.prod(axis=1) <= most]
+    # what may stand in place of a part of them costs little more of one and less of the other
+    along = np.array([[1.0, -1.0], [-1.0, 1.0]])[rng.integers(0, 2, len(wholes))] * ways[rng.integers(0, 2), ::-1]
+    changes = along * rng.exponential(0.01, (len(wholes), 1)) * (wholes.max() + 1) - rng.uniform(0, 1e-6)
+    others = wholes + changes
+    kept = (others >= 0).all(axis=1) & (others @ weights.T >= least * (1 - 1e-9)).all(axis=1)
+    beaten = (changes @ ways.T <= 0).all(axis=1) & kept
+    assert (others[beaten].prod(axis=1) <= wholes[beaten].prod(axis=1) * (1 + 1e-9)).all()
+    # what costs less in both is always better, what costs more in both never
+    assert (np.sign(changes @ ways.T)[(changes < 0).all(axis=1)] <= 0).all()
+    assert (np.sign(changes @ ways.T)[(changes > 0).all(axis=1)] >= 0).all()
+
+
+def test_what_a_cost_is_worth_by_hand():
+    # corners (4, 1), (2, 2), (1, 4); products up to 4 have an x from 1 to 4 and a y from 1 to 4, too
+    points = np.array([[4.0, 1.0], [2.0, 2.0], [1.0, 4.0]])
+    assert worth(points, 4.0) == pytest.approx(np.array([[1 / 4, 1], [1, 1 / 4]]))
+    # (4, 1.5) and (1.8, 5) are above 5. On the ways from there to (2, 2) products are y (10 - 4 y) and y (32 - y) / 15
+    points = np.array([[4.0, 1.5], [2.0, 2.0], [1.8, 5.0]])
+    y, x = (10 + np.sqrt(100 - 80)) / 8, 10 / (32 - np.sqrt(32**2 - 4 * 75))
+    assert worth(points, 5.0) == pytest.approx(np.array([[y * y / 5, 1], [1, x * x / 5]]), rel=1e-4)
+
+
+def test_without_a_limit_or_corners_below_it_only_less_of_both_is_better():
+    points = np.array([[4.0, 1.0], [2.0, 2.0]])
+    for most in (3.9, np.inf, 0.0):
+        assert sorted(worth(points, most).tolist()) == [[0, 1], [1, 0]]
 
 
 # a new weight at the best corner

@@ -99,7 +99,7 @@ class Case:
             self.passing[None], one * kind, one * fused, np.array([0, len(self.own_costs)]), self.own_costs, self.used,
             np.array([0, m * fused * len(self.kept)]), self.kept.ravel(), np.array([0, m * fused]),
             self.born.ravel(), self.dying.ravel(), none if added is None else added, self.capacity,
-            rows[None], one * len(rows), self.others.most, 100, tie,
+            rows[None], one * len(rows), self.others.most, np.eye(self.costs.shape[1]), 100, tie,
         )  # fmt: skip
         assert at == 1
         assert first.tolist() == [0, len(found[0])]

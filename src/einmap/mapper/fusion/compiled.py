@@ -320,7 +320,7 @@ def joined(
     begin: int, so_far: Any, edges: Any, loops: Any, loops_behind: Any, first: Any, costs: Any, stay: Any, peak: Any,
     passing: Any, kind: Any, fused: Any, first_row: Any, own_costs: Any, used: Any, first_kept: Any, kept: Any,
     first_own: Any, born: Any, dying: Any, added: Any, capacity: Any, corners: Any, n_corners: Any, most: float,
-    work: int, tie: float,
+    worth: Any, work: int, tie: float,
 ) -> Any:  # fmt: skip
     """The rows before an Einsum with its chains: those that fit, are not hopeless, and that no other one beats.
 
@@ -328,14 +328,15 @@ def joined(
     looked at no further one. Rows (see Rows) of each interface before from `first`; of interfaces the open loops and
     what passes. Of each option: its kind (see least_paths), fused loops, rows from first_row, what they keep from
     first_kept, what shared tensors add before and behind from first_own. `added`: for the edges with copies that are
-    left out, in their order, what their tensors take. `corners`: for each interface behind the rows of Others. `tie`:
-    costs that differ by less than this fraction count as equal.
+    left out, in their order, what their tensors take. `corners`: for each interface behind the rows of Others. `worth`:
+    weights of sums of costs; a row beats another in its costs if it does in all of these. `tie`: sums that differ by
+    less than this fraction count as equal.
     Gives the edge to go on at, and what is found, which is `so_far` of the next call: where the rows of each interface
     behind begin; costs, stay, peak; row before, option and row of its front.
     """
     c, m, widest, n = costs.shape[1], len(capacity), stay.shape[2], len(so_far[1])
     room, pairs, absent, at = max(2 * n, 16), 0, 0, begin
-    new_costs, number, new_stay, new_peak, newest, older = _with_room(so_far, room, c, m, widest)
+    new_costs, number, new_stay, new_peak, newest, older, sums = _with_room(so_far, room, c, m, widest, worth)
     least = np.empty(c)
     for e in range(begin):
         absent += kind[edges[e, 1]] == 2
@@ -369,20 +370,23 @@ def joined(
                     fits = _fits_with(
                         stay[left], peak[left], added[absent - 1], loops[before], capacity, new_stay[n], new_peak[n]
                     )
-                if fits and _is_new(n, after, loops_behind[after], new_costs, new_stay, new_peak, newest, older, tie):
+                _weigh(new_costs, n, worth, sums)
+                if fits and _is_new(n, after, loops_behind[after], sums, new_stay, new_peak, newest, older, tie):
                     number[n, 0], number[n, 1], number[n, 2] = left, option, right - first_row[option]
                     n += 1
                 if n == room:
                     full = _by_interface(newest, older, new_costs, new_stay, new_peak, number)
                     n = len(full[1])
                     room = 2 * n + 16
-                    new_costs, number, new_stay, new_peak, newest, older = _with_room(full, room, c, m, widest)
+                    new_costs, number, new_stay, new_peak, newest, older, sums = _with_room(
+                        full, room, c, m, widest, worth
+                    )
     return at, _by_interface(newest, older, new_costs, new_stay, new_peak, number)
 
 
 @inner
-def _with_room(so_far: Any, room: int, c: int, m: int, widest: int) -> Any:
-    """Rows so far with room for more, and for each interface the newest one, for each row the next older one or -1."""
+def _with_room(so_far: Any, room: int, c: int, m: int, widest: int, worth: Any) -> Any:
+    """Rows so far with room for more; of interfaces the newest one, of rows the next older one or -1, and the sums."""
     first, costs, stay, peak, number = so_far
     n = len(costs)
     more_costs, more_number = np.empty((room, c)), np.empty((room, 3), np.int64)
@@ -396,7 +400,20 @@ def _with_room(so_far: Any, room: int, c: int, m: int, widest: int) -> Any:
         for row in range(first[interface], first[interface + 1]):
             older[row] = newest[interface]
             newest[interface] = row
-    return more_costs, more_number, more_stay, more_peak, newest, older
+    sums = np.empty((room, len(worth)))
+    for row in range(n):
+        _weigh(more_costs, row, worth, sums)
+    return more_costs, more_number, more_stay, more_peak, newest, older, sums
+
+
+@inner
+def _weigh(costs: Any, row: int, worth: Any, sums: Any) -> None:
+    """Write weighted sums of a row's costs."""
+    for way in range(len(worth)):
+        total = 0.0
+        for i in range(costs.shape[1]):
+            total += worth[way, i] * costs[row, i]
+        sums[row, way] = total
 
 
 @inner
@@ -421,15 +438,15 @@ def _by_interface(newest: Any, older: Any, costs: Any, stay: Any, peak: Any, num
 
 @inner
 def _is_new(
-    n: int, interface: int, loops: int, costs: Any, stay: Any, peak: Any, newest: Any, older: Any, tie: float
+    n: int, interface: int, loops: int, sums: Any, stay: Any, peak: Any, newest: Any, older: Any, tie: float
 ) -> bool:
     """Whether no row with the same interface beats row n; then it is one of them, and those that it beats are gone."""
     newer, row = -1, newest[interface]
     while row >= 0:
         beaten, beats = True, True
-        for c in range(costs.shape[1]):
-            beaten = beaten and costs[row, c] <= costs[n, c] * (1 + tie)
-            beats = beats and costs[n, c] <= costs[row, c]
+        for way in range(sums.shape[1]):
+            beaten = beaten and sums[row, way] <= sums[n, way] * (1 + tie)
+            beats = beats and sums[n, way] <= sums[row, way]
         for m in range(stay.shape[1] if beaten or beats else 0):
             for level in range(loops):
                 old, new = stay[row, m, level], stay[n, m, level]

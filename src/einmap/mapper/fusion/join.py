@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from einmap.mapper.fusion.chains import Front
 from einmap.mapper.fusion.compiled import joined
+from einmap.mapper.fusion.corners import corners, worth
 from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.heads import Outline
 from einmap.mapper.fusion.paths import Packed, Paths, Priced, Room, begins, packed
@@ -109,6 +110,7 @@ class Join:
         `go_on` hears where the work is, often; what it raises ends it.
         """
         nothing = np.zeros((1, len(self.room.capacity), self.widest))
+        weights = self._worth()
         found = [Rows(np.arange(2), np.zeros((1, self.n_costs)), nothing, nothing, np.zeros((1, 3), dtype=np.int64))]
         for k, stage in enumerate(self.graph.stages):
             if stage not in self._near:
@@ -120,10 +122,16 @@ class Join:
                 go_on(self.graph.names[k], k)
                 at, rows = joined(
                     at, rows, near.edges, near.loops, near.behind, before.first, before.costs, before.stay, before.peak,
-                    *near.chains, near.added, self.room.capacity, *others, WORK, TIE,
+                    *near.chains, near.added, self.room.capacity, *others, weights, WORK, TIE,
                 )  # fmt: skip
             found.append(Rows(*rows))
         return found
+
+    def _worth(self) -> Floats:
+        """Weights of the sums of costs in which rows are compared: for a product by what one cost may be worth."""
+        if self.most is None or self.n_costs != 2:
+            return np.eye(self.n_costs)
+        return worth(corners(self.paths.weights, self.paths.least[None])[0], self.most)
 
     def _near_of(self, stage: Stage, part: Joined) -> Near:
         m = len(self.room.capacity)

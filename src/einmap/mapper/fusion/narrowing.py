@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion.chains import Chains, Front
-from einmap.mapper.fusion.corners import corners
+from einmap.mapper.fusion.corners import ROUNDING, corners
 from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Option, Slot
@@ -29,7 +29,7 @@ from einmap.mapper.fusion.products import least_products, slope_at_best
 from einmap.mapper.fusion.steps import Steps, option_of, wild_option
 from einmap.mapper.fusion.tight import tightened
 from einmap.mapper.fusion.wanted import Wanted
-from einmap.mapper.fusion.whole import ROUNDING, Cascade, Member
+from einmap.mapper.fusion.whole import Cascade, Member
 from einmap.mapper.request import Others
 
 type Floats = NDArray[np.float64]
@@ -49,8 +49,6 @@ GROWTH = 1.5
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 
-BASE, COARSE = [0, 1, 3, 5, 7], [0, 1, 5]
-"""Weights of the corners of what is not known: near the lower bound, and further away."""
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 
 
@@ -84,7 +82,6 @@ class Narrowing:
         self.of_fronts: dict[tuple[int, Outline], float] = {}
         """How many steps families, and fronts, are looked ahead: more and more where small ones bring nothing."""
         self.shares: list[float] = []
-        self.few_weights = BASE
         self.slope: float | None = None
         """A weight that may lift the bound."""
         self.known_bound = 0.0
@@ -120,7 +117,6 @@ class Narrowing:
                     wider = wider_than(wider)
                     continue
                 near = self.everywhere(lambda k, limit=limit: self.near(k, limit))  # type: ignore[misc]
-                self.few_weights = BASE if wider <= 1 else COARSE
                 answer = self.join(near, limit)
                 if len(answer.reached[-1].costs):
                     value, unknown = self.unknown(answer)
@@ -204,7 +200,7 @@ class Narrowing:
         """Where each stage is for the first time; it is the same where it is again."""
         self.packed = {stages[k]: self.packed_of(k) for k in self.places}
         self.limits: dict[Stage, Floats] = {}
-        self.fronts: dict[tuple[Stage, int, bool, int], Front] = {}
+        self.fronts: dict[tuple[Stage, int, bool], Front] = {}
         self.paths = Paths(self.graph, self.cascade.weights, self.room, self.packed)
         self.rests = [self.paths.rests[stage] for stage in stages]
         self.tight, self.tight_up_to = self.paths, -math.inf
@@ -452,7 +448,7 @@ class Narrowing:
     def known_front(self, k: int, o: int, most: float | None) -> Front:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""
         whole = most is None or self.known_limit(k, o) >= most
-        key = self.graph.stages[k], o, whole, len(self.few_weights)
+        key = self.graph.stages[k], o, whole
         if key not in self.fronts:
             self.fronts[key] = self.front(k, o, whole)
         return self.fronts[key]
@@ -472,8 +468,8 @@ class Narrowing:
             heads = chains.head_rows(option.outline)
         if listed and front is None:
             return Front(heads, NO_PATHS)
-        # a bound with few corners is enough for what is not known, and makes few rows
-        weights = cascade.weights[:n] if len(cascade.weights) == n else cascade.weights[self.few_weights]
+        # at all weights, as in the bounds: by these rows are compared
+        weights = cascade.weights
         costs = corners(weights, self.prices.rest(self.members[k].chains, option, weights)[None])[0]
         costs = costs[np.isfinite(costs).all(axis=1)]
         rows = np.concatenate([costs, np.tile(heads[:, n:].min(axis=0), (len(costs), 1))], axis=1)
@@ -505,4 +501,4 @@ class Narrowing:
 
 def wider_than(slack: float) -> float:
     """The next one of the limits that are tried, in parts of a step."""
-    return min(8 * slack, 1.0) if slack < 1 else 2 * slack
+    return min(8 * slack, 1.0) if slack < 1 else math.sqrt(2) * slack

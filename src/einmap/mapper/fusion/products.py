@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapper.fusion import compiled
-from einmap.mapper.fusion.corners import corners
-from einmap.mapper.fusion.whole import ROUNDING
+from einmap.mapper.fusion.corners import ROUNDING, corners
 
 type Floats = NDArray[np.float64]
 

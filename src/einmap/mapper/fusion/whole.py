@@ -19,7 +19,7 @@ from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.borrowing import lend
 from einmap.mapper.fusion.chains import Chains, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
-from einmap.mapper.fusion.corners import corners
+from einmap.mapper.fusion.corners import ROUNDING, corners
 from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.steps import AnyChains, Slots
@@ -37,7 +37,6 @@ TABLES_OF_EACH = 2_000_000
 """The same for each of many."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
