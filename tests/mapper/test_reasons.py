@@ -231,6 +231,14 @@ def test_the_document_shows_what_is_said():
     assert str(reason(given)) in document.read_text(encoding="utf-8")
 
 
+def test_what_was_looked_at_is_told_in_singular_and_plural():
+    one, several = (
+        reason(given).message for given in (with_main({"keep": "All"}, size=95), buffered(7, {"keep": "All"}))
+    )
+    assert one.endswith("(looked at 1 dataplacement and 1 use of the fanouts)")
+    assert " dataplacements and 1 use of the fanouts)" in several
+
+
 def test_without_time_the_clash_is_named_within_a_second_or_so():
     assert "A 8 bits at Buf" in reason(buffered(7, {"keep": "A"}), time_limit_s=0).message
 

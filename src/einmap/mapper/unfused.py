@@ -232,12 +232,12 @@ class Whole:
         if name in self.given:
             return NoMappingError(
                 f"no mapping of Einsum {name!r} that is like the given one keeps the constraints and fits its "
-                f"memories: {found.plans:,} dataplacements, {found.lanes:,} uses of the fanouts",
+                f"memories: {_dataplacements(found)}, {_uses(found)}",
                 hint="enlarge a memory, or leave more of the mapping open with !Any {}",
             )
-        looked_at = f"looked at {found.plans:,} dataplacements"
+        looked_at = f"looked at {_dataplacements(found)}"
         if part.why is None:
-            looked_at += f" and {found.lanes:,} uses of the fanouts"
+            looked_at += f" and {_uses(found)}"
         return reasons(self.spec, part.einsum, self.request(name), self.weight(part.einsum), token, looked_at)
 
     # results
@@ -348,3 +348,11 @@ def _once(storage: list[tree.Storage]) -> list[tree.Storage]:
         if tensors:
             found.append(tree.Storage(tensors, node.component, node.persistent))
     return found
+
+
+def _dataplacements(found: Optimum) -> str:
+    return "1 dataplacement" if found.plans == 1 else f"{found.plans:,} dataplacements"
+
+
+def _uses(found: Optimum) -> str:
+    return "1 use of the fanouts" if found.lanes == 1 else f"{found.lanes:,} uses of the fanouts"
