@@ -146,10 +146,10 @@ def test_the_mapping_is_written_so_that_it_can_be_evaluated(run, mapper, tmp_pat
 
 
 def test_a_mapping_that_cannot_be_written_after_all_is_still_printed(run, mapper, monkeypatch, tmp_path):
-    def full(path, text):
+    def full(*_, **__):
         raise SpecError("cannot write the file: no space left")
 
-    monkeypatch.setattr("einmap.cli.map.write_atomically", full)
+    monkeypatch.setattr("einmap.cli.target.write_atomically", full)
     done = run("map", "simple", "matmul", "-o", tmp_path / "best.yaml")
     assert done.status == 2
     assert "LoopTree" in done.out

@@ -25,7 +25,8 @@ def test_an_earlier_drawing_is_replaced_but_no_other_file_that_was_not_named(run
     assert done.status == 2
     assert "einmap did not draw it" in done.err
     assert Path("simple_two_matvecs_fused.svg").read_text() == "<svg/>"
-    assert run("show", *FUSED, "-o", "simple_two_matvecs_fused.svg").status == 0
+    assert run("show", *FUSED, "-o", "simple_two_matvecs_fused.svg").status == 2
+    assert run("show", *FUSED, "--force").status == 0
     assert run("show", *FUSED, "--costs").status == 0
     assert "of energy" in Path("simple_two_matvecs_fused.svg").read_text()
 

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, load_spec
 from einmap.cli.output import print_hint, print_notes
-from einmap.errors import At, SpecError
-from einmap.frontends.files import check_target, write_atomically
+from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.frontends.yaml.spec import dump
 
 Dialect = Annotated[
@@ -33,25 +32,23 @@ def dump_command(
     allow_code: AllowCode = None,
     dialect: Dialect = None,
     output: Output = None,
+    force: Force = False,
 ) -> None:
     """Write a whole specification as one YAML text: templates rendered, files and merges joined.
 
     Example: einmap dump tpu_v4i matmul --dialect newer -o newer.yaml
     """
-    if output is not None:
-        check_target(output)
-        if is_input(output, files):
-            text = "the output would replace a file of the specification"
-            raise SpecError(text, at=At(str(output)), hint="choose another name")
-    spec = load_spec(files, define, allow_code)
-    write_or_print(dump(spec, dialect), output)
+    target = Target.of(output, force, [*files, *(allow_code or ())])
+    with sparing_inputs(target):
+        spec = load_spec(files, define, allow_code)
+    write_or_print(dump(spec, dialect), target)
     print_notes(spec.load_notes)
 
 
-def write_or_print(text: str, output: Path | None) -> None:
+def write_or_print(text: str, target: Target | None) -> None:
     """`text` into the file, or to the standard output."""
-    if output is None:
+    if target is None:
         sys.stdout.write(text)
         return
-    write_atomically(output, text)
-    print_hint(f"wrote {output}")
+    target.write(text)
+    print_hint(f"wrote {target.path}")

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, load_spec
 from einmap.cli.output import print_hint
+from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.emit.emit import emit, language_of
-from einmap.errors import At, SpecError
-from einmap.frontends.files import check_target, write_atomically
 
 Lang = Annotated[
     str,
@@ -26,7 +25,6 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write the code there instead of printing it."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 
 
 def emit_command(
@@ -45,21 +43,13 @@ def emit_command(
     Example: einmap emit simple matmul simple_matmul --lang c -o matmul.c
     """
     language_of(lang)
-    if output is not None:
-        _check_output(output, files, force)
-    text = emit(load_spec(files, define, allow_code), lang)
-    if output is None:
+    target = Target.of(output, force, [*files, *(allow_code or ())])
+    with sparing_inputs(target):
+        spec = load_spec(files, define, allow_code)
+    text = emit(spec, lang)
+    if target is None:
         sys.stdout.write(text)
         sys.stdout.flush()
     else:
-        write_atomically(output, text)
+        target.write(text)
         print_hint(f"wrote {output}")
-
-
-def _check_output(output: Path, files: list[str], force: bool) -> None:
-    check_target(output)
-    if is_input(output, files):
-        text = "the output would replace a file of the specification"
-        raise SpecError(text, at=At(str(output)), hint="choose another name")
-    if output.exists() and not force:
-        raise SpecError("the file exists", at=At(str(output)), hint="choose another name, or replace it with --force")

@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.cli.output import print_report
+from einmap.cli.target import Target
 from einmap.errors import At, EinmapError, SpecError, raise_all
-from einmap.frontends.files import read_text_file, write_atomically
+from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
 from einmap.matmul.read_machine import KIND
 
@@ -65,7 +66,8 @@ def copy_examples(folder: Path) -> list[str]:
     raise_all(problems)
     for path, text in texts.items():
         _make_folder(path.parent)
-        write_atomically(path, text)
+        if not path.exists():  # what is there is the same text
+            Target(path).write(text)
     return [f"wrote {path}" for path in texts]
 
 

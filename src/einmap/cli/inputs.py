@@ -76,13 +76,8 @@ def definitions(given: Iterable[str] | None, flag: str = "-D", example: str = "N
     return found
 
 
-def is_input(path: Path, files: Iterable[str]) -> bool:
-    """Whether `path` is one of the files that the words of the command line stand for."""
-    target = path.resolve()
-    return any(target == given.resolve() for file in files for given in _paths(file))
-
-
-def _paths(file: str) -> list[Path]:
+def paths_of(file: str) -> list[Path]:
+    """The files that a word of the command line stands for: a path, the name of an example, or a pattern."""
     if exists(file):
         return [Path(file)]
     shipped = example_paths()

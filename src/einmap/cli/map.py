@@ -16,13 +16,12 @@ from einmap.cli.inputs import (
     Files,
     SemanticsName,
     definitions,
-    is_input,
     load_spec,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
-from einmap.errors import At, EinmapError, NoMappingError, SpecError, did_you_mean
-from einmap.frontends.files import check_target, write_atomically
+from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.options import metrics_named
@@ -133,6 +132,7 @@ def map_command(
     cache: Cache = None,
     stats: Stats = False,
     output: Output = None,
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
     as_json: AsJson = False,
@@ -152,16 +152,11 @@ def map_command(
         options["metrics"] = metrics_of(metrics)
     if semantics is not None:
         semantics_named(semantics)
-    if output is not None:
-        check_target(output)
-    spec = load_spec(files, define, allow_code)
-    if output is not None and is_input(output, files):
-        text = "the output would replace a file of the specification"
-        raise SpecError(text, at=At(str(output)), hint="choose another name")
-    if given is not None and output is not None and is_input(output, [given]):
-        raise SpecError("the output would replace the given mapping", at=At(str(output)), hint="choose another name")
-    if given is not None:
-        options["given"] = load_given(given, spec, definitions(define))
+    target = Target.of(output, force, [*files, *(allow_code or ()), *([] if given is None else [given])])
+    with sparing_inputs(target):
+        spec = load_spec(files, define, allow_code)
+        if given is not None:
+            options["given"] = load_given(given, spec, definitions(define))
     if cache is not None:
         options["cache"] = cache
         if spec.functions:
@@ -172,7 +167,7 @@ def map_command(
         files, fuse, define=define, allow_code=allow_code, metrics=metrics, semantics=semantics, given=given,
         option=option, seed=[seed] if seed else None,
     )  # fmt: skip
-    failure = _written(output, mapping_file(result, command)) if output is not None else None
+    failure = _written(target, mapping_file(result, command)) if target is not None else None
     if as_json:
         print_json(document(result, saving))
     else:
@@ -286,10 +281,10 @@ def _saving(
         return None
 
 
-def _written(path: Path, text: str) -> EinmapError | None:
+def _written(target: Target, text: str) -> EinmapError | None:
     """Write the file; what went wrong is returned, since the result must be printed all the same."""
     try:
-        write_atomically(path, text)
+        target.write(text)
     except EinmapError as error:
         return error
     return None

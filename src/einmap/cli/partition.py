@@ -10,13 +10,13 @@ from typing import Annotated, Any, assert_never
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, load_spec
 from einmap.cli.ordered import in_order
 from einmap.cli.output import print_hint, print_notes, print_text
+from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.einsum.pretty import pretty_einsums, pretty_loops
 from einmap.einsum.steps import USAGE, Step, parse_step, partition
-from einmap.errors import At, EinmapError, SpecError
-from einmap.frontends.files import check_target, write_atomically
+from einmap.errors import EinmapError
 from einmap.frontends.yaml.spec import dump
 
 
@@ -64,6 +64,7 @@ def partition_command(
     parallel: Parallel = None,
     order: Order = None,
     output: Output = None,
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
 ) -> None:
@@ -78,15 +79,12 @@ def partition_command(
         raise typer.BadParameter("loops are shown by --print loops only", param_hint="--parallel or --order")
     words = list(in_order(ctx, given))
     steps = [_read(kind, text) for kind, text in words]
-    if output is not None:
-        check_target(output)
-        if is_input(output, files):
-            text = "the output would replace a file of the specification"
-            raise SpecError(text, at=At(str(output)), hint="choose another name")
-    spec = load_spec(files, define, allow_code)
+    target = Target.of(output, force, [*files, *(allow_code or ())])
+    with sparing_inputs(target):
+        spec = load_spec(files, define, allow_code)
     changed = partition(spec.workload, steps).workload
     # made only where it is asked for, since renames may speak of rank variables that are gone: then it is refused
-    made = spec.with_workload(changed) if form is Form.YAML or output is not None else None
+    made = spec.with_workload(changed) if form is Form.YAML or target is not None else None
     notes = [*spec.load_notes, *(spec if made is None else made).bound_workload.notes]
     match form:
         case Form.EINSUMS:
@@ -101,8 +99,8 @@ def partition_command(
     print_notes(notes)
     if made is not None and spec.raw.get("mapping") is not None:
         print_hint("the mapping is left out: it is for the ranks that were there before")
-    if output is not None and made is not None:
-        write_atomically(output, _comment(files, define or [], words) + dump(made))
+    if target is not None and made is not None:
+        target.write(_comment(files, define or [], words) + dump(made))
         print_hint(f"wrote {output}")
 
 

@@ -11,8 +11,7 @@ import typer
 from einmap.cli.inputs import AsJson, Define, definitions
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
-from einmap.errors import At, SpecError
-from einmap.frontends.files import check_target, write_atomically
+from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
 from einmap.report.matmul import plan_report
@@ -135,6 +134,7 @@ def plan_matmul_command(
     measure: Measure = False,
     define: Define = None,
     output: Output = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Block C <- A B + C, A: M x K, B: K x N, for every memory of a machine, and predict the time.
@@ -149,15 +149,12 @@ def plan_matmul_command(
     from einmap.matmul.plan import plan_matmul
     from einmap.matmul.to_mapping import to_mapping
 
-    if output is not None:
-        check_target(output)
-        if output.resolve() == Path(machine).resolve():
-            text = "the output would replace the file of the machine"
-            raise SpecError(text, at=At(str(output)), hint="choose another name")
+    target = Target.of(output, force, [machine])
     check_this_cpu(machine, cores, measure, define)
     measured: Measured | None = None
     with searching() as search:
-        described = machine_at_hand(machine, dtype, cores, measure, define, search.progress)
+        with sparing_inputs(target):
+            described = machine_at_hand(machine, dtype, cores, measure, define, search.progress)
         plan = plan_matmul(
             m,
             k,
@@ -177,8 +174,8 @@ def plan_matmul_command(
         )
         if measure:
             measured = measured_or_stopped(plan, search.progress)
-    if output is not None:
-        write_atomically(output, dump(to_mapping(plan)))
+    if target is not None:
+        target.write(dump(to_mapping(plan)))
     show(plan, measured, described.note, as_json)
     if output is not None:
         print_hint(f"wrote the plan to {output}")

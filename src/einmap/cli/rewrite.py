@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, is_input, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
-from einmap.errors import At, MappingError, Note, SpecError
-from einmap.frontends.files import check_target, write_atomically
+from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.errors import MappingError, Note
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.rewrite.text import USAGE, rewritten
@@ -48,6 +48,7 @@ def rewrite_command(
     steps: Steps = None,
     semantics: SemanticsName = None,
     output: Output = None,
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
     as_json: AsJson = False,
@@ -58,12 +59,9 @@ def rewrite_command(
     """
     if not steps:
         raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
-    if output is not None:
-        check_target(output)
-    spec = load_spec(files, define, allow_code)
-    if output is not None and is_input(output, files):
-        text = "the output would replace a file of the specification"
-        raise SpecError(text, at=At(str(output)), hint="choose another name")
+    target = Target.of(output, force, [*files, *(allow_code or ())])
+    with sparing_inputs(target):
+        spec = load_spec(files, define, allow_code)
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, semantics)
     mapping = _applied(spec, tree, steps)
@@ -73,8 +71,8 @@ def rewrite_command(
     else:
         print_report(change_report(before, after, spec.with_mapping(mapping), mapping, console().width))
     print_notes([*problem, *after.notes])
-    if output is not None:
-        write_atomically(output, _mapping_file(mapping, files, define or [], steps))
+    if target is not None:
+        target.write(_mapping_file(mapping, files, define or [], steps))
         print_hint(f"wrote the mapping to {output}")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from einmap.cli.dump import write_or_print
-from einmap.frontends.files import check_target
+from einmap.cli.target import Force, Target
 from einmap.spec.schema.json_schema import json_schema
 
 Section = Annotated[
@@ -21,11 +21,10 @@ Section = Annotated[
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.")]
 
 
-def schema_command(section: Section = None, output: Output = None) -> None:
+def schema_command(section: Section = None, output: Output = None, force: Force = False) -> None:
     """Print the JSON Schema (draft 2020-12) of specification files, which editors check and complete by.
 
     docs/formats.md says how to use it. Example: einmap schema -o einmap.schema.json
     """
-    if output is not None:
-        check_target(output)
-    write_or_print(json.dumps(json_schema(section), indent=2, allow_nan=False) + "\n", output)
+    target = Target.of(output, force)
+    write_or_print(json.dumps(json_schema(section), indent=2, allow_nan=False) + "\n", target)

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, is_input, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, load_spec
 from einmap.cli.output import print_hint, print_notes
+from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.errors import At, EinmapError, SpecError
-from einmap.frontends.files import check_target, read_text_file, write_atomically
+from einmap.frontends.files import read_text_file
 from einmap.report.drawing.draw import What, draw, what_to_draw
 from einmap.report.drawing.svg import MARK
 from einmap.spec.spec import Spec
@@ -57,6 +58,7 @@ def show_command(
     einsum: EinsumName = None,
     costs: Costs = False,
     theme: ThemeName = "light",
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
 ) -> None:
@@ -66,22 +68,24 @@ def show_command(
 
     Example: einmap show simple two_matvecs simple_two_matvecs_fused --costs -o fused.svg
     """
+    target = None
     if output is not None and output != STDOUT:
         _check_name(Path(output))
-    spec = load_spec(files, define, allow_code)
+        target = Target.of(Path(output), force, [*files, *(allow_code or ())])
+    with sparing_inputs(target) as read:
+        spec = load_spec(files, define, allow_code)
     name = _name(spec, what_to_draw(spec, what))
-    target = Path(output) if output is not None else Path(f"{name}.svg")
-    if output != STDOUT:
-        _check_free(target, files, is_default=output is None)
+    if output is None:
+        target = _default_target(Path(f"{name}.svg"), force, read)
     picture = draw(spec, what, einsum=einsum, costs=costs, title=name, theme=theme)
-    if output == STDOUT:
+    if target is None:
         sys.stdout.write(picture)
         sys.stdout.flush()
     else:
-        write_atomically(target, picture)
+        target.write(picture)
     print_notes(spec.load_notes)
-    if output != STDOUT:
-        print_hint(f"wrote {target}")
+    if target is not None:
+        print_hint(f"wrote {target.path}")
 
 
 def _name(spec: Spec, what: What) -> str:
@@ -93,18 +97,18 @@ def _name(spec: Spec, what: What) -> str:
 def _check_name(path: Path) -> None:
     if path.suffix.lower() != ".svg":
         raise typer.BadParameter(f"{path}: the picture is an SVG, name it {path.stem}.svg", param_hint="--output")
-    check_target(path)
 
 
-def _check_free(path: Path, files: list[str], *, is_default: bool) -> None:
-    """No input is replaced, and under a name that was not asked for nothing but an earlier drawing."""
-    if is_input(path, files):
-        raise SpecError("the output would replace a file of the specification", at=At(str(path)))
-    if is_default:
-        check_target(path)
-        if path.exists() and not _is_drawing(path):
-            text = "this file is there already, and einmap did not draw it"
-            raise SpecError(text, at=At(str(path)), hint="name another one, or this one, with -o")
+def _default_target(path: Path, force: bool, read: list[Path]) -> Target | None:
+    """Under a name that was not asked for nothing but an earlier drawing is replaced."""
+    is_drawing = _is_drawing(path)
+    if path.exists() and not force and not is_drawing:
+        text = "this file is there already, and einmap did not draw it"
+        raise SpecError(text, at=At(str(path)), hint="name another one with -o, or replace it with --force")
+    target = Target.of(path, force or is_drawing)
+    if target is not None:
+        target.spare(read)
+    return target
 
 
 def _is_drawing(path: Path) -> bool:

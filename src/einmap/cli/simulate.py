@@ -11,13 +11,13 @@ import typer
 from einmap.arch.component import Compute, Network
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
+from einmap.cli.target import Target, sparing_inputs
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.result import Execution
-from einmap.frontends.files import check_target
 from einmap.model.evaluate import evaluate
 from einmap.report.comparison import compare
-from einmap.report.events import check_format, write_events
-from einmap.report.plots import check_plots, plot_occupancy
+from einmap.report.events import check_format, written_events
+from einmap.report.plots import check_plots, plotted_occupancy
 from einmap.report.simulation import simulation_report
 from einmap.spec.spec import Spec
 
@@ -43,7 +43,12 @@ ComponentNames = Annotated[
         show_default=False,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Run also what is estimated to take very long or much memory.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Run also what is estimated to take very long or much memory; replace files that exist."
+    ),
+]
 
 
 def simulate_command(
@@ -64,17 +69,19 @@ def simulate_command(
 
     Example: einmap simulate simple matmul simple_matmul -D M=32
     """
-    _check_outputs(plot, trace, component)
-    spec = load_spec(files, define, allow_code)
+    _check_options(plot, trace, component)
+    picture, events = (Target.of(path, force, [*files, *(allow_code or ())]) for path in (plot, trace))
+    with sparing_inputs(picture, events):
+        spec = load_spec(files, define, allow_code)
     traced = traced_components(spec, component) if trace is not None else ()
     cost = evaluate(spec, semantics="exact")
     execution = _execute(spec, seed=seed, trace=traced, force=force)
     comparison = compare(spec, cost, execution)
     failures: list[EinmapError] = []
-    if plot is not None:
-        failures += _failure(lambda: plot_occupancy(execution, spec, plot))
-    if trace is not None:
-        failures += _failure(lambda: write_events(execution.events, trace))
+    if picture is not None:
+        failures += _failure(lambda: picture.write(plotted_occupancy(execution, spec)))
+    if events is not None:
+        failures += _failure(lambda: events.write(written_events(execution.events, events.path)))
     if as_json:
         print_json({**comparison.to_dict(), "notes": [str(note) for note in cost.notes]})
     else:
@@ -104,18 +111,16 @@ def traced_components(spec: Spec, names: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _check_outputs(plot: Path | None, trace: Path | None, component: list[str] | None) -> None:
-    """Find out before the run, not after it, that a file cannot be written."""
+def _check_options(plot: Path | None, trace: Path | None, component: list[str] | None) -> None:
+    """Find out before the run, not after it, that a file cannot be written in the format that its name says."""
     if component and trace is None:
         raise typer.BadParameter("it chooses the events that --trace FILE writes", param_hint="--component")
     if plot is not None:
         if plot.suffix.lower() != ".png":
             raise typer.BadParameter(f"{plot}: the picture is a PNG, name it {plot.stem}.png", param_hint="--plot")
-        check_target(plot)
         check_plots()
     if trace is not None:
         check_format(trace)
-        check_target(trace)
 
 
 def _execute(spec: Spec, *, seed: int, trace: tuple[str, ...], force: bool) -> Execution:

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from einmap.errors import At, SpecError
 
 MAX_TEXT = 20_000_000
+
+_READ: ContextVar[list[Path] | None] = ContextVar("_READ", default=None)
+"""Where the files that are read are noted, see `files_read`."""
+
+
+@contextmanager
+def files_read() -> Iterator[list[Path]]:
+    """Every file that is read as text within, whoever asks for it: a template, a tag, or another function.
+
+    So that one place knows what a result was made from, and nothing of it is overwritten.
+    """
+    found: list[Path] = []
+    token = _READ.set(found)
+    try:
+        yield found
+    finally:
+        _READ.reset(token)
 
 
 def exists(path: str | Path) -> bool:
@@ -23,6 +42,8 @@ def exists(path: str | Path) -> bool:
 def read_text_file(path: Path) -> str:
     """The text of a regular UTF-8 file of at most MAX_TEXT bytes; SpecError says why others are refused."""
     at = At(str(path))
+    if (noted := _READ.get()) is not None:
+        noted.append(path)
     try:
         if path.is_dir():
             raise SpecError("this is a directory, not a file", at=at, hint=f"name the files in it: {path}/*.yaml")
@@ -41,26 +62,29 @@ def read_text_file(path: Path) -> str:
         raise SpecError(text, at=At(str(path), line), hint="save it with the encoding UTF-8") from error
 
 
-def write_atomically(path: str | Path, text: str) -> None:
+def write_atomically(path: str | Path, text: str, *, replace: bool = True) -> None:
     """Replace the file at `path` by `text`, or leave it as it was and raise SpecError.
 
     The text goes to a new file beside it first, which then takes its name in one step; readers see the
-    old text or the new one. A link is followed: the file it names is replaced.
+    old text or the new one. A link is followed: the file it names is replaced. Without `replace` a file that
+    is there, even one that has come just now, is an error.
     """
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
         raise SpecError(f"the text cannot be written as UTF-8: {error.reason}", at=At(str(path))) from error
-    write_bytes_atomically(path, content)
+    write_bytes_atomically(path, content, replace=replace)
 
 
-def write_bytes_atomically(path: str | Path, content: bytes) -> None:
-    """The same for a file that is no text."""
+def write_bytes_atomically(path: str | Path, content: bytes, *, replace: bool = True) -> None:
+    """Write `content` as `write_atomically` writes a text."""
     path = Path(path)
     try:
         target = path.resolve()
         check_target(target)
-        _replace(target, content)
+        _replace(target, content, replace=replace)
+    except FileExistsError as error:
+        raise file_exists(path) from error
     except (OSError, RuntimeError) as error:
         raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
 
@@ -74,6 +98,11 @@ def put_file(path: Path, content: bytes) -> None:
         _replace(path, content, keep_mode=False)
     except OSError as error:
         raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
+
+
+def file_exists(path: Path) -> SpecError:
+    """The error for a file that is there and is not to be replaced."""
+    return SpecError("the file exists", at=At(str(path)), hint="choose another name, or replace it with --force")
 
 
 def check_target(path: Path) -> None:
@@ -95,7 +124,7 @@ def _check_target(target: Path, at: At) -> None:
         raise SpecError(f"the directory {target.parent} is not writable", at=at)
 
 
-def _replace(target: Path, content: bytes, *, keep_mode: bool = True) -> None:
+def _replace(target: Path, content: bytes, *, keep_mode: bool = True, replace: bool = True) -> None:
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -104,11 +133,28 @@ def _replace(target: Path, content: bytes, *, keep_mode: bool = True) -> None:
             os.fsync(file.fileno())
         if keep_mode and target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
-        temporary.replace(target)
+        if replace:
+            temporary.replace(target)
+        else:
+            _take_name(temporary, target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _take_name(temporary: Path, target: Path) -> None:
+    """Rename, but raise FileExistsError where the name is taken: a plain rename would replace that file."""
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:  # some file systems have no hard links
+        if target.exists():
+            raise FileExistsError from None
+        temporary.replace(target)
+    else:
+        temporary.unlink()
 
 
 def _reason(error: Exception) -> str:

@@ -32,12 +32,18 @@ def check_format(path: Path) -> None:
 
 
 def write_events(events: Iterable[Event], path: Path) -> None:
-    """Write the events to a `.csv` or `.parquet` file, all or nothing."""
-    check_format(path)
-    if path.suffix.lower() == ".csv":
-        write_atomically(path, csv_of(events))
+    """Write the events to a `.csv` or `.parquet` file, all or nothing; SpecError for another ending."""
+    content = written_events(events, path)
+    if isinstance(content, str):
+        write_atomically(path, content)
     else:
-        write_bytes_atomically(path, parquet_of(events))
+        write_bytes_atomically(path, content)
+
+
+def written_events(events: Iterable[Event], path: Path) -> str | bytes:
+    """What a file of this name holds: CSV or Parquet, after its ending. Raises SpecError for another one."""
+    check_format(path)
+    return csv_of(events) if path.suffix.lower() == ".csv" else parquet_of(events)
 
 
 def csv_of(events: Iterable[Event]) -> str:

@@ -34,7 +34,12 @@ def check_plots() -> None:
 
 def plot_occupancy(execution: Execution, spec: Spec, path: str | Path) -> None:
     """Write a PNG: bits in the fullest instance of each memory over operations, with its capacity."""
-    write_bytes_atomically(path, occupancy_png(series_of(execution, spec), _title(spec)))
+    write_bytes_atomically(path, plotted_occupancy(execution, spec))
+
+
+def plotted_occupancy(execution: Execution, spec: Spec) -> bytes:
+    """The PNG that `plot_occupancy` writes. Raises SpecError when Matplotlib is missing."""
+    return occupancy_png(series_of(execution, spec), _title(spec))
 
 
 def occupancy_png(series: tuple[Series, ...], title: str) -> bytes:

@@ -1,0 +1,80 @@
+"""The file that a command is to write: nothing of the user's is overwritten unasked, and an input never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import paths_of
+from einmap.errors import At, SpecError
+from einmap.frontends.files import check_target, file_exists, files_read, write_atomically, write_bytes_atomically
+
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists; one that is read is never replaced.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place where a file may be written; `force`: what stands there may be replaced, unless it is an input."""
+
+    path: Path
+    force: bool = False
+
+    @staticmethod
+    def of(path: Path | None, force: bool, inputs: Iterable[str | Path] = ()) -> Target | None:
+        """The target that an option names, checked before anything is read; None where the option is not given.
+
+        `inputs`: the words of the command line that stand for files. Raises SpecError when no file can be written
+        there, when one of `inputs` would be replaced, and when a file is there without `force`.
+        """
+        if path is None:
+            return None
+        target = Target(path, force)
+        check_target(path)
+        target.spare(file for word in inputs for file in paths_of(str(word)))
+        if path.exists() and not force:
+            raise file_exists(path)
+        return target
+
+    def spare(self, files: Iterable[Path]) -> None:
+        """Raise SpecError when one of `files`, under any name or link, or a file of einmap would be replaced."""
+        if any(_is_same(self.path, file) for file in files):
+            text = "the output would replace a file of the specification"
+            raise SpecError(text, at=At(str(self.path)), hint="choose another name")
+        package = Path(str(resources.files("einmap"))).resolve()
+        if self.path.resolve().is_relative_to(package):
+            text = "the output would go into einmap's own directory"
+            raise SpecError(text, at=At(str(self.path)), hint="choose another directory")
+
+    def write(self, content: str | bytes) -> None:
+        """Write the whole file, or nothing; SpecError says what is in the way."""
+        if isinstance(content, str):
+            write_atomically(self.path, content, replace=self.force)
+        else:
+            write_bytes_atomically(self.path, content, replace=self.force)
+
+
+@contextmanager
+def sparing_inputs(*targets: Target | None) -> Iterator[list[Path]]:
+    """Read what a command needs within; SpecError when a file that was read, an included one too, is a target.
+
+    Gives the list of these files, which is complete at the end.
+    """
+    with files_read() as read:
+        yield read
+    for target in targets:
+        if target is not None:
+            target.spare(read)
+
+
+def _is_same(target: Path, file: Path) -> bool:
+    """Whether both are one file: the same place, also through links of either kind."""
+    try:
+        return target.resolve() == file.resolve() or target.samefile(file)
+    except OSError:  # one of them is not there
+        return False
