@@ -204,19 +204,26 @@ class Lattice:
 
 
 def lattice_of(
-    einsum: Einsum, apart: frozenset[str], *, ragged: bool = False, loose: bool = False, coarseness: float = 1
+    einsum: Einsum,
+    apart: frozenset[str],
+    *,
+    uncut: frozenset[tuple[str, str]] = frozenset(),
+    ragged: bool = False,
+    loose: bool = False,
+    coarseness: float = 1,
 ) -> Lattice:
     """The lattice of an Einsum. Variables in `apart` are not merged with others.
 
-    `ragged`: tile shapes of variables that never occur in a sum need not divide the bound, those of temporal loops
-    neither if `loose`. `coarseness`: a tile shape
-    below so many times the next smaller one is left out.
+    `uncut`: ranks of tensors that some other Einsum cannot cut alike: variables that index them may not stand where
+    others may, so the two are not merged. `ragged`: tile shapes of variables that never occur in a sum need not
+    divide the bound, those of temporal loops neither if `loose`. `coarseness`: a tile shape below so many times the
+    next smaller one is left out.
     """
     groups: dict[object, list[tuple[str, int]]] = {}
     uneven = {v for v, _ in einsum.bounds if ragged and _occurs_alone(einsum, v)}
     for v, bound in einsum.bounds:
         if bound > 1:
-            groups.setdefault(_kind(einsum, v, apart | uneven), []).append((v, bound))
+            groups.setdefault(_kind(einsum, v, apart | uneven, uncut), []).append((v, bound))
     axes = []
     for members in groups.values():
         total = prod(b for _, b in members)
@@ -253,13 +260,17 @@ def _coarse(sizes: list[int], coarseness: float) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def _kind(einsum: Einsum, variable: str, apart: frozenset[str]) -> object:
-    """Equal for variables that may be merged: each indexes the same tensors, alone and with factor 1."""
+def _kind(einsum: Einsum, variable: str, apart: frozenset[str], uncut: frozenset[tuple[str, str]]) -> object:
+    """Equal for variables that may be merged: each indexes the same tensors, alone and with factor 1.
+
+    So are then the tensors of which it cuts a rank in `uncut`.
+    """
     kinds = tuple(access.relevance(variable) for access in einsum.accesses)
     plain = all(is_plain(access, variable) for access in einsum.accesses)
     if variable in apart or not plain or Relevance.PARTIAL in kinds:
         return variable
-    return kinds
+    full = (access for access, kind in zip(einsum.accesses, kinds, strict=True) if kind is Relevance.FULL)
+    return kinds, tuple([(access.tensor, rank_of(access, variable)) in uncut for access in full])
 
 
 def is_plain(access: TensorAccess, variable: str) -> bool:

@@ -112,7 +112,7 @@ class PathSearch(PathCosts):
         found: list[Level] = []
         r = 0
         for step in plan.steps:
-            found.append(Level(step.axes, r, None, step.lowers, not step.fanouts))
+            found.append(Level(step.axes, r, None, step.lowers, not step.fanouts, rising=step.rising))
             for i in range(len(step.fanouts)):
                 r += 1
                 found.append(Level(None, r, None, None, i == len(step.fanouts) - 1))

@@ -56,7 +56,7 @@ class Request:
     `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
     use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike; `intermediates`:
     those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner node, each for
-    itself.
+    itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below.
     """
 
     goals: tuple[str, ...]
@@ -75,6 +75,7 @@ class Request:
     uncut: frozenset[tuple[str, str]] = frozenset()
     intermediates: frozenset[str] = frozenset()
     joint: frozenset[str] = frozenset()
+    fused_per_axis: float = 1
 
     @property
     def known_others(self) -> Others:

@@ -86,6 +86,7 @@ class Path:
         return lattice_of(
             self.einsum,
             apart,
+            uncut=options.uncut,
             ragged=options.uneven_loops or options.uneven_lanes,
             loose=options.uneven_loops,
             coarseness=coarseness,
@@ -151,6 +152,7 @@ class Path:
             prune and given is None,
             self.request.uncut,
             self.request.shared,
+            self.request.fused_per_axis,
         )
         self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))

@@ -2,7 +2,8 @@
 
 Two prunings are applied to the loops of a gap (`docs/mapper.md`): a loop that indexes the tensor of the node above goes
 above that node (its values move as often, its tile is smaller), and one that does not index the tensor of the node
-below goes below it (same tile, fewer visits).
+below goes below it (same tile, fewer visits). Above the outermost storage of tensors that other Einsums use the order
+of loops matters: there nothing goes below, and only the first loop of a gap goes above, order by order (`rising`).
 """
 
 from __future__ import annotations
@@ -41,13 +42,15 @@ class Step:
     """`axes` that may have temporal loops, `fanouts` (levels of components) whose lanes stand below them, the node.
 
     `lowers`: the node above whose space is reserved below the loops of this gap that index its tensor. `given`: what a
-    given mapping says of the gap, `at_node`: of the tile shapes below its loops and lanes.
+    given mapping says of the gap, `at_node`: of the tile shapes below its loops and lanes. `rising`: where the order of
+    loops matters, the axes over which the first one is never worse above the node that it follows.
     """
 
     axes: tuple[int, ...]
     fanouts: tuple[int, ...]
     node: Held | None
     lowers: Held | None
+    rising: frozenset[int] = field(default=frozenset(), kw_only=True)
     given: Slot | None = None
     at_node: Positions = ()
 
@@ -86,6 +89,8 @@ class Planner:
     """See `TemplateBuilder`."""
     shared: frozenset[str] = frozenset()
     """Tensors that other Einsums use too, so that it matters which loops stand above their outermost storage."""
+    fused_per_axis: float = 1
+    """Fused loops over one rank variable."""
     _above: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
     """What the builders of all dataplacements have in common."""
 
@@ -109,7 +114,11 @@ class Planner:
             fanouts = tuple(level for level in self.fanouts if builder.place_of(self.leaves[level].name) == index)
             stopped = bool(builder.tolls.get((index, ABOVE)))
             lowered = above if self.rules.lowering and above and not above.backing and not stopped else None
-            steps.append(Step(self.axes(builder, index, above, node, index <= fused), fanouts, node, lowered))
+            if index <= fused:
+                axes, rising = self.fused_axes(builder, index, above, bool(fanouts))
+                steps.append(Step(axes, fanouts, node, lowered, rising=rising))
+            else:
+                steps.append(Step(self.axes(builder, index, above, node), fanouts, node, lowered))
         gaps = [frozenset(orders[0]) for orders in builder.gaps]
         loops = tuple(sum(axis.variables[0] in gap for gap in gaps) for axis in self.lattice.axes)
         outer = tuple(held[: placement.n_outer])
@@ -124,32 +133,49 @@ class Planner:
             found[access.tensor] = (*sorted(own), len(self.leaves) - 1)
         return found
 
-    def axes(
-        self, builder: TemplateBuilder, index: int, above: Held | None, node: Held | None, fused: bool
-    ) -> tuple[int, ...]:
-        """Axes whose loops are worth trying in the gap before node `index`.
+    def fused_axes(
+        self, builder: TemplateBuilder, index: int, above: Held | None, lanes: bool
+    ) -> tuple[tuple[int, ...], frozenset[int]]:
+        """Axes whose loops are worth trying in a gap above the outermost storage of a shared tensor, and those rising.
 
-        `fused`: other Einsums may stand below the loops too; then a node above them keeps its place for longer.
+        Other Einsums may stand below these loops, too, in their order. If all axes rise, so does one loop after the
+        other, unless the gap above has one over the variable already; `lanes`: some may stand before them.
         """
-        allowed = builder.gaps[index - builder.placement.n_outer][0]
+        allowed = [i for i, axis in enumerate(self.lattice.axes) if self.allows(builder, index, axis)]
+        rising = frozenset(
+            i for i in allowed if above is not None and self.rises(builder, index, above, self.lattice.axes[i])
+        )
+        all_rise = len(rising) == len(allowed) and not lanes and self.fused_per_axis <= 1
+        return () if all_rise else tuple(allowed), rising
+
+    def axes(self, builder: TemplateBuilder, index: int, above: Held | None, node: Held | None) -> tuple[int, ...]:
+        """Axes whose loops are worth trying in the gap before node `index`."""
         return tuple(
             i
             for i, axis in enumerate(self.lattice.axes)
-            if axis.variables[0] in allowed
-            and not (self.prune and above and self.goes_up(above, axis) and self.may_cross(builder, index - 1, axis))
+            if self.allows(builder, index, axis)
+            and not (above and self.rises(builder, index, above, axis))
             and not (
                 self.prune
                 and node
                 and above
-                and not fused
                 and self.goes_down(builder, index, above, node, axis)
                 and self.may_cross(builder, index, axis)
             )
         )
 
+    def allows(self, builder: TemplateBuilder, index: int, axis: Axis) -> bool:
+        """Whether a loop over an axis may stand in the gap before node `index`."""
+        return axis.variables[0] in builder.gaps[index - builder.placement.n_outer][0]
+
     def may_cross(self, builder: TemplateBuilder, index: int, axis: Axis) -> bool:
         """Whether loops over an axis may be moved past the lanes of a gap: what is uneven keeps its place."""
         return not axis.uneven or not any(builder.place_of(self.leaves[level].name) == index for level in self.fanouts)
+
+    def rises(self, builder: TemplateBuilder, index: int, above: Held, axis: Axis) -> bool:
+        """Whether a loop that follows the node above, before node `index`, is left to the gap above that node."""
+        may = self.prune and self.goes_up(above, axis)
+        return may and self.allows(builder, index - 1, axis) and self.may_cross(builder, index - 1, axis)
 
     def goes_up(self, above: Held, axis: Axis) -> bool:
         """Whether a loop is never worse above the node that it follows."""

@@ -43,6 +43,7 @@ class Level:
     last: bool
     given: tuple[Positions, LaneRule | None] | None = None
     passed: tuple[int, ...] | None = None
+    rising: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -223,9 +223,26 @@ class Heads:
                 yield from self._extend(i + 1, reached)
                 continue
             for order in _orders(gap[1]):
+                if order and self._rises(i, state, order[0]):
+                    continue
                 after = self._arrive(i, reached, gap[0], order)
                 if after is not None:
                     yield from self._extend(i + 1, after)
+
+    def _rises(self, i: int, state: _State, first: Loop) -> bool:
+        """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.
+
+        All else stays in its order. The gap above must have no loop over the variable: there is one of each in a gap.
+        """
+        begin = self._begin(i)
+        if first.kind != TEMPORAL or first.axis not in self.compiled.levels[begin].rising:
+            return False
+        before = state.gaps[-1][1] if state.gaps and state.gaps[-1][0] == begin - 1 else ()
+        return all(loop.variable != first.variable or loop.kind != TEMPORAL for loop in before)
+
+    def _begin(self, i: int) -> int:
+        """The level at which the gap begins that a level is a part of."""
+        return next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
@@ -245,6 +262,9 @@ class Heads:
                             for shape in divisors(size)[:-1]
                             if (below := self._below(a, target, size // shape)) >= 0
                         ]
+        if self.compiled.levels[i].last and self.compiled.levels[i].rising:
+            # whatever their order is, the first one rises
+            found = [own for own in found if not own[1] or not all(self._rises(i, state, loop) for loop in own[1])]
         targets = np.array([target for target, _ in found], dtype=np.int64)
         for n in self._promising(i, state, targets, np.full(len(targets), state.prefix)):
             yield found[n][0], state.prefix, found[n][1]
@@ -312,7 +332,7 @@ class Heads:
         search = self.search
         occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
         loops = (*state.loops, *new)
-        begin = next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
+        begin = self._begin(i)
         lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
         if lowers is not None:
             t = self._number[lowers.tensor]

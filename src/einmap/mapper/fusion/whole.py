@@ -195,6 +195,7 @@ class Cascade:
             intermediates=self.workload.intermediates & einsum.tensors,
             uncut=self.uncut,
             joint=self.joint & einsum.tensors,
+            fused_per_axis=options.most_fused_per_variable,
         )
 
     def look_at(self) -> None:
