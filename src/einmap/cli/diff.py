@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, SemanticsName, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Root, SemanticsName, TopKey, load_spec
 from einmap.cli.output import print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
@@ -37,6 +37,8 @@ def diff_command(
     shared: With = None,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     semantics: SemanticsName = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +49,7 @@ def diff_command(
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
     both = shared or []
-    before, after = (load_spec([one, *both], define, allow_code) for one in (first, second))
+    before, after = (load_spec([one, *both], define, allow_code, root, top_key) for one in (first, second))
     notes: list[Note] = []
     costs = [_cost(spec, name, semantics, notes) for spec, name in ((before, first), (after, second))]
     known = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
 from einmap.cli.output import print_hint, print_notes
 from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.frontends.yaml.spec import dump
@@ -30,6 +30,8 @@ def dump_command(
     *,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     dialect: Dialect = None,
     output: Output = None,
     force: Force = False,
@@ -40,7 +42,7 @@ def dump_command(
     """
     target = Target.of(output, force, [*files, *(allow_code or ())])
     with sparing_inputs(target):
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
     write_or_print(dump(spec, dialect), target)
     print_notes(spec.load_notes)
 

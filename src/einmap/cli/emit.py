@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
 from einmap.cli.output import print_hint
 from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.emit.emit import emit, language_of
@@ -34,6 +34,8 @@ def emit_command(
     output: Output = None,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     force: Force = False,
 ) -> None:
     """Print the loop nest of a mapping as code: buffers, loops, mvin and mvout, compute.
@@ -45,7 +47,7 @@ def emit_command(
     language_of(lang)
     target = Target.of(output, force, [*files, *(allow_code or ())])
     with sparing_inputs(target):
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
     text = emit(spec, lang)
     if target is None:
         sys.stdout.write(text)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.model.evaluate import evaluate
 from einmap.report.text import cost_report
@@ -20,6 +20,8 @@ def evaluate_command(
     files: Files,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     semantics: SemanticsName = None,
     strict: Strict = False,
     as_json: AsJson = False,
@@ -30,7 +32,7 @@ def evaluate_command(
 
     Example: einmap evaluate simple matmul simple_matmul -D M=128
     """
-    spec = load_spec(files, define, allow_code)
+    spec = load_spec(files, define, allow_code, root, top_key)
     cost = evaluate(spec, semantics=semantics, strict=strict)
     if as_json:
         print_json(cost.to_dict())

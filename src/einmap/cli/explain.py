@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
 from einmap.model.explanation.explain import explain
@@ -35,6 +35,8 @@ def explain_command(
     files: Files,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     einsum: Einsums = None,
     tensor: Tensors = None,
     component: Components = None,
@@ -46,7 +48,7 @@ def explain_command(
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
-    spec = load_spec(files, define, allow_code)
+    spec = load_spec(files, define, allow_code, root, top_key)
     _check_names(spec, einsum or (), tensor or (), component or ())
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
     if as_json:

@@ -52,14 +52,41 @@ SemanticsName = Annotated[
         show_default=False,
     ),
 ]
+Root = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Files may include what is in this folder and below it, too. May be given several times.",
+        show_default=False,
+    ),
+]
+TopKey = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--top-key",
+        metavar="KEY",
+        help="Read only what stands below this key of the files: a section such as arch (several may be given), or one "
+        "that holds a whole specification.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the report.")]
 
 
-def load_spec(files: list[str], define: Iterable[str] | None = None, allow_code: Iterable[Path] | None = None) -> Spec:
+def load_spec(
+    files: list[str],
+    define: Iterable[str] | None = None,
+    allow_code: Iterable[Path] | None = None,
+    root: Iterable[Path] | None = None,
+    top_key: list[str] | None = None,
+) -> Spec:
     """The specification in `files`. Raises SpecError, with the shipped name that was probably meant."""
     problems: list[EinmapError] = [_unknown(name) for name in files if _is_unknown_name(name)]
     raise_all(problems)
-    return load(files, define=definitions(define), allow_code=allow_code or ())
+    return load(
+        files, define=definitions(define), allow_code=allow_code or (), root=root or (), top_key=top_key or None
+    )
 
 
 def definitions(given: Iterable[str] | None, flag: str = "-D", example: str = "N=128") -> dict[str, object]:

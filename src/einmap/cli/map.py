@@ -14,7 +14,9 @@ from einmap.cli.inputs import (
     AsJson,
     Define,
     Files,
+    Root,
     SemanticsName,
+    TopKey,
     definitions,
     load_spec,
 )
@@ -135,6 +137,8 @@ def map_command(
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the best mapping of a workload onto an architecture, and say how good it is.
@@ -154,9 +158,9 @@ def map_command(
         semantics_named(semantics)
     target = Target.of(output, force, [*files, *(allow_code or ()), *([] if given is None else [given])])
     with sparing_inputs(target):
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
         if given is not None:
-            options["given"] = load_given(given, spec, definitions(define))
+            options["given"] = load_given(given, spec, definitions(define), root or ())
     if cache is not None:
         options["cache"] = cache
         if spec.functions:
@@ -164,8 +168,8 @@ def map_command(
     options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
     result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
     command = command_of(
-        files, fuse, define=define, allow_code=allow_code, metrics=metrics, semantics=semantics, given=given,
-        option=option, seed=[seed] if seed else None,
+        files, fuse, define=define, allow_code=allow_code, root=root, top_key=top_key, metrics=metrics,
+        semantics=semantics, given=given, option=option, seed=[seed] if seed else None,
     )  # fmt: skip
     failure = _written(target, mapping_file(result, command)) if target is not None else None
     if as_json:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, assert_never
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, Define, Files, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
 from einmap.cli.ordered import in_order
 from einmap.cli.output import print_hint, print_notes, print_text
 from einmap.cli.target import Force, Target, sparing_inputs
@@ -67,6 +67,8 @@ def partition_command(
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
 ) -> None:
     """Partition the ranks of a workload, which goes on to compute the same values, and print it.
 
@@ -81,7 +83,7 @@ def partition_command(
     steps = [_read(kind, text) for kind, text in words]
     target = Target.of(output, force, [*files, *(allow_code or ())])
     with sparing_inputs(target):
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
     changed = partition(spec.workload, steps).workload
     # made only where it is asked for, since renames may speak of rank variables that are gone: then it is refused
     made = spec.with_workload(changed) if form is Form.YAML or target is not None else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, definitions
+from einmap.cli.inputs import AsJson, Define, Root, definitions
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
 from einmap.cli.target import Force, Target, sparing_inputs
@@ -133,6 +133,7 @@ def plan_matmul_command(
     cores: Cores = None,
     measure: Measure = False,
     define: Define = None,
+    root: Root = None,
     output: Output = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -154,7 +155,7 @@ def plan_matmul_command(
     measured: Measured | None = None
     with searching() as search:
         with sparing_inputs(target):
-            described = machine_at_hand(machine, dtype, cores, measure, define, search.progress)
+            described = machine_at_hand(machine, dtype, cores, measure, define, root, search.progress)
         plan = plan_matmul(
             m,
             k,
@@ -222,13 +223,19 @@ def check_this_cpu(machine: str, cores: int | None, measure: bool, define: list[
 
 
 def machine_at_hand(
-    name: str, dtype: str, cores: int | None, measure: bool, define: list[str] | None, progress: Progress
+    name: str,
+    dtype: str,
+    cores: int | None,
+    measure: bool,
+    define: list[str] | None,
+    root: list[Path] | None,
+    progress: Progress,
 ) -> MachineAtHand:
     """The machine of that name or file, or the processor at hand with rates that are measured on request."""
     if name != THIS_CPU:
         from einmap.matmul.read_machine import load_machine
 
-        return MachineAtHand(load_machine(name, definitions(define)))
+        return MachineAtHand(load_machine(name, definitions(define), root or ()))
     from einmap.matmul import this_cpu
     from einmap.matmul.measure import Stopped, measured_rates
 

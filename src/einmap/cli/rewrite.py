@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, SemanticsName, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.errors import MappingError, Note
@@ -51,6 +51,8 @@ def rewrite_command(
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite a mapping so that it computes the same values, and show what that changes.
@@ -61,7 +63,7 @@ def rewrite_command(
         raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
     target = Target.of(output, force, [*files, *(allow_code or ())])
     with sparing_inputs(target):
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, semantics)
     mapping = _applied(spec, tree, steps)

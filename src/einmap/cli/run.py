@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Files, load_spec
+from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec
 from einmap.cli.output import error_console, print_json, print_report
 from einmap.cli.searching import ProgressBar
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
@@ -63,6 +63,8 @@ def run_command(
     files: Files,
     *,
     define: Define = None,
+    root: Root = None,
+    top_key: TopKey = None,
     engine: EngineName = ENGINES[0],
     processes: Processes = None,
     platform: Platform = None,
@@ -85,7 +87,7 @@ def run_command(
     shown = ProgressBar(error_console())
     options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit)
     runner = engine_named(engine, options, Progress(shown.report))
-    spec = load_spec(files, define)
+    spec = load_spec(files, define, None, root, top_key)
     plan = plan_of(spec, cast(Dtype | None, dtype))
     if not dry_run:
         runner.check(plan)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
 from einmap.cli.output import print_hint, print_notes
 from einmap.cli.target import Force, Target, sparing_inputs
 from einmap.errors import At, EinmapError, SpecError
@@ -61,6 +61,8 @@ def show_command(
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
 ) -> None:
     """Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file.
 
@@ -73,7 +75,7 @@ def show_command(
         _check_name(Path(output))
         target = Target.of(Path(output), force, [*files, *(allow_code or ())])
     with sparing_inputs(target) as read:
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
     name = _name(spec, what_to_draw(spec, what))
     if output is None:
         target = _default_target(Path(f"{name}.svg"), force, read)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from einmap.arch.component import Compute, Network
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.cli.target import Target, sparing_inputs
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
@@ -56,6 +56,8 @@ def simulate_command(
     *,
     define: Define = None,
     allow_code: AllowCode = None,
+    root: Root = None,
+    top_key: TopKey = None,
     seed: Seed = 0,
     plot: Plot = None,
     trace: Trace = None,
@@ -72,7 +74,7 @@ def simulate_command(
     _check_options(plot, trace, component)
     picture, events = (Target.of(path, force, [*files, *(allow_code or ())]) for path in (plot, trace))
     with sparing_inputs(picture, events):
-        spec = load_spec(files, define, allow_code)
+        spec = load_spec(files, define, allow_code, root, top_key)
     traced = traced_components(spec, component) if trace is not None else ()
     cost = evaluate(spec, semantics="exact")
     execution = _execute(spec, seed=seed, trace=traced, force=force)

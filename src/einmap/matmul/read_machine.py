@@ -11,7 +11,7 @@ from einmap.errors import EinmapError, SpecError, attempt, closest, did_you_mean
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
 from einmap.frontends.files import exists
-from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.spec import example_paths
 from einmap.matmul.data_types import DATA_TYPES
@@ -31,10 +31,11 @@ def machine_paths() -> dict[str, Path]:
     return example_paths((KIND,))
 
 
-def load_machine(path: str | Path, define: Mapping[str, object] | None = None) -> Machine:
+def load_machine(path: str | Path, define: Mapping[str, object] | None = None, root: FolderNames = ()) -> Machine:
     """The machine in a YAML file under the key `machine`, or a shipped one by name when there is no such file.
 
-    `define`: values of template variables. Raises SpecError (several problems together) with file, line and field.
+    `define`: values of template variables. `root`: folders from which it may include files, beside its own. Raises
+    SpecError (several problems together) with file, line and field.
     """
     file = Path(path)
     if not exists(path):
@@ -43,7 +44,7 @@ def load_machine(path: str | Path, define: Mapping[str, object] | None = None) -
             hint = did_you_mean(str(path), shipped, listing="shipped machines")
             raise SpecError(f"there is no file {str(path)!r}, and no shipped machine of that name", hint=hint)
         file = shipped[str(path)]
-    return read_machine(Documents(define or {}, Roots.of([file])).file(file), file.stem)
+    return read_machine(Documents(define or {}, Roots.of([file], root)).file(file), file.stem)
 
 
 def machine_from_dict(value: Mapping[str, Any], name: str = "machine") -> Machine:

@@ -1,8 +1,14 @@
-"""Which files a specification may include: those in the folders of its own files, and below."""
+"""Which files a specification may include: those in the folders of its own files, and below; above them only parts.
+
+A part is a YAML file that is made to be included and says so: its name, or that of a folder on the way down to it,
+begins with `_`. Nobody keeps secrets in such files, so a specification from a stranger may name them in the folders
+above its own, up to where the user's own tree ends.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,29 +18,55 @@ from einmap.errors import SpecError, closest
 from einmap.frontends.yaml.work import FOLDER_STEPS, Work
 
 _HINT = (
-    "files see the folders of the files that you name, and what is below them; "
-    "to include from another folder name a file there as well"
+    "files see the folders of the files that you name, and what is below them; above them only YAML files whose name, "
+    "or that of their folder, begins with _; for others add --root DIR (in Python root=DIR), or name a file there"
 )
 _MAGIC = frozenset("*?[")
+_PART_SUFFIXES = frozenset({".yaml", ".yml", ".jinja", ".jinja2"})
+
+type FolderNames = str | Path | Iterable[str | Path]
 
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders of the files that the user named: as they are, and as they were written."""
+    """The folders that may be included from, as they are and as they were written.
+
+    `folders`: those of the files that the user named, and those that he named as roots. `tops`: for each file's
+    folder the outermost one above it that may hold parts.
+    """
 
     folders: tuple[tuple[Path, Path], ...] = ()
+    tops: tuple[tuple[Path, Path], ...] = ()
 
     @staticmethod
-    def of(files: Iterable[Path]) -> Roots:
-        """The folders of `files`. Raises OSError where a folder cannot be found out."""
-        return Roots(tuple({file.absolute().parent.resolve(): file.parent for file in files}.items()))
+    def of(files: Iterable[Path], also: FolderNames = ()) -> Roots:
+        """The folders of `files`, and those named in `also`.
+
+        Raises OSError where a folder cannot be found out, SpecError for one in `also` that is not a folder.
+        """
+        homes = {file.absolute().parent.resolve(): file.parent for file in files}
+        named = {folder.resolve(): folder for folder in _folders(also)}
+        return Roots(tuple({**named, **homes}.items()), tuple((home, _top(home)) for home in homes))
+
+    def above(self, target: Path) -> Path | None:
+        """The folder below which a path may be searched for; None when it is outside."""
+        for folder, _ in self.folders:
+            if target.is_relative_to(folder):
+                return folder
+        return next((top for home, top in self.tops if _is_part(target, home, top)), None)
 
     def check(self, path: Path, written: str) -> Path:
         """`path` without links. Raises SpecError, which quotes it as `written`, when it is outside."""
         real = path.resolve()
-        if not any(real.is_relative_to(folder) for folder, _ in self.folders):
-            raise self.outside(written, real if real != path else None)
-        return real
+        if any(real.is_relative_to(folder) for folder, _ in self.folders) or self._is_open_part(path, real):
+            return real
+        raise self.outside(written, real if real != path else None)
+
+    def _is_open_part(self, path: Path, real: Path) -> bool:
+        """Whether a path is a part, or a folder of parts, and no link is on the way to it."""
+        is_plain = real == Path(os.path.normpath(path))
+        fits = real.suffix in _PART_SUFFIXES or real.is_dir()
+        return is_plain and fits and any(_is_part(real, home, top) for home, top in self.tops)
 
     def outside(self, written: str, real: Path | None = None) -> SpecError:
         """The error for a path that leaves the folders."""
@@ -47,6 +79,9 @@ class Roots:
         for folder, written in self.folders:
             if path.is_relative_to(folder):
                 return str(written / path.relative_to(folder))
+        for home, top in self.tops:
+            if path.is_relative_to(top):
+                return os.path.normpath(dict(self.folders)[home] / os.path.relpath(path, home))
         return str(path)
 
 
@@ -121,7 +156,9 @@ class IncludePath:
         for folder in self._folders:
             # "a/../b" is taken for "b" here and where the file is read, so that links cannot matter
             target = Path(os.path.normpath(folder / pattern))
-            root = next((root for root, _ in self._roots.folders if target.is_relative_to(root)), None)
+            root = self._roots.above(target)
+            if root is None and folder != self._home:
+                continue  # a folder of parts sees less than the file that added it
             if root is None:
                 raise self._roots.outside(pattern)
             found.update(dict.fromkeys(self._below(root, target.relative_to(root).parts)))
@@ -161,3 +198,47 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
+
+
+def _folders(given: FolderNames) -> Iterator[Path]:
+    for one in [given] if isinstance(given, str | Path) else given:
+        if "\0" in str(one) or not Path(one).is_dir():
+            raise SpecError(f"a root is a folder, found {str(one)!r:.200}", hint="name a folder that exists")
+        yield Path(one)
+
+
+def _top(home: Path) -> Path:
+    """The outermost folder above `home` that still belongs to its tree.
+
+    Never the root of the file system, a user's home folder or what is above that, nor a folder in which everybody
+    may write, such as that of temporary files: there others could put parts.
+    """
+    try:
+        users = Path.home().resolve()
+    except (OSError, RuntimeError):
+        users = home
+    top = home
+    for folder in home.parents:
+        if folder == folder.parent or users.is_relative_to(folder) or _is_open_to_all(folder):
+            break
+        top = folder
+    return top
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    try:
+        return bool(folder.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return True
+
+
+def _is_part(target: Path, home: Path, top: Path) -> bool:
+    """Whether a path below `top` says by a name that it is made to be included from elsewhere.
+
+    What counts are the names on the way down from the innermost folder that holds both `target` and `home`.
+    """
+    if not target.is_relative_to(top):
+        return False
+    shared = len(Path(os.path.commonpath([target, home])).parts)
+    names = target.parts[shared:]
+    return any(name.startswith("_") for name in names) and not any(name.startswith(".") for name in names)

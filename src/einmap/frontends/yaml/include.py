@@ -28,21 +28,28 @@ _ANY_PLACEHOLDER = re.compile(rf"{_START}[0-9]+{_END}")
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Reads what the user names; templates get the variables `define`. `names` are those that they used."""
+    """Reads what the user names; templates get the variables `define`. `names` are those that they used.
+
+    `anchored`: for each file the keys of its top level whose value has an anchor, and whether an alias names it.
+    """
 
     define: Mapping[str, object]
     roots: Roots = NO_ROOTS
     names: set[str] = field(default_factory=set)
+    anchored: dict[str, dict[str, bool]] = field(default_factory=dict)
 
     def file(self, path: Path) -> Raw:
         """The document in a file, with all that it includes. Raises SpecError."""
         text = read_text_file(path)
         resolved = path.absolute().parent.resolve() / path.name
-        return self.source(str(path), resolved).document(text)
+        return self._document(self.source(str(path), resolved), str(path), text)
 
     def text(self, text: str, name: str) -> Raw:
         """The document in a text, which cannot include files."""
-        return self.source(name, None).document(text)
+        return self._document(self.source(name, None), name, text)
+
+    def _document(self, source: SourceFile, shown: str, text: str) -> Raw:
+        return source.document(text, self.anchored.setdefault(shown, {}))
 
     def source(self, shown: str, path: Path | None) -> SourceFile:
         """The file at `path`, called `shown` in messages, or a text that is no file."""
@@ -83,10 +90,10 @@ class SourceFile:
         self._chain = chain if path is None else (*chain, (path.resolve(), shown))
         self._paths = IncludePath(None if path is None else path.parent, reading.roots, reading.work)
 
-    def document(self, text: str) -> Raw:
-        """The document in `text`, the content of the file."""
+    def document(self, text: str, anchored: dict[str, bool] | None = None) -> Raw:
+        """The document in `text`, the content of the file; `anchored` as in `parse_yaml`."""
         rendered = self.rendered(text)
-        return parse_yaml(rendered.text, rendered.places, self)
+        return parse_yaml(rendered.text, rendered.places, self, anchored)
 
     def rendered(self, text: str) -> Rendered:
         """`text` without template constructs."""

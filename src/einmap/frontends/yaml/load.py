@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from einmap.errors import At, EinmapError, ManyErrors, Note, SpecError, closest, did_you_mean, raise_all
-from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
@@ -19,6 +19,7 @@ TOP_LEVEL_KEYS = (
 )
 
 type FilePath = str | Path
+type Keys = str | Sequence[str]
 type Loaded = tuple[RawMap, tuple[Note, ...]]
 
 
@@ -31,18 +32,22 @@ class _Document:
 
 
 def read_files(
-    *paths: FilePath | Sequence[FilePath], define: Mapping[str, object] | None = None, top_key: str | None = None
+    *paths: FilePath | Sequence[FilePath],
+    define: Mapping[str, object] | None = None,
+    top_key: Keys | None = None,
+    root: FolderNames = (),
 ) -> Loaded:
     """The specification in `paths` as one tree, with notes on what was dropped.
 
     A path may be a glob pattern or a list of paths; a file reached twice is read once. Where two files
-    give one top-level key, the first file wins. Keys that start with `_` or `x-` are left out: they are
-    places for anchors. With `top_key` only the value of that key counts: a section such as `arch`, or a
-    whole specification. Raises SpecError, or ManyErrors with the problems of all files.
+    give one top-level key, the first file wins. Keys that start with `_` or `x-`, or whose value has an
+    anchor, are left out: they are places for anchors. With `top_key` only the values of these keys count: sections
+    such as `arch`, or one that holds a whole specification. `root`: folders from which files may be included, beside
+    those of the files. Raises SpecError, or ManyErrors with the problems of all files.
     """
     problems: list[EinmapError] = []
     files = _files(paths, problems)
-    documents = Documents(define or {}, Roots.of(files))
+    documents = Documents(define or {}, Roots.of(files, root))
     tops = [
         top for path in files if (top := _collect(problems, partial(_read_file, documents, path, top_key))) is not None
     ]
@@ -51,29 +56,48 @@ def read_files(
 
 
 def read_text(
-    text: str, name: str = "<text>", define: Mapping[str, object] | None = None, top_key: str | None = None
+    text: str, name: str = "<text>", define: Mapping[str, object] | None = None, top_key: Keys | None = None
 ) -> Loaded:
     """The specification in `text`; `name` stands for the file in messages."""
     documents = Documents(define or {})
-    return _loaded([_top_level(documents.text(text, name), name, top_key)], top_key, documents)
+    return _loaded([_top_level(documents.text(text, name), name, documents, top_key)], top_key, documents)
 
 
-def _loaded(tops: list[_Document], top_key: str | None, documents: Documents) -> Loaded:
+def _loaded(tops: list[_Document], top_key: Keys | None, documents: Documents) -> Loaded:
     tree, notes = _joined(tops)
     if top_key is not None:
-        tree = _section(tree, top_key, [top.file for top in tops])
+        tree = _sections(tree, _keys(top_key), [top.file for top in tops])
     unused = [name for name in documents.define if name not in documents.names]
     return tree, (*notes, *(Note(f"{name} is defined, but no file has a template variable {name}") for name in unused))
 
 
-def _section(tree: RawMap, key: str, files: list[str]) -> RawMap:
-    """What stands below `key`: with the name of a section, a specification of that section alone."""
+def _keys(top_key: Keys | None) -> tuple[str, ...]:
+    if top_key is None or isinstance(top_key, str):
+        return () if top_key is None else (top_key,)
+    return tuple(dict.fromkeys(top_key))
+
+
+def _sections(tree: RawMap, keys: tuple[str, ...], files: list[str]) -> RawMap:
+    """What stands below `keys`: with the names of sections, a specification of these sections alone."""
+    values = {key: _value_of(key, tree, files) for key in keys}
+    other = [key for key in keys if key not in TOP_LEVEL_KEYS]
+    if len(keys) == 1 and other:
+        return _whole(other[0], values[other[0]])
+    if other or not keys:
+        hint = f"several keys name sections: {', '.join(TOP_LEVEL_KEYS)}"
+        raise SpecError(f"{other[0]!r} (top_key) is not a section" if other else "top_key names no key", hint=hint)
+    return RawMap(tuple(values.items()), at=tree.at, key_at=tuple(tree.place_of(key) for key in keys))
+
+
+def _value_of(key: str, tree: RawMap, files: list[str]) -> Raw:
     value = tree.get(key)
     if value is None:
         hint = did_you_mean(key, tree.keys(), listing="keys there")
         raise SpecError(f"the key {key!r} (top_key) is not in {', '.join(files)}", hint=hint)
-    if key in TOP_LEVEL_KEYS:
-        return RawMap(((key, value),), at=tree.at, key_at=(tree.place_of(key),))
+    return value
+
+
+def _whole(key: str, value: Raw) -> RawMap:
     if not isinstance(value, RawMap) or value.tag is not None:
         raise SpecError(f"below top_key {key!r} must be a dictionary, but it is {_kind(value)}", at=value.at)
     section = _counting_part(value)
@@ -132,16 +156,17 @@ def _no_file(pattern: Path) -> SpecError:
     return SpecError(f"no file matches {str(pattern)!r}, searched in {folder}", hint=hint)
 
 
-def _read_file(documents: Documents, path: Path, top_key: str | None) -> _Document:
-    return _top_level(documents.file(path), str(path), top_key)
+def _read_file(documents: Documents, path: Path, top_key: Keys | None) -> _Document:
+    return _top_level(documents.file(path), str(path), documents, top_key)
 
 
-def _top_level(raw: Raw, file: str, top_key: str | None) -> _Document:
+def _top_level(raw: Raw, file: str, documents: Documents, top_key: Keys | None) -> _Document:
     """The entries that count. With `top_key` a file may have keys of any name beside it."""
-    top = _counting_part(_dictionary(raw, file), top_key)
+    top = _counting_part(_dictionary(raw, file), _keys(top_key))
     if top_key is None:
         if top.keys() == ("spec",) and isinstance(inner := top.get("spec"), RawMap):
             top = _counting_part(inner)
+        top = _without_anchored(top, documents.anchored.get(file, {}))
         raise_all([_unknown(key, top) for key, _ in top.items if key not in TOP_LEVEL_KEYS])
     return _Document(file, tuple((key, value, top.place_of(key)) for key, value in top.items))
 
@@ -151,14 +176,16 @@ def _dictionary(raw: Raw, file: str) -> RawMap:
         return raw
     hint = f"start with one of the keys {', '.join(TOP_LEVEL_KEYS)}, each followed by a colon"
     if isinstance(raw, RawMap):
-        hint = f"include it where the node belongs, e.g. nodes: [!include {Path(file).name}]"
+        hint = f"include it in a specification, where the node belongs: nodes: [!include {Path(file).name}, ...]"
+        text = f"this file is a single node, !{raw.tag}, and not a specification with keys such as arch and workload"
+        raise SpecError(text, at=raw.at or At(file), hint=hint)
     raise SpecError(f"the top level must be a dictionary, but it is {_kind(raw)}", at=raw.at or At(file), hint=hint)
 
 
 def _kind(raw: Raw) -> str:
     match raw:
         case RawMap(tag=tag):
-            return f"a dictionary with the tag !{tag}"
+            return f"a dictionary with the tag !{tag}" if tag else "a dictionary"
         case RawList():
             return "a list"
         case RawScalar(value=None):
@@ -167,15 +194,28 @@ def _kind(raw: Raw) -> str:
             return repr(value) if len(repr(value)) < 40 else repr(value)[:40] + "..."
 
 
-def _counting_part(top: RawMap, also: str | None = None) -> RawMap:
+def _counting_part(top: RawMap, also: tuple[str, ...] = ()) -> RawMap:
     """Without the keys that only carry anchors, unless one is `also` wanted."""
-    kept = [(key, value) for key, value in top.items if key == also or not key.startswith(("_", "x-"))]
-    return replace(top, items=tuple(kept), key_at=tuple(top.place_of(key) for key, _ in kept))
+    return _kept(top, [key for key, _ in top.items if key in also or not key.startswith(("_", "x-"))])
+
+
+def _without_anchored(top: RawMap, anchored: Mapping[str, bool]) -> RawMap:
+    """Without unknown keys that stand there for the anchor of their value.
+
+    One that nothing refers to is kept where its name is close to a valid one: it is probably misspelt.
+    """
+    carriers = {key for key, is_used in anchored.items() if is_used or closest(key, TOP_LEVEL_KEYS) is None}
+    return _kept(top, [key for key, _ in top.items if key in TOP_LEVEL_KEYS or key not in carriers])
+
+
+def _kept(top: RawMap, keys: list[str]) -> RawMap:
+    items = tuple((key, value) for key, value in top.items if key in keys)
+    return replace(top, items=items, key_at=tuple(top.place_of(key) for key, _ in items))
 
 
 def _unknown(key: str, top: RawMap) -> SpecError:
     hint = did_you_mean(key, TOP_LEVEL_KEYS, listing="valid keys")
-    hint += "; keys that only carry anchors start with x- or _"
+    hint += "; keys that only carry anchors start with x- or _, or have the anchor at their value"
     return SpecError(f"unknown top-level key {key!r}", at=top.place_of(key), hint=hint)
 
 

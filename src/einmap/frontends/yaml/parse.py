@@ -67,13 +67,15 @@ class _Built:
     height: int
 
 
-def parse_yaml(text: str, file: str | Places, includes: Includes | None = None) -> Raw:
+def parse_yaml(
+    text: str, file: str | Places, includes: Includes | None = None, anchored: dict[str, bool] | None = None
+) -> Raw:
     """The tree of the one document in `text`, every node and key with its place in `file`.
 
-    An empty document is a null. Without `includes` the document cannot include others. Raises SpecError
-    with the place.
+    An empty document is a null. Without `includes` the document cannot include others. `anchored` gets the keys of
+    the top level whose value has an anchor, and whether an alias names it. Raises SpecError with the place.
     """
-    return without_nomerge(_parsed(text, file, includes, steps=0))
+    return without_nomerge(_parsed(text, file, includes, 0, anchored))
 
 
 def parse_part(text: str, file: Places, includes: Includes) -> Raw:
@@ -81,11 +83,17 @@ def parse_part(text: str, file: Places, includes: Includes) -> Raw:
     return _parsed(text, file, includes, NODE_STEPS)
 
 
-def _parsed(text: str, file: str | Places, includes: Includes | None, steps: int) -> Raw:
+def _parsed(
+    text: str, file: str | Places, includes: Includes | None, steps: int, anchored: dict[str, bool] | None = None
+) -> Raw:
     text = text.removeprefix("\ufeff")
     places = Places(file) if isinstance(file, str) else file
     try:
-        return _Builder(_events(text), places, includes, steps).document()
+        builder = _Builder(_events(text), places, includes, steps)
+        raw = builder.document()
+        if anchored is not None:
+            anchored |= {key: anchor in builder.used for key, anchor in builder.anchored.items()}
+        return raw
     except EinmapError:
         raise
     except Exception as error:
@@ -108,6 +116,9 @@ class _Builder:
         self._steps = steps
         self._anchors: dict[str, _Built] = {}
         self._open: set[str] = set()
+        self.anchored: dict[str, str] = {}
+        """Keys of the top level whose value has an anchor, with that anchor."""
+        self.used: set[str] = set()
         self._nodes = 0
 
     def document(self) -> Raw:
@@ -163,6 +174,7 @@ class _Builder:
             hint = f"put &{name} at the node it should repeat, above this line; quote the value if it is text"
             raise SpecError(f"the alias *{name} is not defined", at=self._at(event), hint=hint)
         built = self._anchors[name]
+        self.used.add(name)
         self._count(built.size, event)
         self._check_depth(depth + built.height - 1, event)
         return built
@@ -224,7 +236,10 @@ class _Builder:
         height = 0
         while not isinstance(item := next(self._events), MappingEndEvent):
             key = self._key(item, depth + 1)
-            value = self._node(next(self._events), depth + 1)
+            event_of_value = next(self._events)
+            value = self._node(event_of_value, depth + 1)
+            if depth == 1 and event_of_value.anchor and not isinstance(event_of_value, AliasEvent):
+                self.anchored[key.text] = event_of_value.anchor
             height = max(height, value.height)
             if key.text in MERGE_KEYS and not key.quoted:
                 merges.append((key, value.raw))

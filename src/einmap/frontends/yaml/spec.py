@@ -12,7 +12,8 @@ from einmap.expressions.custom import custom_functions, hidden_built_ins
 from einmap.frontends.code import Functions, allowed_code, functions_in
 from einmap.frontends.files import exists
 from einmap.frontends.yaml.dump import to_yaml
-from einmap.frontends.yaml.load import read_files, read_text
+from einmap.frontends.yaml.folders import FolderNames
+from einmap.frontends.yaml.load import Keys, read_files, read_text
 from einmap.heap import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.loop_tree import write_mapping
@@ -23,15 +24,17 @@ from einmap.spec.spec import Spec
 def load(
     *paths: str | Path | Sequence[str | Path],
     define: Mapping[str, object] | None = None,
-    top_key: str | None = None,
+    top_key: Keys | None = None,
     functions: Functions | None = None,
     allow_code: Iterable[str | Path] = (),
+    root: FolderNames = (),
 ) -> Spec:
     """Read one specification from several YAML files; each gives some of the top-level keys.
 
     `define`: values of template variables (`{{ N }}`). A path may also be the name of a shipped example
     (`tpu_v4i`, see `example_paths`) when no such file exists. `top_key`: read only what stands below
-    this key, a section such as `arch` or a whole specification.
+    this key, a section such as `arch` or a whole specification, or below several names of sections. `root`: one
+    folder or several from which files may be included, beside those of the files themselves.
 
     `functions`: what expressions may call beside the built-in functions, by name. `allow_code`: Python
     files that are run for the functions that they define; nothing else is executed, whatever a
@@ -40,14 +43,14 @@ def load(
     Raises SpecError (several problems together) with file, line, what was found and what was expected.
     """
     with set_aside():
-        raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define, top_key=top_key)
+        raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define, top_key=top_key, root=root)
     return _with_functions(raw, notes, functions, _code_files(allow_code))
 
 
 def loads(
     text: str,
     define: Mapping[str, object] | None = None,
-    top_key: str | None = None,
+    top_key: Keys | None = None,
     functions: Functions | None = None,
     allow_code: Iterable[str | Path] = (),
 ) -> Spec:
