@@ -1,6 +1,6 @@
 """The worked examples that show where the two presets differ, both presets side by side.
 
-`W1`, `W2` and `W3` are named as in the decisions on counting rules; counts are in bits, 8 for each value.
+Counts are in bits, 8 for each value.
 """
 
 import pytest

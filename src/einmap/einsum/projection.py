@@ -19,7 +19,7 @@ type Rank = str
 
 
 class Relevance(Enum):
-    """What a rank variable is to a tensor (LoopTree, section on reuse)."""
+    """What a rank variable is to a tensor (docs/definitions.md)."""
 
     FULL = "fully relevant"
     PARTIAL = "partially relevant"

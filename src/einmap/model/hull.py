@@ -1,8 +1,8 @@
 """One buffer for several Einsums: the hull of what they use of a tensor in each visit.
 
-Exact definition 2: a tile is, rank by rank, the interval from the smallest to the largest index that the
-Einsums below the node use. Where all of them use the same tile that is their tile; otherwise the visits of the
-loops above the node are enumerated here.
+A tile is, rank by rank, the interval from the smallest to the largest index that the Einsums below the node use
+(definition 2 of docs/definitions.md). Where all of them use the same tile that is their tile; otherwise the visits
+of the loops above the node are enumerated here.
 """
 
 from __future__ import annotations

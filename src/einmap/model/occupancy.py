@@ -2,7 +2,7 @@
 
 Under tree lifetimes (`exact`) a buffer lives for its node's visit, and between the first and the last
 branch that uses it where no loop separates it from the split. Under shared-tensor lifetimes
-(`accelforge`, cost-model reference section 8.2) what two Einsums share is inferred from the tensors they share.
+(`accelforge`, definition 13 of docs/definitions.md) what two Einsums share is inferred from the tensors they share.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def live_by_tree(
     paths: Mapping[str, EinsumPath],
     slides: Mapping[tuple[str, Address], Address],
 ) -> dict[str, list[Buffer]]:
-    """For each running Einsum the buffers that live, by the visits of their nodes (exact definition 8).
+    """For each running Einsum the buffers that live, by the visits of their nodes (definition 8).
 
     What slides along a loop lives while anything below the loop runs. `paths`: that of each Einsum, or of one that is
     the same but for names.
@@ -332,7 +332,7 @@ def _einsums(nodes: tuple[tree.Node, ...]) -> set[str]:
 def live_by_shared_tensors(
     workload: Workload, order: tuple[str, ...], buffers: Mapping[str, tuple[Buffer, ...]]
 ) -> dict[str, list[Buffer]]:
-    """The same, inferred from where shared tensors are backed (cost-model reference, 8.2)."""
+    """The same, inferred from where shared tensors are backed (definition 13)."""
     position = {name: i for i, name in enumerate(order)}
     backing: dict[str, list[Buffer]] = {}
     for group in buffers.values():

@@ -340,7 +340,7 @@ def _advice(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath])
 
 
 def _same_tiles(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath], where: Where) -> list[EinmapError]:
-    """Loops above the backing storage agree in steps over the tensor's ranks (cost-model reference, 8.2)."""
+    """Loops above the backing storage agree in steps over the tensor's ranks (definition 13)."""
     station = paths[user].stations[tensor][0]
     steps = [_steps(paths[name], tensor) for name in (first, user)]
     if sorted(steps[0]) == sorted(steps[1]):

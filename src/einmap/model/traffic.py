@@ -472,7 +472,7 @@ def skipped(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
 
 
 def _charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Actions:
-    """Values into actions (cost-model reference, section 6)."""
+    """Values into actions (definition 12)."""
     assert not isinstance(at.component, Compute)
     paid = {"down": flow.live + flow.initial - skipped(tensor, exchange, at, flow), "up": flow.up}
     values: dict[str, Count] = {}

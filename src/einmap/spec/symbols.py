@@ -101,7 +101,7 @@ class Symbols(Mapping[str, NameSet]):
 
 
 def symbols(cascade: CascadeFacts, einsum: EinsumFacts, bits: Mapping[str, float]) -> Symbols:
-    """Set names, tensors and rank variables of one Einsum (spec-format, set expressions)."""
+    """Set names, tensors and rank variables of one Einsum."""
     universe = tensor_universe(einsum, bits)
 
     def tensors(members: frozenset[str]) -> NameSet:

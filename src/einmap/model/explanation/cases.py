@@ -1,4 +1,4 @@
-"""The four cases of every storage node (partitioning reference, section 5), and what is stationary.
+"""The four cases of every storage node (docs/definitions.md, 14), and what is stationary.
 
 A loop above a storage node makes chunks where its rank is in the tensor, and fetches them again where it is not; a
 loop below makes the tile, and uses it again. Lanes of spatial loops have buffers of their own.
