@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.operation import FUNCTIONS, Apply, MapExpression, Number, Operand, Reduction
-from einmap.einsum.projection import Projection, Rank, RankVar
+from einmap.einsum.projection import Projection, Rank, RankVar, Relevance
 from einmap.einsum.space import inside_of, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
@@ -294,7 +294,7 @@ def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> ND
 
 
 def check_executable(einsum: Einsum) -> None:
-    """Raise SpecError for an operation that is no arithmetic and for more than MAX_POINTS points."""
+    """Raise SpecError for an operation that is not arithmetic, more than MAX_POINTS points, and what is not a copy."""
     check_operation(einsum)
     points = math.prod(einsum.extents.values())
     if points > MAX_POINTS:
@@ -302,6 +302,53 @@ def check_executable(einsum: Einsum) -> None:
             f"Einsum {einsum.name!r} has {points:,} points; at most {MAX_POINTS:,} can be evaluated",
             hint="choose smaller rank sizes",
         )
+    check_copy(einsum)
+
+
+def check_copy(einsum: Einsum) -> None:
+    """Raise SpecError for a copy where several elements of the source go to one element: it has no way to join them.
+
+    Z[p] = A[p], Z[2*p] = A[p] and Z[p, q] = A[p + q] copy; Z[p] = A[p, q] and Z[p + q] = A[p] do not.
+    """
+    if not einsum.is_copy:
+        return
+    (source,) = (access for access in einsum.accesses if not access.output)
+    for target in (access for access in einsum.accesses if access.output):
+        alone = {v for v in source.variables if target.relevance(v) is Relevance.FULL}
+        if source.variables <= alone:
+            continue
+        dropped = any(einsum.extents[v] > 1 for v in source.variables - target.variables) and not einsum.cuts
+        if dropped or _is_joined(einsum, source, target):
+            raise SpecError(
+                f"the copy Einsum {einsum.name!r} brings several elements of {source.tensor!r} to one element of "
+                f"{target.tensor!r}, so that its value is not defined",
+                hint="write them to elements of their own, or leave out is_copy_operation, and they are summed",
+            )
+
+
+def _is_joined(einsum: Einsum, source: TensorAccess, target: TensorAccess) -> bool:
+    """Whether two points read different elements of the source and write one element of the target."""
+    shapes = [tuple(_own_shape(einsum, access).values()) for access in (source, target)]
+    _check_size(target.tensor, shapes[1])
+    strides = [tuple(math.prod(shape[i + 1 :]) for i in range(len(shape))) for shape in shapes]
+    came_from = np.full(math.prod(shapes[1]), -1, dtype=np.int64)
+    constraints = [parse_constraint(text) for text in einsum.cuts]
+    for block in _blocks(einsum):
+        read, written = (
+            np.broadcast_to(_index(access.projection, stride, block), _shape(block))
+            for access, stride in zip((source, target), strides, strict=True)
+        )
+        if constraints:
+            inside = np.broadcast_to(inside_of(constraints, block), _shape(block))
+            read, written = read[inside], written[inside]
+        read, written = read.ravel(), written.ravel()
+        before = came_from[written]
+        if (before[before >= 0] != read[before >= 0]).any():
+            return True
+        came_from[written] = read
+        if (came_from[written] != read).any():
+            return True
+    return False
 
 
 def check_operation(einsum: Einsum) -> None:

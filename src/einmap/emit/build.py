@@ -18,7 +18,7 @@ from einmap.emit.symbols import symbols_of
 from einmap.emit.tidy import tidied
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.execute.buffers import Heap
-from einmap.execute.execute import ranks_of
+from einmap.execute.execute import check_copies, ranks_of
 from einmap.execute.machine import Machine
 from einmap.execute.recorder import Occupancy, Recorder
 from einmap.execute.routes import Route, route_of
@@ -68,6 +68,7 @@ def _machine(spec: Spec) -> Machine:
     workload = spec.workload
     archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
+    check_copies(spec)
     evaluate(spec, semantics="exact")
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
     paths = {n: path_of(tree, workload.by_name[n], archs[n]) for n in order}

@@ -61,7 +61,7 @@ class CopyLeaf(Leaf):
         first = dict(self.route.einsum.first_values)
         found = []
         for index in self.route.indices[tensor]:
-            total: Any = index.constant
+            total: Any = np.int64(index.constant)
             for v, a in index.terms:
                 total = total + a * (points[self.variables.index(v)] + first.get(v, 0))
             found.append(total)
@@ -78,7 +78,8 @@ class CopyLeaf(Leaf):
 
     def _write(self, tile: Tile, index: list[Any], value: Any, there: Any) -> None:
         at = tuple(i - low for i, (low, _) in zip(index, tile.box, strict=True))
-        shape = np.broadcast_shapes(np.shape(value), at[0].shape)
+        shape = np.broadcast_shapes(np.shape(value), *(i.shape for i in at))
+        at = tuple(np.broadcast_to(i, shape) for i in at)
         tile.values(tile.box)[at] = np.broadcast_to(value, shape)
         tile.present(tile.box)[at] = np.broadcast_to(there, shape)
         tile.live(tile.box)[at] = 1
@@ -86,8 +87,8 @@ class CopyLeaf(Leaf):
     def _charge(
         self, recorder: Recorder, lane: Instance, begin: Hold, end: Hold, source: str, target: str, points: list[Any]
     ) -> None:
-        self._once(recorder, lane, begin, "read", self._index(source, points))
-        self._once(recorder, lane, end, "write", self._index(target, points))
+        self._once(recorder, lane, begin, "read", points)
+        self._once(recorder, lane, end, "write", points)
         low, high = sorted((begin.level, end.level))
         way = "down" if end.level > begin.level else "up"
         passed: set[str] = set()
@@ -96,30 +97,29 @@ class CopyLeaf(Leaf):
                 if not low < hold.level < high or hold.component.name in passed:
                     continue
                 passed.add(hold.component.name)
-                index = self._index(tensor, points)
                 match hold.component:
                     case Memory():
-                        self._once(recorder, lane, hold, "write", index)
-                        self._once(recorder, lane, hold, "read", index)
+                        self._once(recorder, lane, hold, "write", points)
+                        self._once(recorder, lane, hold, "read", points)
                     case Toll() as toll:
                         if toll.directions[tensor] in (way, "up_and_down"):
-                            self._once(recorder, lane, hold, "read", index)
+                            self._once(recorder, lane, hold, "read", points)
 
-    def _once(self, recorder: Recorder, lane: Instance, hold: Hold, action: str, index: list[Any]) -> None:
-        """Count the elements that have not passed this station before."""
+    def _once(self, recorder: Recorder, lane: Instance, hold: Hold, action: str, points: list[Any]) -> None:
+        """Count the values of the indexing variables that have not passed this station before.
+
+        An element that several of them index, as in A[p + q], passes once for each: nothing keeps it on the way.
+        """
         seen = self._passed.setdefault((hold.tensor, hold.address, action), set())
-        shape = [1 << 24] * len(index)
-        elements = set(np.unique(_flat(index, shape)).tolist()) - seen
-        seen |= elements
+        relevant = self.route.einsum.by_tensor[hold.tensor].variables
+        total: Any = np.zeros((1,) * len(self.variables), dtype=np.int64)
+        for v, variable in enumerate(self.variables):
+            if variable in relevant:
+                total = total * self.route.einsum.extents[variable] + points[v]
+        passing = set(np.unique(total).tolist()) - seen
+        seen |= passing
         at = self.route.outward(lane, self.route.unit_level, hold.level)
-        recorder.count((self.route.einsum.name, hold.component.name, hold.tensor, action), at, len(elements))
-
-
-def _flat(index: list[Any], shape: list[int]) -> Any:
-    total: Any = np.zeros_like(index[0])
-    for i, n in zip(index, shape, strict=True):
-        total = total * n + i
-    return total
+        recorder.count((self.route.einsum.name, hold.component.name, hold.tensor, action), at, len(passing))
 
 
 def used_by_copy(route: Route) -> list[Hold]:

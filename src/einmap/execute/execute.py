@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Component, Memory, Network
-from einmap.einsum.numeric import random_inputs, shapes
+from einmap.einsum.numeric import check_copy, random_inputs, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
@@ -20,6 +20,7 @@ from einmap.execute.result import CountKey, CountRow, Execution, Instance
 from einmap.execute.routes import Route, route_of
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.validate import validate
+from einmap.spec.raw import placed
 from einmap.spec.spec import Spec
 
 MAX_OPERATIONS = 2_000_000_000
@@ -64,6 +65,7 @@ def execute(
     routes = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}
     if not force:
         _refuse_large(workload, routes)
+    check_copies(spec)
     inputs = _inputs(workload, data, seed)
     heap = Heap()
     store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
@@ -72,6 +74,13 @@ def execute(
     sliding = spec.model_options.sliding_window
     Machine(tree, workload, routes, store, heap, recorder, occupancy, sliding).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
+
+
+def check_copies(spec: Spec) -> None:
+    """Raise SpecError, with its place, for a copy Einsum whose outputs have no definite values."""
+    for number, einsum in enumerate(spec.workload.einsums):
+        with placed(spec.raw, ("workload", "einsums", number)):
+            check_copy(einsum)
 
 
 def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
