@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from einmap.arch.component import Compute, Network
+from einmap.arch.component import Network
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
-from einmap.model.path import EinsumPath
+from einmap.model.path import EinsumPath, applies
 from einmap.model.tiles import ALL, FIRST, Count, Take
 from einmap.model.traffic import EinsumTraffic, Exchange, Fixed, TensorTraffic
 
@@ -74,8 +74,15 @@ def _crossings(traffic: EinsumTraffic, level: int, network: Network) -> Iterator
     lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
     for tensor in traffic.tensors:
         for exchange in tensor.exchanges:
-            if exchange.parent.level < level < exchange.child.level:
+            if exchange.parent.level < level < exchange.child.level and _carries(tensor, exchange, level):
                 yield Crossing(tensor, exchange, level, network, lanes)
+
+
+def _carries(tensor: TensorTraffic, exchange: Exchange, level: int) -> bool:
+    """Whether the network at `level`, that an exchange crosses, carries it; of several perhaps the outermost only."""
+    if tensor.semantics.network_traffic == "all":
+        return True
+    return not any(exchange.parent.level < other < level for other, _ in networks_of(tensor.path))
 
 
 def _refuse_copies(path: EinsumPath, level: int, network: Network) -> None:
@@ -204,19 +211,21 @@ class Crossing:
         once = {i: FIRST for i in inner if self.tensor.counts.merges(self.path.loops[i])}
         lanes = {**fixed, **once, index: lane}
         child = self.exchange.child
-        if self.tensor.semantics.network_traffic == "one delivery for each visit":
-            return self._delivered(lanes)
+        if self.tensor.semantics.network_traffic == "one delivery":
+            return self._delivered(index, lanes)
         flow = self.tensor.flow(self.exchange, child, lanes)
         down = flow.live + (flow.initial if self.tensor.pays_initial(self.exchange, child) else 0)
         return down + flow.up
 
-    def _delivered(self, lanes: Mapping[int, Take]) -> Count:
-        """The tile of each visit once; straight to the Compute, what does not change is not sent again."""
-        child = self.exchange.child
+    def _delivered(self, index: int, lanes: Mapping[int, Take]) -> Count:
+        """What one lane of a spatial loop needs at a time, each value once, for every iteration of the loops above it.
+
+        At a time: within the temporal loops that are written below the spatial loop and above the child.
+        """
+        child, parent = self.exchange.child, self.exchange.parent
         takes = list(self.tensor.takes(child, child, lanes))
-        if isinstance(child.component, Compute):
-            for index, take in enumerate(takes):
-                irrelevant = self.tensor.counts.relevance_of(index) is Relevance.NONE
-                if take == ALL and irrelevant and not self.path.loops[index].is_spatial:
-                    takes[index] = FIRST
+        for below, loop in enumerate(self.path.loops[index + 1 :], index + 1):
+            irrelevant = self.tensor.counts.relevance_of(below) is Relevance.NONE
+            if takes[below] == ALL and irrelevant and not loop.is_spatial and not applies(loop, parent):
+                takes[below] = FIRST
         return self.tensor.counts.values(tuple(takes))

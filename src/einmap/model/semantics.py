@@ -26,7 +26,8 @@ class Semantics:
     side decides for itself.
     `partial_first_touch`: first touches under partially relevant loops are the distinct elements, or
     those of one position of these loops.
-    `network_traffic`: networks carry everything that is exchanged, or the tile of each visit once in one direction.
+    `network_traffic`: networks carry everything that is exchanged, or what each lane needs within the loops above its
+    own once in one direction, and of several networks on the way only the outermost one.
     `sliding_window`: whether storage nodes may keep what the visit before held (the option of that name).
     `min_usage`: the best reachable usage is judged over the whole space, or for each template.
     """
@@ -39,7 +40,7 @@ class Semantics:
     initial_exchange: Literal["both sides", "each side"]
     partial_first_touch: Literal["distinct elements", "one position"]
     min_usage: Literal["whole space", "template"]
-    network_traffic: Literal["all", "one delivery for each visit"] = "all"
+    network_traffic: Literal["all", "one delivery"] = "all"
     sliding_window: bool = True
 
 
@@ -62,7 +63,7 @@ ACCELFORGE = Semantics(
     initial_exchange="each side",
     partial_first_touch="one position",
     min_usage="template",
-    network_traffic="one delivery for each visit",
+    network_traffic="one delivery",
     sliding_window=False,
 )
 PRESETS = {preset.name: preset for preset in (EXACT, ACCELFORGE)}
