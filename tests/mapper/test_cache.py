@@ -287,6 +287,7 @@ def test_what_is_added_to_calls_and_results_must_be_thought_of_here():
     no_difference = {"time_limit_s", "workers", "progress", "cache"}
     assert set(inspect.signature(einmap.map_workload).parameters) == {"spec"} | in_the_key | no_difference
     kept = {"front", "metrics", "optimal", "lower_bound", "reason", "stats", "cached"}
+    kept |= {"not_searched", "stopped"}  # nothing is kept where something was not searched
     assert {f.name for f in fields(MapResult)} == kept
     assert {f.name for f in fields(MapStats)} == {
         "mapspace_size", "templates", "evaluated", "seconds", "by_einsum", "steps",

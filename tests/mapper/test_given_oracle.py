@@ -31,7 +31,7 @@ TOO_MANY = -1.0
 def everything(spec, semantics):
     """All mappings that fit as (energy, latency, subspace, point), and the mapspace; None for too many or none."""
     einsum = spec.workload.einsums[0]
-    if why_not(einsum, spec.arch()) is not None:
+    if why_not(einsum, spec.arch(), OBJECTIVES) is not None:
         return None
     rules = PRESETS[semantics]
     space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=rules.lowering)

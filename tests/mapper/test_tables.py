@@ -111,7 +111,7 @@ def search_of(problem, semantics, goal):
     given = spec_of(problem)
     einsum = given.workload.einsums[0]
     arch = given.bound[einsum.name].arch
-    if why_not(einsum, arch) is not None:
+    if why_not(einsum, arch, (goal,)) is not None:
         return None
     search = EinsumSearch(einsum, arch, Request((goal,), semantics_named(semantics)), Progress())
     search.prepare()

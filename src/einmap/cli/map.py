@@ -235,6 +235,7 @@ def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "reason": result.reason,
+        "not_searched": list(result.not_searched),
         "shared_inputs": _shared(result.front[0]),
         "stats": {
             "mapspace_size": stats.mapspace_size,

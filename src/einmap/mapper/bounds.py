@@ -2,62 +2,86 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from einmap.arch.component import Compute
+from einmap.arch.component import Compute, Memory, Toll
 from einmap.arch.tree import Architecture, outermost_memory, own_fanout
 from einmap.einsum.einsum import Einsum
 
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """J and s of one instance of the Einsum that no mapping can go below."""
+    """J (without leakage, and of leakage) and s of one instance of the Einsum that no mapping can go below."""
 
-    energy: float
+    dynamic: float
     latency: float
+    leak: float = 0.0
+
+    @property
+    def energy(self) -> float:
+        """J with leakage."""
+        return self.dynamic + self.leak
 
 
 def lower_bounds(einsum: Einsum, arch: Architecture) -> LowerBound:
     """Every operation is done once, every tensor passes its outermost memory once.
 
     Latency: operations over all lanes of a path, and the outermost memory's compulsory traffic. Components with
-    a `total_latency` of their own, negative energies and gated leakage are taken as free.
+    a `total_latency` of their own, gated leakage and copies are taken as free. Where an action has a negative energy
+    there is no bound of energy (minus infinity).
     """
     found = [_of_path(einsum, arch, unit) for unit in arch.computes if unit.enabled]
     if not found:
         return LowerBound(0.0, 0.0)
-    return LowerBound(min(b.energy for b in found), min(b.latency for b in found))
+    return LowerBound(min(b.dynamic for b in found), min(b.latency for b in found), min(b.leak for b in found))
+
+
+def least_costs(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> tuple[float, ...]:
+    """The same bounds for some objectives (J, s, J*s) of one instance; of any other objective 0."""
+    low = lower_bounds(einsum, arch)
+    product = low.energy * low.latency if low.energy >= 0 else -math.inf
+    known = {"energy": low.energy, "latency": low.latency, "energy_delay_product": product}
+    known |= {"dynamic_energy": low.dynamic, "leak_energy": low.leak}
+    return tuple(known.get(goal, 0.0) for goal in goals)
 
 
 def _of_path(einsum: Einsum, arch: Architecture, unit: Compute) -> LowerBound:
     leaves = arch.path(unit.name)
+    if any(each.energy < 0 for leaf in leaves if isinstance(leaf, Memory | Toll | Compute) for each in leaf.actions):
+        return LowerBound(-math.inf, 0.0)
+    if einsum.is_copy:
+        return LowerBound(0.0, 0.0)
     lanes = 1
     for leaf in leaves:
         lanes *= own_fanout(leaf)
     action = unit.action("compute")
     operations = einsum.n_computes * unit.actions_scale
-    energy = max(0.0, operations * action.energy)
-    latency = 0.0
+    energy, latency = operations * action.energy, 0.0
     if unit.total_latency is None and action.throughput > 0:
         latency = operations / lanes / action.throughput
     outer = outermost_memory(leaves)
-    if outer is None or einsum.is_copy:
-        return LowerBound(energy, latency)
-    busy = 0.0
-    copies = arch.instances[outer.name]
+    if outer is not None:
+        moved, busy = _through(outer, einsum, arch)
+        energy += moved
+        latency = latency if outer.total_latency is not None else max(latency, busy)
+    power = 0.0 if _may_be_gated(arch) else sum(c.leak_power * arch.instances[n] for n, c in arch.components.items())
+    return LowerBound(energy, latency, power * latency)
+
+
+def _through(outer: Memory, einsum: Einsum, arch: Architecture) -> tuple[float, float]:
+    """Energy and busy time of the outermost memory for the tensors that it must keep, each moved once."""
+    energy = busy = 0.0
+    kept = outer.placement.choices({})[0] if outer.placement else frozenset()
     for access in einsum.accesses:
-        name = "write" if access.output else "read"
-        moved = outer.action(name)
-        values = _values_touched(einsum, access.tensor)
-        actions = values * moved.actions_per_value[access.tensor] * outer.actions_scale
-        if access.tensor in (outer.placement.choices({})[0] if outer.placement else frozenset()):
-            energy += max(0.0, actions * moved.energy)
-            busy += actions / copies / moved.throughput if moved.throughput > 0 else 0.0
-    if outer.total_latency is None:
-        latency = max(latency, busy)
-    if not _may_be_gated(arch):
-        energy += sum(c.leak_power * arch.instances[n] for n, c in arch.components.items()) * latency
-    return LowerBound(energy, latency)
+        if access.tensor in kept:
+            moved = outer.action("write" if access.output else "read")
+            actions = _values_touched(einsum, access.tensor) * moved.actions_per_value[access.tensor]
+            energy += actions * outer.actions_scale * moved.energy
+            seconds = actions * outer.actions_scale / moved.throughput if moved.throughput > 0 else 0.0
+            busy += seconds / arch.instances[outer.name]
+    return energy, busy
 
 
 def _may_be_gated(arch: Architecture) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
-from einmap.mapper.bounds import lower_bounds
+from einmap.mapper.bounds import least_costs
 from einmap.mapper.cascade import nondominated
 from einmap.mapper.einsum_search import Optimum
 from einmap.mapper.factors import coprime_near, rank
@@ -275,17 +275,16 @@ def brute_force(
     points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
     values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [columns[g] for g in request.goals]]
     kept: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
-    low = lower_bounds(einsum, arch)
-    least = (low.energy, low.latency, low.energy * low.latency)
     return Optimum(
         values=[tuple(float(x) for x in values[i]) for i in kept],
         mappings=[space.decode(searched.front.what[i]) for i in kept],
         complete=searched.complete,
-        bound=tuple(values.min(axis=0))
+        bound=tuple(float(x) for x in values.min(axis=0))
         if searched.complete and len(values)
-        else tuple(least[columns[g]] for g in request.goals),
+        else least_costs(einsum, arch, request.goals),
         plans=len(space.subspaces),
         searched=searched.subspaces,
         work=searched.evaluated,
         size=float(space.size),
+        cut=not searched.complete,
     )

@@ -61,7 +61,7 @@ class Entry:
 
     def write(self, result: MapResult) -> None:
         """Keep a result if it is complete."""
-        if not result.optimal:
+        if result.stopped or result.not_searched:
             return
         self.store.write(self.key, _text(self._around(_plain_result(result))))
 
@@ -82,7 +82,7 @@ class Entry:
         return MapResult(
             front=tuple(front),
             metrics=self.asked.goals,
-            optimal=True,
+            optimal=stored["optimal"],
             lower_bound=stored["lower_bound"],
             reason=stored["reason"],
             stats=MapStats(**stored["stats"]),
@@ -115,6 +115,7 @@ def _plain_result(result: MapResult) -> dict[str, Any]:
     """The result without its costs, in the types of JSON."""
     return {
         "metrics": list(result.metrics),
+        "optimal": result.optimal,
         "lower_bound": result.lower_bound,
         "reason": result.reason,
         "stats": asdict(result.stats),

@@ -66,7 +66,8 @@ class Optimum:
     `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
     dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
     search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
-    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know.
+    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
+    `cut`: whether the search was stopped (else what it left out had no room, or was not asked for).
     """
 
     values: list[tuple[float, ...]]
@@ -81,14 +82,13 @@ class Optimum:
     size: float = 0.0
     points: int = 0
     tally: Tally | None = None
+    cut: bool = False
 
 
-def why_not(einsum: Einsum, arch: Architecture) -> str | None:
-    """Why an Einsum cannot be searched with tables, None if it can."""
+def why_not(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
+    """Why an Einsum cannot be searched with tables for some objectives, None if it can."""
     if einsum.is_copy:
         return "it is a copy"
-    if einsum.n_computes != math.prod(b for _, b in einsum.bounds):
-        return "its iteration space is no box"
     for access in einsum.accesses:
         if access.output and not _is_plain_output(einsum, access.tensor):
             return f"output {access.tensor!r} is indexed by sums"
@@ -98,11 +98,19 @@ def why_not(einsum: Einsum, arch: Architecture) -> str | None:
         if not unit.enabled:
             continue
         for leaf in arch.path(unit.name):
-            if isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name):
+            odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
+            if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is no sum or maximum of its actions' times"
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"
     return None
+
+
+def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:
+    """Whether no objective depends on the latency: leakage costs energy for as long as the Einsum runs."""
+    leaks = any(unit.leak_power for unit in arch.components.values())
+    timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
+    return timeless.issuperset(goals)
 
 
 def _long_over(progress: Progress) -> bool:
@@ -153,6 +161,7 @@ class EinsumSearch:
         self.left: list[Floats] = []
         self.then = self.later = math.inf
         self.floor = 0.0
+        self.unlisted = 0
         self.searched = self.nodes = self.work = 0
         with self.tally.timed("planning"):
             groups = {id(path): list(path.groups()) for path in self.paths}
@@ -170,11 +179,10 @@ class EinsumSearch:
         for path in self.paths:
             path.request = self.request
 
-    def alone(self, goal: str, tolerance: float, progress: Progress) -> Optimum:
+    def alone(self, goal: str, tolerance: float, progress: Progress, max_work: float = math.inf) -> Optimum:
         """The best mapping for one objective, by itself."""
-        other = EinsumSearch(
-            self.einsum, self.arch, replace(self.request, goals=(goal,), tolerance=tolerance), progress
-        )
+        asked = replace(self.request, goals=(goal,), tolerance=tolerance)
+        other = EinsumSearch(self.einsum, self.arch, asked, progress, max_work=max_work)
         other.paths = [path.with_plans(other.request, path.plans) for path in self.paths]
         other.tally = Tally()
         return other.run()
@@ -203,7 +211,8 @@ class EinsumSearch:
 
     def search_path(self, path: Path, groups: Sequence[Group]) -> None:
         """All dataplacements on one path."""
-        if not path.all_plans or path.is_coarse:
+        if path.left_out:
+            self.unlisted += 1
             self.left.append(np.zeros(len(self.request.goals)))
         for group in groups:
             self.waiting -= 1
@@ -389,4 +398,5 @@ class EinsumSearch:
             size=self.tally.mapspace,
             points=sum(path.lattice.size for path in self.paths),
             tally=self.tally,
+            cut=len(self.left) > self.unlisted or any(path.cut for path in self.paths),
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options, read_options
-from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapper.result import Found, MapResult, objective
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
@@ -32,7 +31,6 @@ from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
     from einmap.mapper.fusion.fused import FusedSearch
-    from einmap.mapper.unfused import Whole
 
 
 def map_workload(
@@ -102,6 +100,7 @@ def _searched(
 ) -> MapResult:
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.unfused import Whole
+    from einmap.mapper.unfused_result import unfused_result
     from einmap.mapper.warm import warm
 
     # compiling is not searching: it happens once on a machine and is not counted
@@ -112,10 +111,7 @@ def _searched(
         return _fused(spec, asked, token, start)
     whole = Whole(spec, asked, patterns)
     whole.run(token)
-    best, searched = whole.best(), time.perf_counter()
-    front = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
-    end = time.perf_counter()
-    return _result(whole, front, end - start, {**whole.seconds(), "evaluation": end - searched})
+    return unfused_result(whole, start, token, fuse=fuse)
 
 
 def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
@@ -129,9 +125,11 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
     from einmap.mapper.fusion.early import all_but_reserve, better_unfused, unfused_soon
     from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.misfit import misfit
     from einmap.mapper.fusion.shared_inputs import sharing
     from einmap.mapper.unfused import Whole
+    from einmap.mapper.unfused_result import unfused_result
 
     shared = sharing(spec) if asked.share_inputs else None
     searches: list[FusedSearch] = []
@@ -152,12 +150,11 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
         whole = Whole(spec, asked)
         try:
             whole.run(token)
-            found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in whole.best()]
+            return unfused_result(whole, start, token, fuse=True, why="no mapping of the fused search fits")
         except (MappingError, NoMappingError) as error:
             raise misfit(spec, asked, error, token) from None
-        return replace(_result(whole, found, time.perf_counter() - start, {}), optimal=False)
     front = best_of(found, asked.goals) if len(searches) > 1 else found
-    result = _fused_result(searches, front, asked.goals, start)
+    result = fused_result(searches, front, asked, start)
     cut = any(search.effort.cut for search in searches)
     return better_unfused(result, spec, asked, searches, token, start) if cut else result
 
@@ -168,65 +165,3 @@ def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
     if len(goals) == 1:
         return [found[int(np.argmin(values[:, 0]))]]
     return [found[int(row)] for row in nondominated(values)]
-
-
-def _fused_result(
-    searches: Sequence[FusedSearch], front: list[Found], goals: tuple[str, ...], start: float
-) -> MapResult:
-    from einmap.mapper.fusion.early import known_bound
-
-    by_einsum: dict[str, dict[str, Any]] = {}
-    steps: dict[str, float] = {}
-    for search in searches:
-        by_einsum |= search.stats()
-        for step, seconds in search.seconds.items():
-            steps[step] = steps.get(step, 0.0) + seconds
-    own = [part for part in by_einsum.values() if part["same_as"] is None]
-    kept = {name for one in front for name in one.spec.workload.by_name}
-    kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
-    total = time.perf_counter() - start
-    stats = MapStats(
-        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
-        templates=sum(part["templates"] for part in own),
-        evaluated=sum(search.effort.work for search in searches),
-        seconds=total,
-        by_einsum={name: part for name, part in by_einsum.items() if name in kept},
-        steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
-    )
-    complete = all(search.complete for search in searches)
-    bound: float | None = None
-    if len(goals) == 1:
-        value = objective(front[0].cost, goals[0])
-        bound = value if complete else min(value, *(known_bound(search) for search in searches))
-    reason = "every fused mapping was evaluated or ruled out by a bound"
-    if not complete:
-        reason = f"stopped after {stats.evaluated:,} choices"
-    return MapResult(tuple(front), goals, complete, bound, reason, stats)
-
-
-def _result(whole: Whole, front: list[Found], seconds: float, steps: dict[str, float]) -> MapResult:
-    goals, by_einsum = whole.options.goals, dict(whole.stats())
-    complete = all(part["complete"] for part in by_einsum.values())
-    bound: float | None = None
-    if len(goals) == 1 and goals != ("resource_usage",):
-        best = objective(front[0].cost, goals[0])
-        bound = best if complete else min(whole.bound(), best)
-    own = [part for part in by_einsum.values() if part["same_as"] is None]
-    stats = MapStats(
-        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
-        templates=sum(part["templates"] for part in by_einsum.values()),
-        evaluated=sum(part["evaluated"] for part in own),
-        seconds=seconds,
-        by_einsum=by_einsum,
-        steps=steps,
-    )
-    scope = "each Einsum by itself (unfused)" if len(by_einsum) > 1 else "the Einsum"
-    if complete:
-        reason = f"every mapping of {scope} was evaluated or ruled out by a bound"
-        if all(part["brute_force"] for part in own):
-            reason = f"every mapping of {scope} was evaluated"
-    else:
-        reason = f"stopped after {stats.evaluated:,} choices in a mapspace of {stats.mapspace_size:.1e} mappings"
-        early = [name for name, part in by_einsum.items() if not part["complete"]]
-        reason += f"; {', '.join(early)} not covered"
-    return MapResult(tuple(front), goals, complete, bound, reason, stats)

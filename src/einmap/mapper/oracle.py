@@ -63,7 +63,7 @@ class Oracle:
             raise UndecidedError
         self.asked += 1
         self.progress.report(f"{self.einsum.name}: nothing fits, looking for the least change", self.asked)
-        searchable = why_not(self.einsum, arch) is None
+        searchable = why_not(self.einsum, arch, self.request.goals) is None
         for unit in arch.computes:
             if not unit.enabled:
                 continue

@@ -53,9 +53,12 @@ class MapStats:
 class MapResult:
     """The best mappings found, best first by the first metric.
 
-    `optimal`: the whole space was covered, so nothing better exists. `lower_bound`: no mapping is better
-    than this in the metric (None for several metrics); `reason`: why the search ended, in words.
-    `cached`: it was found before, and kept in the directory `cache` of the call; `stats` are those of that search.
+    `optimal`: all that was asked for was covered, so nothing better exists. `lower_bound`: no mapping is better
+    than this in the metric (None for several metrics, or where none is known); `reason`: why the search ended, for
+    which mappings it speaks, and why no gap is known where there is none, in words. `not_searched`: what of the
+    mapspace that was asked for was not looked at, in words; something better may be there.
+    `stopped`: the search was ended before it was complete. `cached`: it was found before, and kept in the directory
+    `cache` of the call; `stats` are those of that search.
     """
 
     front: tuple[Found, ...]
@@ -65,6 +68,8 @@ class MapResult:
     reason: str
     stats: MapStats
     cached: bool = field(default=False, compare=False)
+    not_searched: tuple[str, ...] = ()
+    stopped: bool = False
 
     @property
     def cost(self) -> Cost:
@@ -88,7 +93,10 @@ class MapResult:
 
     @property
     def gap(self) -> float | None:
-        """How far the best may be above the optimum, as a fraction of the lower bound; 0 when proven optimal."""
+        """How far the best may be above the optimum, as a fraction of the lower bound; 0 when proven optimal.
+
+        None where the lower bound is not known or not positive: `reason` says why.
+        """
         if self.optimal:
             return 0.0
         if self.lower_bound is None or self.lower_bound <= 0:

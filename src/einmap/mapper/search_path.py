@@ -158,6 +158,7 @@ class Path:
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         self.plans: list[Plan] = []
         planning = share_of(progress, PLANNING)
+        self.hurried = progress.deadline is not None
         for placement in placed:
             if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
                 self.all_plans = False
@@ -190,6 +191,23 @@ class Path:
         """Whether no action has a negative energy."""
         units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
         return all(action.energy >= 0 for unit in units for action in unit.actions)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What of the Einsum's mapspace is not looked at, in words."""
+        name, found = self.einsum.name, []
+        if not self.all_plans and len(self.plans) >= self.request.most_plans:
+            found.append(f"dataplacements of {name} beyond max_pmapping_templates_per_einsum")
+        elif not self.all_plans:
+            found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
+        if self.is_coarse:
+            found.append(f"some tile shapes of {name}, since memory_limit leaves too little room for all")
+        return tuple(found)
+
+    @property
+    def cut(self) -> bool:
+        """Whether there was no time to list all dataplacements."""
+        return not self.all_plans and self.hurried and len(self.plans) < self.request.most_plans
 
     def with_plans(self, request: Request, plans: list[Plan]) -> Path:
         """The same path with some of its plans, for other objectives or other uses of its tensors."""

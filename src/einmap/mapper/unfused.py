@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from einmap.arch.tree import outermost_memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
+from einmap.mapper.bounds import least_costs
 from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed
 from einmap.mapper.cascade import PARTS, nondominated, sums
@@ -172,7 +173,7 @@ class Whole:
         known: dict[Any, str] = {}
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
-            why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch)
+            why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch, self.goals)
             search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
             if why is None:
                 search.prepare()
@@ -278,11 +279,21 @@ class Whole:
         same_as = self.parts[einsum.name].same_as
         return found if same_as is None else renamed(found, self.workload.by_name[same_as], einsum)
 
+    def left_out(self) -> tuple[str, ...]:
+        """What of the Einsums' mapspaces was not looked at, in words."""
+        searches = [part.search for part in self.parts.values() if part.search is not None and part.same_as is None]
+        return tuple(text for search in searches for path in search.paths for text in path.left_out)
+
+    def cut(self) -> tuple[str, ...]:
+        """Einsums whose search was stopped."""
+        return tuple(name for name, part in self.parts.items() if self.optimum(part.einsum).cut)
+
     def bound(self) -> float:
-        """What the one objective is at least."""
+        """What the one objective is at least (J, s, J*s), unfused."""
         total = np.zeros(len(self.goals))
         for einsum in self.workload.einsums:
-            total += np.array(self.optimum(einsum).bound) * self.weight(einsum)
+            floor = least_costs(einsum, self.spec.bound[einsum.name].arch, self.goals)
+            total += np.maximum(self.optimum(einsum).bound, floor) * self.weight(einsum)
         if self.single and self.goals == ("energy_delay_product",):
             total *= self.weight(self.workload.einsums[0])
         return float(self.objectives(total[None, :])[0, 0])

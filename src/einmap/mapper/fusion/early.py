@@ -6,15 +6,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from einmap.errors import NoMappingError
-from einmap.mapper.fusion.corners import corners
 from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.fusion.fused_result import bound_of, left_out_by
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapper.unfused import Whole
+from einmap.mapper.verdict import Coverage, judged
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
@@ -48,9 +47,6 @@ def unfused_soon(
         text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
         raise NoMappingError(text, at=error.at, hint="give it more time or evaluations") from None
     found = Found(evaluate(spec, mapping, asked.rules), mapping, spec)
-    bound: float | None = None
-    if len(asked.goals) == 1:
-        bound = min(*(known_bound(search) for search in searches), objective(found.cost, asked.goals[0]))
     by_einsum = {name: {**row, "complete": False} for name, row in whole.stats().items()}
     own = [part for part in by_einsum.values() if part["same_as"] is None]
     stats = MapStats(
@@ -61,7 +57,8 @@ def unfused_soon(
         by_einsum=by_einsum,
     )
     reason = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
-    return MapResult((found,), asked.goals, False, bound, reason, stats)
+    covered = Coverage("fused mapping", ended=reason, left_out=left_out_by(searches), bound=bound_of(searches))
+    return judged([found], asked.goals, covered, stats)
 
 
 def better_unfused(
@@ -77,13 +74,6 @@ def better_unfused(
     goal = asked.goals[0]
     if objective(other.cost, goal) >= objective(result.cost, goal):
         return replace(result, stats=replace(result.stats, seconds=other.stats.seconds))
-    return replace(other, reason="stopped; each Einsum mapped by itself is better than what was found fused")
-
-
-def known_bound(search: FusedSearch) -> float:
-    """What the one objective of a search that was stopped is at least."""
-    if all(member.chains.complete for member in search.members):
-        return search.lower_bound()
-    nothing = np.zeros(len(search.weights))
-    least = {id(m.chains): search.least[id(m.chains)] if m.chains.complete else nothing for m in search.distinct}
-    return float(corners(search.weights, search.sums(least)[None])[0].prod(axis=1).min())
+    reason = "stopped; each Einsum mapped by itself is better than what was found fused"
+    covered = Coverage("fused mapping", ended=reason, left_out=left_out_by(searches), bound=bound_of(searches))
+    return judged(other.front, asked.goals, covered, other.stats)

@@ -64,6 +64,10 @@ class Cascade:
         self.effort = Effort(Progress())
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
         self._own: dict[int, Floats] = {}
+        self.members: list[Member] = []
+        self.distinct: list[Member] = []
+        self.weights = np.eye(len(self.goals))
+        self.least: dict[int, Floats] = {}
 
     @property
     def joint(self) -> frozenset[str]:
@@ -111,7 +115,6 @@ class Cascade:
         numbers: dict[Any, int] = {}
         rules_of: dict[str, int] = {}
         kinds = self.workload.shared, self.workload.intermediates, self.joint
-        self.members: list[Member] = []
         for position, einsum in enumerate(self.workload.einsums):
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             bound = self.spec.bound[einsum.name]
@@ -140,7 +143,6 @@ class Cascade:
         room = min(max(TABLES / tables, TABLES_OF_EACH), self.options.memory / tables)
         for chains in sorted(searched, key=lambda chains: chains.lender is not None):
             chains.begin(room)
-        self.weights = np.eye(len(self.goals))
         if len(self.goals) == 2 and len(self.options.goals) == 1:
             least = self.sums(self.minima())
             ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
@@ -157,7 +159,7 @@ class Cascade:
         if einsum.is_copy:
             kind = OptionalCopyChains if einsum.name in self.optional else CopyChains
             return kind(einsum, arch, request, *most)
-        why = why_not(einsum, arch)
+        why = why_not(einsum, arch, self.goals)
         if why is None:
             chains = Chains(einsum, arch, request, *most, self.effort)
             chains.prepare()

@@ -1,0 +1,122 @@
+"""The result of a fused search, and what it leaves out: Einsums that tables cannot search, and what had no room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from einmap.mapper.bounds import least_costs
+from einmap.mapper.fusion.chains import Chains
+from einmap.mapper.fusion.corners import corners
+from einmap.mapper.fusion.fixed import FixedChains
+from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.fusion.steps import AnyChains
+from einmap.mapper.options import Options
+from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.mapper.verdict import Coverage, judged, narrowed_by
+
+
+def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Options, start: float) -> MapResult:
+    """What some searches of the same cascade found together; `start`: when they began."""
+    by_einsum: dict[str, dict[str, Any]] = {}
+    steps: dict[str, float] = {}
+    for search in searches:
+        by_einsum |= search.stats()
+        for step, seconds in search.seconds.items():
+            steps[step] = steps.get(step, 0.0) + seconds
+    own = [part for part in by_einsum.values() if part["same_as"] is None]
+    kept = {name for one in front for name in one.spec.workload.by_name}
+    kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
+    total = time.perf_counter() - start
+    stats = MapStats(
+        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
+        templates=sum(part["templates"] for part in own),
+        evaluated=sum(search.effort.work for search in searches),
+        seconds=total,
+        by_einsum={name: part for name, part in by_einsum.items() if name in kept},
+        steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
+    )
+    left_out = left_out_by(searches)
+    covered = Coverage(
+        every="other fused mapping" if left_out else "fused mapping",
+        narrowed=narrowed_by(asked, fused=True),
+        ended=f"stopped after {stats.evaluated:,} choices" if any(map(_cut, searches)) else None,
+        left_out=left_out,
+        bound=bound_of(searches),
+    )
+    return judged(front, asked.goals, covered, stats)
+
+
+def _cut(search: FusedSearch) -> bool:
+    """Whether a search was stopped, or had no time to list all dataplacements."""
+    own = [member.chains for member in search.distinct if isinstance(member.chains, Chains)]
+    return search.effort.cut or any(path.cut for chains in own for path in chains.paths)
+
+
+def bound_of(searches: Sequence[FusedSearch]) -> float | None:
+    """What the one objective is at least (J, s, J*s), whatever the searches left out.
+
+    None for several objectives, or where it is not known.
+    """
+    if any(len(search.options.goals) > 1 for search in searches):
+        return None
+    found = [known_bound(search) for search in searches]
+    return None if None in found else min(bound for bound in found if bound is not None)
+
+
+def known_bound(search: FusedSearch) -> float | None:
+    """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
+    members = {member.einsum.name: member for member in search.members}
+    if search.least and all(covers_all(member.chains) for member in search.members):
+        return search.lower_bound()
+    total = np.zeros(len(search.weights))
+    for einsum in search.workload.einsums:
+        member = members.get(einsum.name)
+        if member is not None and covers_all(member.chains) and id(member.chains) in search.least:
+            total += search.times(einsum) * search.least[id(member.chains)]
+            continue
+        floor = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
+        if not np.isfinite(floor).all():
+            return None
+        total += search.times(einsum) * (search.weights @ floor)
+    return float(corners(search.weights, total[None])[0].prod(axis=1).min())
+
+
+def covers_all(chains: AnyChains) -> bool:
+    """Whether the chains of an Einsum are all that the mapspace has."""
+    return chains.complete and not (isinstance(chains, FixedChains) and chains.request.intermediates)
+
+
+def left_out_by(searches: Sequence[FusedSearch]) -> tuple[str, ...]:
+    """What some searches left out, in words."""
+    return tuple(dict.fromkeys(text for search in searches for text in _not_searched(search)))
+
+
+def _not_searched(search: FusedSearch) -> list[str]:
+    found = []
+    for member in search.distinct:
+        chains, name = member.chains, member.einsum.name
+        if isinstance(chains, Chains):
+            found += [text for path in chains.paths for text in path.left_out]
+        elif isinstance(chains, FixedChains) and chains.request.intermediates:
+            found.append(f"mappings that keep {_kept(search, name)} inside: {_alone(search, name, chains.why)}")
+    return found
+
+
+def _alone(search: FusedSearch, name: str, why: str) -> str:
+    """Why an Einsum is searched by brute force."""
+    alike = sum(name in (member.einsum.name, member.same_as) for member in search.members) - 1
+    others = f" and {alike} like it" if alike else ""
+    return f"Einsum {name!r}{others} is searched mapping by mapping ({why})"
+
+
+def _kept(search: FusedSearch, name: str) -> str:
+    """Intermediate tensors of an Einsum."""
+    copies = [search.workload.by_name[copy] for copy in search.optional]
+    copied = {t: source for copy in copies for t in copy.outputs for source in copy.inputs}
+    einsum = search.workload.by_name[name]
+    inside = [a.tensor for a in einsum.accesses if a.tensor in search.workload.intermediates]
+    return " or ".join(f"a copy of {copied[t]}" if t in copied else t for t in dict.fromkeys(inside))

@@ -1,0 +1,129 @@
+"""The result of a search that maps each Einsum by itself, and what that leaves out where fusion was asked for."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from einmap.mapper.fusion.shared_inputs import sharing
+from einmap.mapper.options import Options
+from einmap.mapper.relaxed import free_tensors, relaxed_bound
+from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.mapper.unfused import Whole
+from einmap.mapper.verdict import Coverage, judged, narrowed_by
+from einmap.model.evaluate import evaluate
+from einmap.progress import Progress
+from einmap.spec.shared_inputs import shareable
+from einmap.spec.spec import Spec
+
+LEAST_TIME, MOST_TIME = 1.0, 10.0
+"""Seconds that a lower bound may take in all, within what is left of the time limit."""
+
+
+def unfused_result(whole: Whole, start: float, token: Progress, *, fuse: bool, why: str = "") -> MapResult:
+    """What `Whole` found, evaluated.
+
+    `fuse`: whether mappings that fuse were asked for, `why`: why they were not searched if not for the options;
+    `start`: when the search began. Raises MappingError where the Einsums' mappings do not fit together.
+    """
+    options, goals = whole.options, whole.options.goals
+    best, searched = whole.best(), time.perf_counter()
+    front = [Found(evaluate(whole.spec, mapping, options.rules), mapping, whole.spec) for mapping in best]
+    steps = {**whole.seconds(), "evaluation": time.perf_counter() - searched}
+    fused = not_fused(whole, why or _cause(whole)) if fuse else ()
+    bound = _bound(whole, fused=bool(fused), token=_limited(whole, token, start)) if len(goals) == 1 else None
+    by_einsum = dict(whole.stats())
+    own = [part for part in by_einsum.values() if part["same_as"] is None]
+    stats = MapStats(
+        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
+        templates=sum(part["templates"] for part in by_einsum.values()),
+        evaluated=sum(part["evaluated"] for part in own),
+        seconds=time.perf_counter() - start,
+        by_einsum=by_einsum,
+        steps=steps,
+    )
+    left_out = whole.left_out()
+    covered = Coverage(
+        every=f"{'other ' if left_out else ''}{_searched(whole)}",
+        by_trying=all(part["brute_force"] for part in own),
+        narrowed=narrowed_by(options, fused=False),
+        ended=_ended(stats, whole.cut()),
+        left_out=(*left_out, *fused),
+        bound=bound,
+    )
+    return judged(front, goals, covered, stats, options.objective_tolerance)
+
+
+def may_be_fused(spec: Spec, given: Mapping[str, object]) -> tuple[frozenset[str], frozenset[str]]:
+    """Intermediate tensors that a mapping could keep inside, and graph inputs that one could copy for all users.
+
+    What an Einsum with a given mapping uses stays in its outermost memory.
+    """
+    fixed = frozenset[str]().union(*(spec.workload.by_name[name].tensors for name in given))
+    return free_tensors(spec, given), frozenset(shareable(spec.workload)) - fixed
+
+
+def not_fused(whole: Whole, why: str) -> tuple[str, ...]:
+    """What is left out when Einsums are mapped one by one although fusion was asked for, in words."""
+    inside, shared = may_be_fused(whole.spec, whole.given)
+    found = []
+    if inside:
+        found.append(f"mappings that keep {_names(inside, whole)} inside between Einsums")
+    if shared and whole.options.share_inputs:
+        found.append(f"mappings that fill {_names(shared, whole)} once for all Einsums that read it")
+    return (*found[:-1], f"{found[-1]}, since {why}") if found else ()
+
+
+def _names(tensors: frozenset[str], whole: Whole) -> str:
+    """Names in the order of the workload; at most four of them."""
+    ordered = [t for t in whole.workload.tensors if t in tensors]
+    shown = [*ordered[:4], f"{len(ordered) - 4} more"] if len(ordered) > 4 else ordered
+    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _cause(whole: Whole) -> str:
+    options: Options = whole.options
+    names = {
+        "brute_force": options.brute_force,
+        "a given mapping": bool(whole.given),
+        "explore_imperfect_temporal_loops": options.uneven_loops,
+        "explore_imperfect_spatial_loops": options.uneven_lanes,
+    }
+    return f"each Einsum is mapped by itself with {' and '.join(name for name, is_so in names.items() if is_so)}"
+
+
+def _searched(whole: Whole) -> str:
+    like = " like the given one" if whole.given else ""
+    if whole.single:
+        return f"mapping{like} of the Einsum"
+    return f"unfused mapping{like} (each Einsum by itself)"
+
+
+def _ended(stats: MapStats, cut: Sequence[str]) -> str | None:
+    """Why the search of some Einsums ended early, if it did."""
+    if not cut:
+        return None
+    text = f"stopped after {stats.evaluated:,} choices in a mapspace of {stats.mapspace_size:.1e} mappings"
+    return f"{text}; {', '.join(cut)} not covered"
+
+
+def _bound(whole: Whole, *, fused: bool, token: Progress) -> float | None:
+    """What the one metric is at least, also for mappings that fuse if these were asked for but not searched."""
+    (goal,) = whole.options.goals
+    if not fused:
+        return None if goal == "resource_usage" else whole.bound()
+    specs = [whole.spec]
+    if whole.options.share_inputs and (shared := sharing(whole.spec)) is not None:
+        specs.append(shared.spec)
+    found = [relaxed_bound(whole, spec, goal, token) for spec in specs]
+    return None if None in found else min(bound for bound in found if bound is not None)
+
+
+def _limited(whole: Whole, token: Progress, start: float) -> Progress:
+    """As long as the search took, at least a second; by work alone where results are not to depend on time."""
+    if whole.options.max_evaluations is not None:
+        return token
+    left = math.inf if token.deadline is None else token.deadline - time.monotonic()
+    spent = time.perf_counter() - start
+    return token.within(max(min(max(spent, LEAST_TIME), MOST_TIME, left), 0.0))

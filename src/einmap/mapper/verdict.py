@@ -1,0 +1,100 @@
+"""What a result may claim: whether it is proven, for which mappings, and how far it may be from the best.
+
+Each search says what it covered; `reason`, `optimal` and the lower bound of a result are made of that here, and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from einmap.mapper.cascade import PARTS
+from einmap.mapper.options import Options
+from einmap.mapper.result import Found, MapResult, MapStats, objective
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a search covered.
+
+    `every`: the mappings that were searched, in words that stand behind "every"; `by_trying`: each was evaluated, none
+    ruled out by a bound. `narrowed`: in words, what mappings have that the options of the call ask for.
+    `ended`: why the search ended before all of them were covered, None where they were. `left_out`: what of the
+    mapspace that was asked for was not searched, in words.
+    `bound`: what the one metric is at least for every mapping that was asked for (J, s, J*s), None where that is not
+    known; where nothing is left out it is the best found.
+    """
+
+    every: str
+    by_trying: bool = False
+    narrowed: tuple[str, ...] = ()
+    ended: str | None = None
+    left_out: tuple[str, ...] = ()
+    bound: float | None = None
+
+
+def narrowed_by(options: Options, fused: bool) -> tuple[str, ...]:
+    """What the options of a call ask for: mappings with nothing but this."""
+    found = []
+    if options.coarseness > 1:
+        found.append(f"the tile shapes that tiling_coarseness {options.coarseness:g} keeps")
+    if fused and math.isfinite(options.most_fused):
+        found.append(f"at most {options.most_fused:g} fused loops (max_fused_loops)")
+    if fused and options.most_fused_per_variable not in (1, math.inf):
+        most = options.most_fused_per_variable
+        found.append(f"at most {most:g} fused loops over each rank variable (max_fused_loops_per_rank_variable)")
+    return tuple(found)
+
+
+def judged(
+    front: Sequence[Found], goals: tuple[str, ...], covered: Coverage, stats: MapStats, tolerance: float = 0.0
+) -> MapResult:
+    """The result of a search. `tolerance`: mappings that are better by no more than this part may have been ignored."""
+    whole = covered.ended is None and not covered.left_out
+    optimal = whole and not tolerance
+    bound: float | None = None
+    if len(goals) == 1:
+        best = objective(front[0].cost, goals[0])
+        known = covered.bound
+        if whole:
+            known = best if optimal else _eased(best, tolerance, len(PARTS.get(goals[0], goals)))
+        bound = None if known is None else min(known, best)
+    reason = _reason(covered, tolerance)
+    if not optimal and (bound is None or bound <= 0):
+        reason += f"; no gap is known: {_no_gap(goals, bound)}"
+    return MapResult(
+        tuple(front),
+        goals,
+        optimal,
+        bound,
+        reason,
+        stats,
+        not_searched=covered.left_out,
+        stopped=covered.ended is not None,
+    )
+
+
+def _eased(best: float, tolerance: float, factors: int) -> float | None:
+    """What the optimum is at least if each of so many factors may be better by the tolerance."""
+    return best / (1 + tolerance) ** factors if best >= 0 else None
+
+
+def _reason(covered: Coverage, tolerance: float) -> str:
+    """Why the search ended, and for which mappings it speaks."""
+    text = covered.ended
+    if text is None:
+        kept = " and ".join(covered.narrowed)
+        text = f"every {covered.every}{f' with {kept}' if kept else ''} was evaluated"
+        text += "" if covered.by_trying else " or ruled out by a bound"
+        text += f", but for what objective_tolerance {tolerance:g} allows" if tolerance else ""
+    return "; not searched: ".join([text, *([", nor ".join(covered.left_out)] if covered.left_out else [])])
+
+
+def _no_gap(goals: tuple[str, ...], bound: float | None) -> str:
+    if len(goals) > 1:
+        return "there are several metrics"
+    if bound is not None:
+        return f"the lower bound is {bound:g}"
+    return f"there is no lower bound of {goals[0].replace('_', ' ')} for what was not searched"
