@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap import SpecError
-from einmap.einsum.operation import FUNCTIONS, Apply, Number, Operand, format_map, operands, parse_operation, product_of
+from einmap.einsum.functions import FUNCTIONS
+from einmap.einsum.operation import Apply, Number, Operand, format_map, operands, parse_operation, product_of
 
 
 def test_the_default_is_the_product_of_the_inputs():
@@ -52,7 +53,7 @@ def test_the_operands_are_the_tensors_that_are_read():
 
 def applied(inner):
     return st.sampled_from(sorted(FUNCTIONS)).flatmap(
-        lambda name: st.builds(Apply, st.just(name), st.tuples(*[inner] * FUNCTIONS[name]))
+        lambda name: st.builds(Apply, st.just(name), st.tuples(*[inner] * FUNCTIONS[name].arity))
     )
 
 

@@ -9,7 +9,7 @@ variables that it lacks. An operand may stay partial where the Einsum is linear 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -18,6 +18,7 @@ from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, block_of
 from einmap.distribute.plan import LocalLoop
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
+from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.projection import Rank, RankVar
 
@@ -252,14 +253,4 @@ def _degree(expression: MapExpression, tensors: frozenset[TensorName]) -> int | 
             degrees = [_degree(argument, tensors) for argument in arguments]
             if all(degree == 0 for degree in degrees):
                 return 0
-            return 1 if function in _LINEAR and _LINEAR[function](degrees) else None
-
-
-_LINEAR: Mapping[str, Callable[[list[int | None]], bool]] = {
-    "add": lambda degrees: degrees == [1, 1],
-    "subtract": lambda degrees: degrees == [1, 1],
-    "multiply": lambda degrees: degrees in ([0, 1], [1, 0]),
-    "divide": lambda degrees: degrees == [1, 0],
-    "negative": lambda degrees: degrees == [1],
-}
-"""Functions that are linear where their arguments have these degrees."""
+            return 1 if FUNCTIONS[function].is_linear(degrees) else None

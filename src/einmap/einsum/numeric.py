@@ -7,7 +7,7 @@ element of the output are reduced to it. Elements that no point writes are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.operation import FUNCTIONS, Apply, MapExpression, Number, Operand, Reduction
+from einmap.einsum.functions import FUNCTIONS, apply
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.projection import Projection, Rank, RankVar, Relevance
 from einmap.einsum.space import inside_of, parse_constraint
 from einmap.einsum.workload import Workload
@@ -32,36 +33,6 @@ MAX_VALUES = 5 * 10**8
 CHUNK = 2**19
 """Points that are evaluated at a time."""
 
-
-def functions_in(xp: Any) -> Mapping[str, Callable[..., Any]]:
-    """What each function of `operation.FUNCTIONS` computes, value by value (IEEE: 1/0 is inf).
-
-    `xp`: a module with the names of numpy, for its arrays.
-    """
-    return {
-        "exp": xp.exp,
-        "log": xp.log,
-        "sqrt": xp.sqrt,
-        "rsqrt": lambda x: 1 / xp.sqrt(x),
-        "abs": xp.abs,
-        "tanh": xp.tanh,
-        "sigmoid": lambda x: 1 / (1 + xp.exp(-x)),
-        "relu": lambda x: xp.maximum(x, 0),
-        "negative": xp.negative,
-        "max": xp.maximum,
-        "min": xp.minimum,
-        "add": xp.add,
-        "subtract": xp.subtract,
-        "multiply": xp.multiply,
-        "divide": xp.divide,
-        "power": xp.power,
-    }
-
-
-FUNCTION_OF = functions_in(np)
-"""The functions for numpy's own arrays."""
-EXACT_ON_INTEGERS = frozenset({"add", "subtract", "multiply", "max", "min", "negative", "abs", "relu"})
-"""Functions that give integers for integers, so that sums are exact in any order."""
 
 _REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
     "sum": (np.add, 0.0),
@@ -125,7 +96,7 @@ def keeps_integers(expression: MapExpression | None) -> bool:
         case Number(value):
             return value == int(value)
         case Apply(function, arguments):
-            return function in EXACT_ON_INTEGERS and all(keeps_integers(a) for a in arguments)
+            return FUNCTIONS[function].exact_on_integers and all(keeps_integers(a) for a in arguments)
 
 
 def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:
@@ -252,7 +223,7 @@ def _value(expression: MapExpression, read: Mapping[TensorName, Tensor]) -> Tens
         case Number(value):
             return np.float64(value)  # type: ignore[return-value]
         case Apply(function, arguments):
-            found: Tensor = FUNCTION_OF[function](*(_value(argument, read) for argument in arguments))
+            found: Tensor = apply(function, *(_value(argument, read) for argument in arguments))
             return found
 
 

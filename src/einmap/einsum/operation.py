@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from einmap.einsum.functions import FUNCTIONS
 from einmap.errors import SpecError
 from einmap.expressions.syntax import check_text_length
 
@@ -19,13 +20,6 @@ type Reduction = Literal["sum", "max", "min"]
 type MapExpression = Operand | Number | Apply
 
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
-FUNCTIONS = {
-    "exp": 1, "log": 1, "sqrt": 1, "rsqrt": 1, "abs": 1, "tanh": 1, "sigmoid": 1, "relu": 1, "negative": 1,
-    "max": 2, "min": 2, "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "power": 2,
-}  # fmt: skip
-"""Functions of a map expression and how many arguments they take."""
-
-_INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 _AST_INFIX = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
 
 
@@ -45,7 +39,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A function of FUNCTIONS applied to its arguments."""
+    """A function of `functions.FUNCTIONS` applied to its arguments."""
 
     function: str
     arguments: tuple[MapExpression, ...]
@@ -103,9 +97,13 @@ def _convert(node: ast.expr, tensors: frozenset[str], depth: int) -> MapExpressi
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _AST_INFIX:
             function = _AST_INFIX[type(op)]
             return Apply(function, (_convert(left, tensors, depth + 1), _convert(right, tensors, depth + 1)))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if FUNCTIONS.get(name) == len(args):
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if _takes(name, len(args)):
             return Apply(name, tuple(_convert(arg, tensors, depth + 1) for arg in args))
     raise ValueError("not arithmetic")
+
+
+def _takes(function: str, arguments: int) -> bool:
+    return function in FUNCTIONS and FUNCTIONS[function].arity == arguments
 
 
 def _finite(value: float) -> float:
@@ -127,15 +125,17 @@ def format_map(expression: MapExpression) -> str:
             return repr(int(value)) if value == int(value) else repr(value)
         case Apply("negative", (argument,)):
             return f"-{_bracket(argument)}"
-        case Apply(function, (left, right)) if function in _INFIX:
-            return f"{_bracket(left, function)} {_INFIX[function]} {_bracket(right)}"
+        case Apply(function, (left, right)) if FUNCTIONS[function].infix:
+            return f"{_bracket(left, function)} {FUNCTIONS[function].infix} {_bracket(right)}"
         case Apply(function, arguments):
             return f"{function}({', '.join(format_map(a) for a in arguments)})"
 
 
 def _bracket(expression: MapExpression, chained_with: str = "") -> str:
     text = format_map(expression)
-    is_infix = isinstance(expression, Apply) and (expression.function in _INFIX or expression.function == "negative")
+    is_infix = isinstance(expression, Apply) and bool(
+        FUNCTIONS[expression.function].infix or expression.function == "negative"
+    )
     left_associative = isinstance(expression, Apply) and expression.function == chained_with
     return f"({text})" if is_infix and not left_associative else text
 

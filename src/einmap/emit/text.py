@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.emit.linear import Linear
 from einmap.emit.program import All, Any, Charge, Condition, Is
 
 INDENT = "    "
-INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def map_text(expression: MapExpression, operand: Mapping[str, str], functions: M
             return real.format(repr(float(value)))
         case Apply(function, arguments):
             parts = [map_text(a, operand, functions, real) for a in arguments]
-            if function in INFIX:
+            if FUNCTIONS[function].infix:
                 left, right = (_bracket(a, text) for a, text in zip(arguments, parts, strict=True))
                 if function in ("add", "multiply") or not _is_infix(arguments[0], function):
                     left = parts[0] if _is_infix(arguments[0], function) else left
-                return f"{left} {INFIX[function]} {right}"
+                return f"{left} {FUNCTIONS[function].infix} {right}"
             return functions[function].format(*parts)
         case _:
             assert_never(expression)
@@ -86,7 +86,7 @@ def _is_infix(expression: MapExpression, function: str) -> bool:
 
 
 def _bracket(expression: MapExpression, text: str) -> str:
-    return f"({text})" if isinstance(expression, Apply) and expression.function in INFIX else text
+    return f"({text})" if isinstance(expression, Apply) and FUNCTIONS[expression.function].infix else text
 
 
 def neutral_text(reduction: Reduction, infinity: str) -> str:

@@ -8,38 +8,40 @@ from typing import Any
 import numba
 import numpy as np
 
+from einmap.einsum.functions import Code
+
 
 @numba.njit(cache=True, nogil=True)
 def _apply(code: int, a: float, b: float) -> float:
-    if code == 2:
+    if code == Code.MULTIPLY:
         return a * b
-    if code == 3:
+    if code == Code.ADD:
         return a + b
-    if code == 4:
+    if code == Code.SUBTRACT:
         return a - b
-    if code == 5:
+    if code == Code.DIVIDE:
         return a / b
-    if code == 6:
+    if code == Code.MAX:
         return max(a, b)
-    if code == 7:
+    if code == Code.MIN:
         return min(a, b)
-    if code == 8:
+    if code == Code.POWER:
         return float(a**b)
-    if code == 9:
+    if code == Code.EXP:
         return math.exp(a)
-    if code == 10:
+    if code == Code.LOG:
         return math.log(a)
-    if code == 11:
+    if code == Code.SQRT:
         return math.sqrt(a)
-    if code == 12:
+    if code == Code.RSQRT:
         return 1.0 / math.sqrt(a)
-    if code == 13:
+    if code == Code.ABS:
         return abs(a)
-    if code == 14:
+    if code == Code.TANH:
         return math.tanh(a)
-    if code == 15:
+    if code == Code.SIGMOID:
         return 1.0 / (1.0 + math.exp(-a))
-    if code == 16:
+    if code == Code.RELU:
         return max(a, 0.0)
     return -a
 
@@ -96,13 +98,13 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
                 top = 0
                 for step in range(code.shape[0]):
                     what = int(code[step, 0])
-                    if what == 0:
+                    if what == Code.CONSTANT:
                         stack[top] = code[step, 1]
                         top += 1
-                    elif what == 1:
+                    elif what == Code.OPERAND:
                         stack[top] = operands[int(code[step, 1])]
                         top += 1
-                    elif what < 9:
+                    elif code[step, 1] == 2:
                         top -= 1
                         stack[top - 1] = _apply(what, stack[top - 1], stack[top])
                     else:

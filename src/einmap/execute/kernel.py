@@ -12,32 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from einmap.einsum.functions import FUNCTIONS, Code
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 
-CONSTANT, OPERAND = 0, 1
-_CODES = {
-    name: code
-    for code, name in enumerate(
-        [
-            "multiply", "add", "subtract", "divide", "max", "min", "power",
-            "exp", "log", "sqrt", "rsqrt", "abs", "tanh", "sigmoid", "relu", "negative",
-        ],
-        start=2,
-    )
-}  # fmt: skip
 REDUCTION = {"sum": 0, "max": 1, "min": 2}
 
 
 def program(expression: MapExpression, tensors: list[str]) -> np.ndarray[Any, Any]:
-    """A map expression in postfix: rows of (code, operand or constant)."""
+    """A map expression in postfix: rows of (code, number of the operand, constant, or number of arguments)."""
     match expression:
         case Operand(tensor):
-            return np.array([[OPERAND, tensors.index(tensor)]], dtype=np.float64)
+            return np.array([[Code.OPERAND, tensors.index(tensor)]], dtype=np.float64)
         case Number(value):
-            return np.array([[CONSTANT, value]], dtype=np.float64)
+            return np.array([[Code.CONSTANT, value]], dtype=np.float64)
         case Apply(function, arguments):
             parts = [program(argument, tensors) for argument in arguments]
-            return np.concatenate([*parts, np.array([[_CODES[function], 0]], dtype=np.float64)])
+            return np.concatenate([*parts, np.array([[FUNCTIONS[function].code, len(arguments)]], dtype=np.float64)])
 
 
 _compiled: list[Callable[..., int]] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from einmap.execute.kernel import OPERAND, leaf_kernel
+from einmap.einsum.functions import Code
+from einmap.execute.kernel import leaf_kernel
 
 
 def smallest_call() -> None:
@@ -15,6 +16,6 @@ def smallest_call() -> None:
     leaf_kernel()(
         none, none, none, zero, zero, one, column,
         np.zeros((2, 1, 1), dtype=np.int64), np.array([[0], [1]], dtype=np.int64), 1,
-        np.zeros(2), flags, np.zeros_like(flags), np.array([[OPERAND, 0]], dtype=np.float64), True, 0,
+        np.zeros(2), flags, np.zeros_like(flags), np.array([[Code.OPERAND, 0]], dtype=np.float64), True, 0,
         np.ones((1, 1), dtype=np.uint8), zero.copy(), column.copy(), column.copy(),
     )  # fmt: skip

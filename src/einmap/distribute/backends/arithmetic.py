@@ -17,7 +17,7 @@ from einmap.distribute.mesh import AxisName
 from einmap.distribute.placement import Split
 from einmap.distribute.plan import Buffer, Local, LocalLoop, Plan
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.numeric import functions_in
+from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, operands
 from einmap.einsum.projection import Affine, Rank, RankVar
 
@@ -206,7 +206,6 @@ def _evaluate(scene: Scene, expression: MapExpression, views: Mapping[TensorName
         return views[expression.tensor]
     found = {variable for tensor in operands(expression) for variable in views[tensor].variables}
     order = tuple(v for v in scene.einsum.rank_variables if v in found)
-    functions = functions_in(scene.xp)
 
     def value(part: MapExpression) -> Array:
         match part:
@@ -215,7 +214,7 @@ def _evaluate(scene: Scene, expression: MapExpression, views: Mapping[TensorName
             case Number(number):
                 return number
             case Apply(function, arguments):
-                return functions[function](*(value(argument) for argument in arguments))
+                return apply(function, *(value(argument) for argument in arguments), xp=scene.xp)
 
     return View(order, scene.xp.asarray(value(expression)))
 

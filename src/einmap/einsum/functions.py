@@ -1,0 +1,101 @@
+"""The functions of map expressions, one entry for each: what a new function adds here is all that the algebra asks.
+
+Other places that speak of functions by name: `execute.compiled` computes one value by its `Code`, and each printer of
+`emit` has a spelling. `tests/einsum/test_functions.py` fails where one of them misses a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+type Degree = int | None
+"""How an expression depends on some tensors: 0 not at all, 1 linearly without a constant, None otherwise."""
+
+
+class Code(IntEnum):
+    """What a row of a compiled map expression does: push a constant, push an operand, or apply a function."""
+
+    CONSTANT = 0
+    OPERAND = 1
+    MULTIPLY = 2
+    ADD = 3
+    SUBTRACT = 4
+    DIVIDE = 5
+    MAX = 6
+    MIN = 7
+    POWER = 8
+    EXP = 9
+    LOG = 10
+    SQRT = 11
+    RSQRT = 12
+    ABS = 13
+    TANH = 14
+    SIGMOID = 15
+    RELU = 16
+    NEGATIVE = 17
+
+
+@dataclass(frozen=True, slots=True)
+class MapFunction:
+    """A function of a map expression, value by value, by the rules of IEEE 754 (1/0 is inf).
+
+    `compute(xp, *arguments)`: its value for arrays of `xp`, a module with the names of numpy. `exact_on_integers`:
+    integers give an integer, so that sums of it are exact in any order. `is_linear`: whether it is linear where its
+    arguments have these degrees (at least one of which is not 0).
+    """
+
+    name: str
+    arity: int
+    code: Code
+    compute: Callable[..., Any]
+    infix: str = ""
+    exact_on_integers: bool = False
+    is_linear: Callable[[Sequence[Degree]], bool] = lambda _degrees: False
+
+
+_ENTRIES = (
+    MapFunction("exp", 1, Code.EXP, lambda xp, x: xp.exp(x)),
+    MapFunction("log", 1, Code.LOG, lambda xp, x: xp.log(x)),
+    MapFunction("sqrt", 1, Code.SQRT, lambda xp, x: xp.sqrt(x)),
+    MapFunction("rsqrt", 1, Code.RSQRT, lambda xp, x: 1 / xp.sqrt(x)),
+    MapFunction("abs", 1, Code.ABS, lambda xp, x: xp.abs(x), exact_on_integers=True),
+    MapFunction("tanh", 1, Code.TANH, lambda xp, x: xp.tanh(x)),
+    MapFunction("sigmoid", 1, Code.SIGMOID, lambda xp, x: 1 / (1 + xp.exp(-x))),
+    MapFunction("relu", 1, Code.RELU, lambda xp, x: xp.maximum(x, 0), exact_on_integers=True),
+    MapFunction(
+        "negative", 1, Code.NEGATIVE, lambda xp, x: xp.negative(x),
+        exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1],
+    ),
+    MapFunction("max", 2, Code.MAX, lambda xp, x, y: xp.maximum(x, y), exact_on_integers=True),
+    MapFunction("min", 2, Code.MIN, lambda xp, x, y: xp.minimum(x, y), exact_on_integers=True),
+    MapFunction(
+        "add", 2, Code.ADD, lambda xp, x, y: xp.add(x, y), infix="+",
+        exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1, 1],
+    ),
+    MapFunction(
+        "subtract", 2, Code.SUBTRACT, lambda xp, x, y: xp.subtract(x, y), infix="-",
+        exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1, 1],
+    ),
+    MapFunction(
+        "multiply", 2, Code.MULTIPLY, lambda xp, x, y: xp.multiply(x, y), infix="*",
+        exact_on_integers=True, is_linear=lambda degrees: sorted(-1 if d is None else d for d in degrees) == [0, 1],
+    ),
+    MapFunction(
+        "divide", 2, Code.DIVIDE, lambda xp, x, y: xp.divide(x, y), infix="/",
+        is_linear=lambda degrees: list(degrees) == [1, 0],
+    ),
+    MapFunction("power", 2, Code.POWER, lambda xp, x, y: xp.power(x, y)),
+)  # fmt: skip
+
+FUNCTIONS = {entry.name: entry for entry in _ENTRIES}
+"""All functions by name."""
+
+
+def apply(function: str, *arguments: Any, xp: Any = np) -> Any:
+    """The value of a function for arrays of `xp`, a module with the names of numpy."""
+    return FUNCTIONS[function].compute(xp, *arguments)
