@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from einmap.einsum.operation import Operation, parse_operation
@@ -17,7 +18,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 @dataclass(frozen=True, slots=True)
 class ParsedEinsum:
-    """What a concise string says: `(tensor, projection)` of the output and of the inputs in written order."""
+    """What a concise string says: `(tensor, projection)` of the output and of the inputs in written order.
+
+    An input that the operation uses several times, by the same indices, is there once.
+    """
 
     output: tuple[str, Projection]
     inputs: tuple[tuple[str, Projection], ...]
@@ -33,22 +37,59 @@ def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     written = _TENSOR.fullmatch(left.strip())
     if written is None:
         raise SpecError(f"the left side of {shortened(text)} must be one tensor, such as Z[m, n]")
-    found = [(match[1], match[2]) for match in _TENSOR.finditer(right)]
+    found = list(dict.fromkeys((match[1], match[2]) for match in _TENSOR.finditer(right)))
     if not found:
         raise SpecError(f"no tensor on the right side of {shortened(text)}; write tensors as A[m, k]")
     output = written[1]
-    inputs = [name for name, _ in found]
-    for name in inputs:
+    for name, _ in found:
         if name == output:
             raise SpecError(f"tensor {name!r} is both input and output of {shortened(text)}", hint="rename one of them")
-        if inputs.count(name) > 1:
-            raise SpecError(f"tensor {name!r} is used twice in Einsum {output!r}: {shortened(text)}")
-    operation = parse_operation(_TENSOR.sub(lambda m: m[1], right), inputs, reduction)
-    return ParsedEinsum(
-        (output, _entries(written[2], output, text)),
-        tuple((name, _entries(entries, name, text)) for name, entries in found),
-        operation,
+    operation = parse_operation(_TENSOR.sub(lambda m: m[1], right), [name for name, _ in found], reduction)
+    inputs = once_each([(name, _entries(entries, name, text)) for name, entries in found], output)
+    return ParsedEinsum((output, _entries(written[2], output, text)), inputs, operation)
+
+
+def once_each(inputs: Sequence[tuple[str, Projection]], einsum: str) -> tuple[tuple[str, Projection], ...]:
+    """The inputs of an Einsum, one that is used several times by the same indices once: each operation reads it once.
+
+    Raises SpecError for a tensor that is used by different indices, and says how to give it a second name.
+    """
+    found: dict[str, Projection] = {}
+    for name, projection in inputs:
+        first = found.setdefault(name, projection)
+        if not same_indices(first, projection):
+            raise _used_by_different_indices(name, first, projection, einsum)
+    return tuple(found.items())
+
+
+def same_indices(first: Projection, second: Projection) -> bool:
+    """Whether two projections index a tensor alike, in whatever order ranks and terms are written."""
+
+    def plain(projection: Projection) -> dict[str, tuple[frozenset[tuple[str, int]], int]]:
+        return {rank: (frozenset(index.terms), index.constant) for rank, index in projection}
+
+    return plain(first) == plain(second)
+
+
+def _used_by_different_indices(name: str, first: Projection, second: Projection, einsum: str) -> SpecError:
+    text = (
+        f"tensor {name!r} is used twice in Einsum {einsum!r}, by different indices: "
+        f"{name}[{format_projection(first)}] and {name}[{format_projection(second)}]"
     )
+    if len(first) != len(second):
+        return SpecError(text, hint="its ranks must be the same wherever it is used")
+    by_rank = dict(second)
+    indices = [by_rank.get(rank, index) for (rank, _), (_, index) in zip(first, second, strict=True)]
+    again = format_projection(tuple((rank, index) for (rank, _), index in zip(first, indices, strict=True)))
+    plain = all(len(index.terms) == 1 and abs(index.terms[0][1]) == 1 and not index.constant for _, index in first)
+    own = format_projection(first) if plain else ", ".join(rank.lower() for rank, _ in first)
+    other = f"{name}_2"
+    hint = (
+        f"give it a second name by a copy before {einsum!r}: "
+        f'{{einsum: "{other}[{own}] = {name}[{own}]", is_copy_operation: true}}, and write {other}[{again}] in the '
+        "second place"
+    )
+    return SpecError(text, hint=hint)
 
 
 def _entries(text: str, tensor: str, whole: str) -> Projection:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from einmap.einsum.operation import Operation, parse_operation, product_of
-from einmap.einsum.parse import checked_projection, parse_einsum, rank_of_variable, rank_with_index
+from einmap.einsum.parse import checked_projection, once_each, parse_einsum, rank_of_variable, rank_with_index
 from einmap.einsum.projection import Projection
 from einmap.errors import EinmapError, ManyErrors, SpecError, did_you_mean, raise_all
 from einmap.spec.names import check_name
@@ -101,21 +100,43 @@ class WorkloadReader:
         accesses = tuple(found)
         if not any(a.output for a in accesses):
             raise SpecError(f"Einsum {given.name!r} has no output", hint="mark one access with output: true")
-        for name, times in Counter(a.name for a in accesses).items():
-            if times > 1:
-                raise SpecError(f"tensor {name!r} is used {times} times in Einsum {given.name!r}")
         inputs = [a.name for a in accesses if not a.output]
+        accesses = self.joined(accesses, given)
         reduction = given.reduction or "sum"
         operation = (
             parse_operation(given.operation, inputs, reduction) if given.operation else product_of(inputs, reduction)  # type: ignore[arg-type]
         )
         return WrittenEinsum(given.name, accesses, given, operation, path)
 
+    def joined(self, accesses: tuple[WrittenAccess, ...], given: EinsumInput) -> tuple[WrittenAccess, ...]:
+        """The accesses, a tensor that is read several times by the same indices once. Raises SpecError for others."""
+        found: dict[str, WrittenAccess] = {}
+        for access in accesses:
+            first = found.setdefault(access.name, access)
+            if first is access:
+                continue
+            if access.output or first.output:
+                what = "written twice" if access.output and first.output else "both input and output"
+                text = f"tensor {access.name!r} is {what} in Einsum {given.name!r}"
+                raise SpecError(text, at=place(self.root, access.path), hint="rename one of them")
+            if given.is_copy_operation:
+                raise SpecError(f"copy Einsum {given.name!r} needs exactly one input, found {access.name!r} twice")
+            with placed(self.root, access.path):
+                once_each([(a.name, a.projection) for a in (first, access)], str(given.name))
+            for field in ("persistent", "bits_per_value", "backing_storage_size_scale"):
+                if getattr(first.given, field) != getattr(access.given, field):
+                    text = f"{field} of tensor {access.name!r} differs between its two uses in Einsum {given.name!r}"
+                    raise SpecError(text, at=place(self.root, access.path), hint="give it the same in both")
+        return tuple(found.values())
+
     def read_concise(self, given: EinsumInput, path: Path, text_path: Path) -> WrittenEinsum:
         """An Einsum given as a string, with attributes added by `tensor_accesses`."""
         assert given.einsum is not None
         with placed(self.root, text_path):
             parsed = parse_einsum(given.einsum, given.reduction or "sum")
+        times = given.einsum.count("[") - 1
+        if given.is_copy_operation and times > len(parsed.inputs):
+            raise SpecError(f"copy Einsum {parsed.output[0]!r} needs exactly one input, found {times}")
         if given.operation is not None:
             raise SpecError("the Einsum string already gives the operation; leave out `operation`")
         with placed(self.root, text_path):
