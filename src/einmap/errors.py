@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from einmap.visible import visible
+
 
 @dataclass(frozen=True, slots=True)
 class At:
@@ -42,7 +44,7 @@ class Note:
     kind: Literal["warning", "advice"] = "warning"
 
     def __str__(self) -> str:
-        return f"{self.at}: {self.text}" if self.at and str(self.at) else self.text
+        return visible(f"{self.at}: {self.text}" if self.at and str(self.at) else self.text)
 
 
 class EinmapError(Exception):
@@ -72,7 +74,7 @@ class EinmapError(Exception):
 
     def __str__(self) -> str:
         where = f"{self.at}: " if self.at and str(self.at) else ""
-        return where + self.message + (f"\n  hint: {self.hint}" if self.hint else "")
+        return visible(where + self.message + (f"\n  hint: {self.hint}" if self.hint else ""))
 
 
 class SpecError(EinmapError):

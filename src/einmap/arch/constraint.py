@@ -75,6 +75,8 @@ class DeferredSet:
         above = frozenset().union(*held.values())
         names: dict[str, object] = {"Above": self.universe.with_members(above & self.universe.members)}
         for component, tensors in held.items():
+            if component not in self._text:
+                continue  # there may be a thousand others
             record = self.scope.get(component)
             if isinstance(record, Record):  # otherwise a set, tensor or rank variable of that name, which wins
                 names[component] = replace(self.universe.with_members(tensors & self.universe.members), holder=record)

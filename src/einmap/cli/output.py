@@ -9,25 +9,29 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from einmap.errors import EinmapError, ManyErrors, Note
+from einmap.report.console import SafeConsole
+from einmap.visible import visible
 
 MOST_NOTES = 10
 """Notes that are printed; all of them are in the JSON document."""
+MOST_BITS = 10_000
+"""Integers of more are text in JSON, in hexadecimal digits."""
 
 
-def console() -> Console:
+def console() -> SafeConsole:
     """Where reports go. Characters that the stream cannot write are replaced."""
     _tolerate(sys.stdout)
-    return Console(highlight=False)
+    return SafeConsole()
 
 
-def error_console() -> Console:
+def error_console() -> SafeConsole:
     """Where errors, notes and progress go."""
     _tolerate(sys.stderr)
-    return Console(stderr=True, highlight=False)
+    return SafeConsole(stderr=True)
 
 
 def print_report(report: RenderableType) -> None:
@@ -42,7 +46,7 @@ def print_report(report: RenderableType) -> None:
 def print_text(text: str) -> None:
     """Print text as it is, lines of any length; what could steer the terminal is escaped."""
     _tolerate(sys.stdout)
-    sys.stdout.write(_visible(text) + "\n")
+    sys.stdout.write(visible(text) + "\n")
     sys.stdout.flush()
 
 
@@ -58,7 +62,8 @@ def plain(value: Any) -> Any:
         case None | bool() | str():
             return value
         case numbers.Integral():
-            return int(value)
+            # Python writes no decimal numbers of more digits
+            return int(value) if int(value).bit_length() < MOST_BITS else hex(value)
         case numbers.Real():
             return float(value) if math.isfinite(value) else None
         case Mapping():
@@ -96,12 +101,7 @@ def _problems(error: EinmapError) -> list[EinmapError]:
 
 
 def _print(word: str, style: str, text: str) -> None:
-    error_console().print(Text.assemble((f"{word}: ", style), _visible(text)), soft_wrap=True)
-
-
-def _visible(text: str) -> str:
-    """Input that is quoted in a message must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    error_console().print(Text.assemble((f"{word}: ", style), text), soft_wrap=True)
 
 
 def _tolerate(stream: Any) -> None:

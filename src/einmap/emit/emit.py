@@ -11,6 +11,7 @@ from einmap.emit.pseudo import pseudo_text
 from einmap.emit.python import python_text
 from einmap.errors import SpecError, did_you_mean
 from einmap.spec.spec import Spec
+from einmap.visible import visible
 
 
 def emit(spec: Spec, lang: str = "c") -> str:
@@ -24,7 +25,7 @@ def emit(spec: Spec, lang: str = "c") -> str:
     program = program_of(spec, language)
     match language:
         case "pseudo":
-            return pseudo_text(program)
+            return visible(pseudo_text(program))
         case "python":
             return python_text(program)
         case "c":

@@ -10,6 +10,7 @@ from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.emit.linear import Linear
 from einmap.emit.program import All, Any, Charge, Condition, Is
+from einmap.visible import visible
 
 INDENT = "    "
 
@@ -110,5 +111,5 @@ def indented(lines: Iterable[str], depth: int = 1) -> Iterator[str]:
 
 def comment_safe(text: str) -> str:
     """Names and texts of a specification in a comment: one line, nothing that could end the comment."""
-    shown = "".join(c if c.isprintable() else "?" for c in text)
+    shown = visible(text).replace("\n", " ")
     return shown.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")

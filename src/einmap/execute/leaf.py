@@ -91,7 +91,8 @@ class Leaf:
     def _make_table(self, variable: str, turns: list[Turn], clock: Clock) -> Any:
         timed = [t for t in turns if t.level is None and t.position > self.start]
         lanes = [t for t in turns if t in self.route.lane_turns]
-        axes = [*timed, *lanes]
+        # loops of one iteration are no axes: an array has room for few, and there may be a thousand
+        axes = [t for t in (*timed, *lanes) if self.route.iterations[t.address] > 1]
         shape = [self.route.iterations[t.address] for t in axes]
         index = dict(zip((t.address for t in axes), np.indices(shape), strict=True)) if axes else {}
         start: Any = np.zeros(shape, dtype=np.int64)

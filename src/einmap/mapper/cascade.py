@@ -34,7 +34,9 @@ def nondominated(values: Floats) -> NDArray[np.int64]:
     if values.shape[1] <= 2:
         last = values[order, -1]
         before = np.concatenate([[np.inf], np.minimum.accumulate(last)[:-1]])
-        kept: NDArray[np.int64] = order[last < before]
+        better = last < before
+        better[:1] = True  # the first one also where every value is infinite
+        kept: NDArray[np.int64] = order[better]
         return kept
     found: list[int] = []
     for row in order:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -24,6 +24,10 @@ from einmap.mapper.factors import divisors, prime_factors
 
 type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
+
+
+MOST_UNEVEN = 3000
+"""Bounds up to here are tried with every tile shape that is worth it where tile shapes need not divide them."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Axis:
     sizes: tuple[int, ...]
     uneven: tuple[int, ...] = ()
     loose: bool = False
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether there are more uneven tile shapes that would be worth trying."""
+        return bool(self.uneven) and self.sizes[-1] > MOST_UNEVEN
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
@@ -238,18 +247,28 @@ def _occurs_alone(einsum: Einsum, variable: str) -> bool:
     return all(is_plain(access, variable) for access in einsum.accesses)
 
 
+@lru_cache(maxsize=64)
 def _uneven_sizes(bound: int) -> list[int]:
     """Tile shapes that are worth trying: the smallest multiple of an inner tile shape for its number of iterations.
 
-    A larger tile with as many iterations needs more space and moves as much.
+    A larger tile with as many iterations needs more space and moves as much. Of bounds above MOST_UNEVEN only some
+    inner tile shapes and numbers of iterations are tried: their number would grow with the bound.
     """
     kept = set()
-    for inner in range(1, bound):
-        for count in range(1, -(-bound // inner) + 1):
+    some = range(1, bound) if bound <= MOST_UNEVEN else _spread(bound)
+    for inner in some:
+        most = -(-bound // inner)
+        for count in range(1, most + 1) if bound <= MOST_UNEVEN else _spread(most + 1):
             size = -(-bound // (count * inner)) * inner
             if size < bound and (inner == 1 or size > inner):
                 kept.add(size)
     return sorted(kept)
+
+
+def _spread(end: int) -> list[int]:
+    """Powers of four below `end` and what makes them of it."""
+    powers = [4**i for i in range((end.bit_length() + 1) // 2)]
+    return sorted({n for p in powers for n in (p, end // p) if 0 < n < end})
 
 
 def _coarse(sizes: list[int], coarseness: float) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from einmap.errors import MappingError, NoMappingError, NotSupportedError
+from einmap.arch.component import Memory, Toll
+from einmap.errors import MappingError, NoMappingError, NotSupportedError, SpecError
 from einmap.frontends.store import Store
 from einmap.heap import set_aside
 from einmap.mapper.cache import Entry
@@ -31,6 +32,9 @@ from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
     from einmap.mapper.fusion.fused import FusedSearch
+
+MOST_HOLDERS = 60
+"""Memories and tolls above a Compute."""
 
 
 def map_workload(
@@ -81,6 +85,7 @@ def map_workload(
         workers=workers,
         more=options,
     )
+    _check_depth(spec)
     patterns = patterns_of(given, spec)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
@@ -93,6 +98,19 @@ def map_workload(
     if entry is not None:
         entry.write(result)
     return result
+
+
+def _check_depth(spec: Spec) -> None:
+    """What memories keep is chosen from the outside in, one choice within another. Raises SpecError."""
+    for arch in spec.archs.values():
+        for unit in arch.computes:
+            holders = [leaf for leaf in arch.path(unit.name) if isinstance(leaf, Memory | Toll)]
+            if len(holders) > MOST_HOLDERS:
+                raise SpecError(
+                    f"{len(holders)} memories and tolls stand above the Compute {unit.name!r}; "
+                    f"the mapper takes at most {MOST_HOLDERS}",
+                    at=spec.place_of_component(holders[MOST_HOLDERS].name),
+                )
 
 
 def _searched(

@@ -68,7 +68,7 @@ class Path:
         while found.size > max(most, 2 ** len(found.axes)):
             coarseness *= 1.5
             found = self._lattice(coarseness)
-        self.is_coarse = coarseness != self.request.coarseness
+        self.is_coarse = coarseness != self.request.coarseness or any(axis.is_thinned for axis in found.axes)
         return found
 
     def _lattice(self, coarseness: float) -> Lattice:

@@ -238,7 +238,7 @@ class _PathCheck:
         used = placed.held & self.einsum.tensors
         leaf = self.by_name.get(node.component)
         if leaf is None:
-            if used:
+            if used or node.component not in self.arch.leaves:
                 known = [n for n, unit in self.by_name.items() if isinstance(unit, kind)]
                 off_path = " on the path to its Compute" if node.component in self.arch.leaves else ""
                 text = f"the architecture has no component {node.component!r}{off_path}"

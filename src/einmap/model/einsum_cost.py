@@ -29,7 +29,9 @@ class EinsumCost:
     @property
     def energy(self) -> Any:
         """J, leakage included."""
-        return self.dynamic + self.leak_power * self.latency
+        # an infinite latency is refused by name once its mapping is evaluated
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.dynamic + self.leak_power * self.latency
 
 
 def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) -> EinsumCost:

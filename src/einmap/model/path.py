@@ -118,6 +118,8 @@ def path_from_nodes(placed: tuple[Placed, ...], einsum: Einsum, arch: Architectu
                 extent = extents[loop.variable]
                 first = min(extent, loop.shape if loop.initial is None else loop.initial)
                 extents[loop.variable] = max(first, min(loop.shape, extent - first))
+            case tree.Storage() | tree.Toll() if node.component not in levels:
+                pass  # in a branch of the architecture that the Einsum does not pass; it holds nothing of it
             case tree.Storage() | tree.Toll():
                 component = leaves[levels[node.component]]
                 assert isinstance(component, Memory | Toll)

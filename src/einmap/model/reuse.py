@@ -71,12 +71,13 @@ class VariableTiles:
         key = (variable, chosen)
         found = self._known.get(key)
         if found is None:
-            if not chosen:
-                found = [(self.path.einsum.extents[variable], 1)]
-            else:
-                loop = self.path.loops[own[len(chosen) - 1]]
-                outside = self._prefix(variable, own, chosen[:-1])
-                found = cut(outside, loop.shape, loop.initial, chosen[-1], loop.divides)
+            # from the longest beginning that is known on: there may be more loops than Python may nest calls
+            n = next((n for n in range(len(chosen), 0, -1) if (variable, chosen[:n]) in self._known), 0)
+            found = self._known[variable, chosen[:n]] if n else [(self.path.einsum.extents[variable], 1)]
+            for end in range(n + 1, len(chosen) + 1):
+                loop = self.path.loops[own[end - 1]]
+                found = cut(found, loop.shape, loop.initial, chosen[end - 1], loop.divides)
+                self._known[variable, chosen[:end]] = found
             self._known[key] = found
         return found
 

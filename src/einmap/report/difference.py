@@ -18,6 +18,7 @@ from einmap.spec.difference import FieldChange, field_changes
 from einmap.spec.raw import to_python
 from einmap.spec.spec import TOP_LEVEL, Spec
 from einmap.units import format_count, format_si
+from einmap.visible import short
 
 SCHEMA = 1
 """Version of `Difference.to_dict()`."""
@@ -122,8 +123,9 @@ def _value(value: Any) -> str:
         name = value.get("name")
         kind = value.get("type") or "a dictionary"
         return f"{kind} {name}" if name else f"{kind} of {len(value)} fields"
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if isinstance(value, str) and len(value) <= 60:
+        return value
+    return short(value, 60)
 
 
 def nodes_section(changes: tuple[NodeChange, ...]) -> RenderableType:

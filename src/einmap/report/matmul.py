@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -121,7 +123,8 @@ def layout_section(plan: MatmulPlan) -> RenderableType:
 
 
 def _times(cost: LayoutCost, best: LayoutCost) -> str:
-    return f"{cost.seconds / best.seconds:.2f}x ({percent(cost.full)})"
+    ratio = cost.seconds / best.seconds if best.seconds else 1.0 if not cost.seconds else math.inf
+    return f"{ratio:.2f}x ({percent(cost.full)})"
 
 
 def nest_section(plan: MatmulPlan) -> RenderableType:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +20,7 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.fusion import fusion_of
 from einmap.report import tables
+from einmap.report.console import SafeConsole
 from einmap.report.figures import NONE, Bar, Scale, area, percent
 from einmap.report.fusion import fusion_section
 from einmap.report.loop_tree import loop_tree_lines
@@ -88,7 +89,7 @@ def _map_report(result: MapResult, spec: Spec | None, width: int, stats: bool, s
 def to_text(report: RenderableType, width: int = 80) -> str:
     """A report as plain text without colours."""
     file = io.StringIO()
-    Console(file=file, width=width, color_system=None, highlight=False).print(report)
+    SafeConsole(file=file, width=width, plain=True).print(report)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 
@@ -381,7 +382,7 @@ def _left(table: Table, *columns: int) -> None:
 
 
 def _natural_width(table: Table) -> int:
-    console = Console(width=10_000, color_system=None, file=io.StringIO())
+    console = SafeConsole(width=10_000, plain=True, file=io.StringIO())
     return console.measure(table).maximum
 
 

@@ -50,6 +50,9 @@ from einmap.spec.schema.arch import (
 from einmap.spec.schema.base import Input, SetExpression, check
 from einmap.spec.symbols import RESERVED
 
+MAX_INSTANCES = 2**40
+"""Instances of a component."""
+
 
 @dataclass(frozen=True)
 class LeafInput:
@@ -189,8 +192,17 @@ def bind_arch(
     binder = _Binder(arch, where, variables, symbols, einsum, dialect)
     bound = Architecture(binder.nodes(arch.nodes))
     raise_all(binder.problems)
+    _check_instances(bound, arch, where)
     _check_paths(bound, einsum, where(("arch", "nodes")))
     return bound, tuple(binder.notes)
+
+
+def _check_instances(bound: Architecture, arch: ArchInputs, where: Where) -> None:
+    """Fanouts multiply: what is refused is named at the first component that has too many instances."""
+    for leaf in arch.leaves:
+        if bound.instances[leaf.given.name] > MAX_INSTANCES:
+            text = f"{leaf.given.name!r} has more than 2**40 instances: its fanout and those above it multiply to more"
+            raise SpecError(text, at=where(leaf.path))
 
 
 def _check_paths(arch: Architecture, einsum: str, at: At) -> None:
@@ -312,8 +324,7 @@ class _Binder:
         def amount(field: str, value: object, **limits: Any) -> float:
             return number(value, scope, at=at(field), what=field, **limits)
 
-        everything = scope.lookup("All")
-        assert isinstance(everything, NameSet)
+        everything = self.symbols["All"]  # not by its name, which a variable of the architecture may have
         nothing = frozenset[str]()
         reuse = nothing if given.reuse is None else self.tensors(given.reuse, scope, at("reuse"))
         if given.may_reuse is not None:

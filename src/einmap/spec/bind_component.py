@@ -396,7 +396,7 @@ class ComponentBinder:
     # tensors
 
     def _table(self, given: Mapping[str, Any], scope: Scope, *path: str | int) -> dict[str, tuple[Any, At]]:
-        return per_tensor(given, self.all.universe, scope, lambda key: self.at(*path, key))
+        return per_tensor(given, self.all, scope, lambda key: self.at(*path, key))
 
     def _bits(self, given: CarrierInput) -> dict[str, float]:
         universe = sorted(self.all.universe)

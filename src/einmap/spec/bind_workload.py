@@ -25,7 +25,9 @@ from einmap.spec.schema.workload import WorkloadInput
 from einmap.spec.symbols import RESERVED, CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
 
 MAX_EXTENT = 2**40
-"""Values of one rank variable; counts of several variables still are exact or close in floats."""
+"""Values of one rank variable, and instances; counts of several variables still are exact or close in floats."""
+MAX_POINTS = 2**400
+"""Points of an Einsum with all its instances: a float holds a product of two such counts with any scale beside it."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,10 @@ class _Binder:
 
     def count(self, value: object, scope: Scope, *path: str | int) -> int:
         with placed(self.root, path):
-            return int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True))
+            found = int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True, allow_inf=False))
+            if found > MAX_EXTENT:
+                raise SpecError(f"{path[-1]} is too large: it is {_rounded(found)}, at most 2**40 is allowed")
+            return found
 
     def same_as_known(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
         """An Einsum that the known workload has, too: written once, its tensors used alike."""
@@ -173,6 +178,7 @@ class _Binder:
             TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
         )
         instances = self.count(einsum.given.n_instances, self.sizes_of(einsum), *einsum.path, "n_instances")
+        self.check_points(einsum, _product(extents) * instances)
         done = Einsum(
             einsum.name,
             accesses,
@@ -185,6 +191,16 @@ class _Binder:
             space.cuts,
         )
         return BoundEinsum(done, known, get_value(self.root, einsum.path), einsum, tuple(notes))
+
+    def check_points(self, einsum: WrittenEinsum, points: int) -> None:
+        """Counts of an Einsum are numbers that any calculation takes, also multiplied by each other."""
+        if points > MAX_POINTS:
+            raise SpecError(
+                f"Einsum {einsum.name!r} is too large: it has {_rounded(points)} points with all its instances, "
+                f"at most {_rounded(MAX_POINTS)} are allowed",
+                at=place(self.root, einsum.path),
+                hint="look at the sizes of its ranks",
+            )
 
     def with_renames(self, names: Symbols, renames: Mapping[str, Rename], einsum: WrittenEinsum) -> Symbols:
         """The names and the renames, which are evaluated with them."""
@@ -313,9 +329,10 @@ class _Binder:
                 self.notes.append(Note(text, self.at("variables", name)))
 
     def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
-        universe = frozenset(a.name for a in einsum.accesses)
+        everything = scope.lookup("All")
+        assert isinstance(everything, NameSet)  # no variable of the workload is above the sets
         given = per_tensor(
-            self.given.bits_per_value, universe, scope, lambda key: self.at("workload", "bits_per_value", key)
+            self.given.bits_per_value, everything, scope, lambda key: self.at("workload", "bits_per_value", key)
         )
         bits: dict[str, float] = {}
         for access in einsum.accesses:

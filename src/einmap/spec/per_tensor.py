@@ -14,10 +14,8 @@ from einmap.expressions.sets import NameSet
 _OTHER = re.compile(r"(?<![\w.])Other(?!\w)")
 
 
-def per_tensor(
-    given: Mapping[str, Any], universe: frozenset[str], scope: Scope, where: Any
-) -> dict[str, tuple[Any, At]]:
-    """A dictionary keyed by set expressions, spread over the tensors: value and place of each.
+def per_tensor(given: Mapping[str, Any], everything: NameSet, scope: Scope, where: Any) -> dict[str, tuple[Any, At]]:
+    """A dictionary keyed by set expressions, spread over the tensors of `everything`: value and place of each.
 
     Keys must be disjoint; `Other` is what no other key covers. Raises SpecError naming the overlap.
     """
@@ -30,9 +28,8 @@ def per_tensor(
         at = where(key)
         names = scope
         if key in others:
-            all_tensors = scope.lookup("All")
-            assert isinstance(all_tensors, NameSet)
-            names = scope.layer({"Other": all_tensors.with_members(universe - frozenset(found))})
+            others_set = everything.with_members(everything.universe - frozenset(found))
+            names = scope.layer({"Other": others_set})
         members = tensor_set(key, names, at=at).members
         clash = sorted(members & frozenset(found))
         if clash:

@@ -153,7 +153,7 @@ def _key(key: str) -> str:
 def _scalar(raw: RawScalar) -> str:
     value = raw.value
     if isinstance(value, str):
-        return _quoted(value) if raw.quoted else value
+        return _quoted(value) if raw.quoted or not re.sub(r"[\n\t]", "", value).isprintable() else value
     if value is None:
         return "null"
     if isinstance(value, bool):

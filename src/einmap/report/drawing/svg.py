@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 from einmap.report.drawing.font import FAMILY
 from einmap.report.drawing.shapes import CAP, INSET, SLANT, Box, Edge, Line, Picture, Placed, Point, Shape, Text
 from einmap.report.drawing.theme import Theme
+from einmap.visible import visible
 
 MARK = "<!-- drawn by einmap -->"
 """The second line of every file."""
@@ -132,8 +133,8 @@ def _line(line: Line, x: float, y: float, anchor: str, theme: Theme) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped; characters that XML cannot hold are replaced."""
-    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+    """Made visible and escaped; characters that XML cannot hold are replaced."""
+    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text)))
 
 
 def _n(value: float) -> str:
