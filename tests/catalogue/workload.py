@@ -1,6 +1,6 @@
 """Rows 17 to 58: workload and renames."""
 
-from tests.catalogue.cases import error, legal
+from tests.catalogue.cases import error, legal, warning
 
 EINSUM = '    einsum: "C[m,n] = A[m,k] * B[k,n]"\n'
 ONLY = "  - name: C\n" + EINSUM
@@ -236,4 +236,14 @@ ROWS = [
         f'{AT}.renames[0] "x".count',
         on="count: 1",
     ),
+    warning(129, "size of no rank", sizes("M: 4\n    MM: 3"), ["'MM'", "no tensor has this rank", "did you mean 'M'?"], size_path("MM"), on="MM: 3"),
+    warning(
+        129,
+        "size of a rank of another Einsum",
+        [(ONLY, ONLY + '    rank_sizes: {Q: 3}\n')],
+        ["'Q'", "Einsum 'C' has no such rank"],
+        f"{AT}.rank_sizes.Q",
+        on="{Q: 3}",
+    ),
+    warning(129, "bound of no rank variable", shape("q: 0 <= q < 4"), ["'q'", "no Einsum has this rank variable"], "workload.iteration_space_shape.q", on="q: 0 <= q < 4"),
 ]  # fmt: skip

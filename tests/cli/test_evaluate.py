@@ -51,12 +51,6 @@ def test_template_values_are_numbers_booleans_or_text(run):
     assert run("evaluate", "eyeriss", "resnet50_layer", "eyeriss_conv", *layer).status == 0
 
 
-def test_a_template_value_that_no_file_uses_is_noted(run):
-    done = run("evaluate", *SIMPLE, "-D", "NN=128")
-    assert done.status == 0
-    assert "note: NN is defined, but no file has a template variable NN\n" in done.err
-
-
 def test_the_counting_rules_can_be_chosen(run):
     assert json.loads(run("evaluate", *SIMPLE, "--semantics", "accelforge", "--json").out)["semantics"] == "accelforge"
     assert "counted as  accelforge" in run("evaluate", *SIMPLE, "--semantics", "accelforge").out

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Root, SemanticsName, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
@@ -49,7 +49,8 @@ def diff_command(
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
     both = shared or []
-    before, after = (load_spec([one, *both], define, allow_code, root, top_key) for one in (first, second))
+    with reading_inputs(define):
+        before, after = (load_spec([one, *both], define, allow_code, root, top_key) for one in (first, second))
     notes: list[Note] = []
     costs = [_cost(spec, name, semantics, notes) for spec, name in ((before, first), (after, second))]
     known = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_notes
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
 
 Dialect = Annotated[
@@ -41,7 +41,7 @@ def dump_command(
     Example: einmap dump tpu_v4i matmul --dialect newer -o newer.yaml
     """
     target = Target.of(output, force, [*files, *(allow_code or ())])
-    with sparing_inputs(target):
+    with reading_inputs(define, target):
         spec = load_spec(files, define, allow_code, root, top_key)
     write_or_print(dump(spec, dialect), target)
     print_notes(spec.load_notes)

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
-from einmap.cli.output import print_hint
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.output import print_hint, print_notes
+from einmap.cli.target import Force, Target
 from einmap.emit.emit import emit, language_of
 
 Lang = Annotated[
@@ -46,7 +46,7 @@ def emit_command(
     """
     language_of(lang)
     target = Target.of(output, force, [*files, *(allow_code or ())])
-    with sparing_inputs(target):
+    with reading_inputs(define, target):
         spec = load_spec(files, define, allow_code, root, top_key)
     text = emit(spec, lang)
     if target is None:
@@ -55,3 +55,4 @@ def emit_command(
     else:
         target.write(text)
         print_hint(f"wrote {output}")
+    print_notes([*spec.load_notes, *spec.bound_workload.notes])

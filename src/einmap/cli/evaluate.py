@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.model.evaluate import evaluate
 from einmap.report.text import cost_report
@@ -32,7 +32,8 @@ def evaluate_command(
 
     Example: einmap evaluate simple matmul simple_matmul -D M=128
     """
-    spec = load_spec(files, define, allow_code, root, top_key)
+    with reading_inputs(define):
+        spec = load_spec(files, define, allow_code, root, top_key)
     cost = evaluate(spec, semantics=semantics, strict=strict)
     if as_json:
         print_json(cost.to_dict())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
 from einmap.model.explanation.explain import explain
@@ -48,7 +48,8 @@ def explain_command(
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
-    spec = load_spec(files, define, allow_code, root, top_key)
+    with reading_inputs(define):
+        spec = load_spec(files, define, allow_code, root, top_key)
     _check_names(spec, einsum or (), tensor or (), component or ())
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
     if as_json:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from einmap.errors import EinmapError, SpecError, closest, raise_all
-from einmap.frontends.files import exists
+from einmap.cli.target import Target
+from einmap.errors import EinmapError, SpecError, closest, did_you_mean, raise_all
+from einmap.frontends.files import Reading, exists, noted_reading
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.spec.spec import Spec
@@ -74,6 +75,21 @@ TopKey = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the report.")]
 
 
+@contextmanager
+def reading_inputs(define: Iterable[str] | None, *targets: Target | None) -> Iterator[Reading]:
+    """Load within what a command needs; at the end the command line is held against what was read.
+
+    Raises SpecError when a file that was read, an included one too, is one of `targets`, and when no template asks
+    for a name of `define`. Gives what was read, complete at the end.
+    """
+    with noted_reading() as read:
+        yield read
+    for target in targets:
+        if target is not None:
+            target.spare(read.files)
+    raise_all([_unused(name, read) for name in definitions(define) if name not in read.variables])
+
+
 def load_spec(
     files: list[str],
     define: Iterable[str] | None = None,
@@ -103,17 +119,6 @@ def definitions(given: Iterable[str] | None, flag: str = "-D", example: str = "N
     return found
 
 
-def paths_of(file: str) -> list[Path]:
-    """The files that a word of the command line stands for: a path, the name of an example, or a pattern."""
-    if exists(file):
-        return [Path(file)]
-    shipped = example_paths()
-    if file in shipped:
-        return [shipped[file]]
-    # Path.glob takes no absolute patterns.
-    return [Path(path) for path in glob.glob(file, recursive=True) if Path(path).is_file()]  # noqa: PTH207
-
-
 def _scalar(text: str) -> object:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
@@ -124,6 +129,14 @@ def _is_unknown_name(name: str) -> bool:
     """Whether `name` is neither a file nor a pattern nor a shipped example, and has no directory."""
     is_name = bool(name) and name == os.path.basename(name) and not any(c in name for c in "*?[\0")  # noqa: PTH119
     return is_name and name not in example_paths() and not exists(name)
+
+
+def _unused(name: str, read: Reading) -> SpecError:
+    if read.variables:
+        hint = did_you_mean(name, read.variables, listing="template variables")
+    else:
+        hint = f"-D gives values to templates only: write {{{{ {name} }}}} into a file where the value belongs"
+    return SpecError(f"-D {name}: no file has a template variable {name}", hint=hint)
 
 
 def _unknown(name: str) -> SpecError:

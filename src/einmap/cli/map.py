@@ -19,10 +19,11 @@ from einmap.cli.inputs import (
     TopKey,
     definitions,
     load_spec,
+    reading_inputs,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.target import Force, Target
 from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
@@ -157,7 +158,7 @@ def map_command(
     if semantics is not None:
         semantics_named(semantics)
     target = Target.of(output, force, [*files, *(allow_code or ()), *([] if given is None else [given])])
-    with sparing_inputs(target):
+    with reading_inputs(define, target):
         spec = load_spec(files, define, allow_code, root, top_key)
         if given is not None:
             options["given"] = load_given(given, spec, definitions(define), root or ())

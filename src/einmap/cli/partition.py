@@ -10,10 +10,10 @@ from typing import Annotated, Any, assert_never
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.ordered import in_order
 from einmap.cli.output import print_hint, print_notes, print_text
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.target import Force, Target
 from einmap.einsum.pretty import pretty_einsums, pretty_loops
 from einmap.einsum.steps import USAGE, Step, parse_step, partition
 from einmap.errors import EinmapError
@@ -82,7 +82,7 @@ def partition_command(
     words = list(in_order(ctx, given))
     steps = [_read(kind, text) for kind, text in words]
     target = Target.of(output, force, [*files, *(allow_code or ())])
-    with sparing_inputs(target):
+    with reading_inputs(define, target):
         spec = load_spec(files, define, allow_code, root, top_key)
     changed = partition(spec.workload, steps).workload
     # made only where it is asked for, since renames may speak of rank variables that are gone: then it is refused

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Root, definitions
+from einmap.cli.inputs import AsJson, Define, Root, definitions, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.searching import searching
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
 from einmap.report.matmul import plan_report
@@ -154,7 +154,7 @@ def plan_matmul_command(
     check_this_cpu(machine, cores, measure, define)
     measured: Measured | None = None
     with searching() as search:
-        with sparing_inputs(target):
+        with reading_inputs(define, target):
             described = machine_at_hand(machine, dtype, cores, measure, define, root, search.progress)
         plan = plan_matmul(
             m,

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.target import Force, Target
 from einmap.errors import MappingError, Note
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapping.mapping import Mapping
@@ -62,7 +62,7 @@ def rewrite_command(
     if not steps:
         raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
     target = Target.of(output, force, [*files, *(allow_code or ())])
-    with sparing_inputs(target):
+    with reading_inputs(define, target):
         spec = load_spec(files, define, allow_code, root, top_key)
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, semantics)

@@ -6,8 +6,8 @@ from typing import Annotated, cast
 
 import typer
 
-from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec
-from einmap.cli.output import error_console, print_json, print_report
+from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.output import error_console, print_json, print_notes, print_report
 from einmap.cli.searching import ProgressBar
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
 from einmap.distribute.check import check_outputs, sample_inputs
@@ -87,7 +87,8 @@ def run_command(
     shown = ProgressBar(error_console())
     options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit)
     runner = engine_named(engine, options, Progress(shown.report))
-    spec = load_spec(files, define, None, root, top_key)
+    with reading_inputs(define):
+        spec = load_spec(files, define, None, root, top_key)
     plan = plan_of(spec, cast(Dtype | None, dtype))
     if not dry_run:
         runner.check(plan)
@@ -106,5 +107,6 @@ def run_command(
             print_report(run_report(plan, engine, run, checks))
     if as_json:
         print_json(document)
+    print_notes([*spec.load_notes, *spec.bound_workload.notes])
     if not agrees:
         raise typer.Exit(WRONG)

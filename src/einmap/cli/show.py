@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_notes
-from einmap.cli.target import Force, Target, sparing_inputs
+from einmap.cli.target import Force, Target
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.files import read_text_file
 from einmap.report.drawing.draw import What, draw, what_to_draw
@@ -74,11 +74,11 @@ def show_command(
     if output is not None and output != STDOUT:
         _check_name(Path(output))
         target = Target.of(Path(output), force, [*files, *(allow_code or ())])
-    with sparing_inputs(target) as read:
+    with reading_inputs(define, target) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
     name = _name(spec, what_to_draw(spec, what))
     if output is None:
-        target = _default_target(Path(f"{name}.svg"), force, read)
+        target = _default_target(Path(f"{name}.svg"), force, read.files)
     picture = draw(spec, what, einsum=einsum, costs=costs, title=name, theme=theme)
     if target is None:
         sys.stdout.write(picture)

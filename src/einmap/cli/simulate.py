@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from einmap.arch.component import Compute, Network
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec
+from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
-from einmap.cli.target import Target, sparing_inputs
+from einmap.cli.target import Target
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.result import Execution
 from einmap.model.evaluate import evaluate
@@ -73,7 +73,7 @@ def simulate_command(
     """
     _check_options(plot, trace, component)
     picture, events = (Target.of(path, force, [*files, *(allow_code or ())]) for path in (plot, trace))
-    with sparing_inputs(picture, events):
+    with reading_inputs(define, picture, events):
         spec = load_spec(files, define, allow_code, root, top_key)
     traced = traced_components(spec, component) if trace is not None else ()
     cost = evaluate(spec, semantics="exact")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import glob
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import paths_of
 from einmap.errors import At, SpecError
-from einmap.frontends.files import check_target, file_exists, files_read, write_atomically, write_bytes_atomically
+from einmap.frontends.files import check_target, exists, file_exists, write_atomically, write_bytes_atomically
+from einmap.frontends.yaml.spec import example_paths
 
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists; one that is read is never replaced.")]
 
@@ -59,17 +59,15 @@ class Target:
             write_bytes_atomically(self.path, content, replace=self.force)
 
 
-@contextmanager
-def sparing_inputs(*targets: Target | None) -> Iterator[list[Path]]:
-    """Read what a command needs within; SpecError when a file that was read, an included one too, is a target.
-
-    Gives the list of these files, which is complete at the end.
-    """
-    with files_read() as read:
-        yield read
-    for target in targets:
-        if target is not None:
-            target.spare(read)
+def paths_of(file: str) -> list[Path]:
+    """The files that a word of the command line stands for: a path, the name of an example, or a pattern."""
+    if exists(file):
+        return [Path(file)]
+    shipped = example_paths()
+    if file in shipped:
+        return [shipped[file]]
+    # Path.glob takes no absolute patterns.
+    return [Path(path) for path in glob.glob(file, recursive=True) if Path(path).is_file()]  # noqa: PTH207
 
 
 def _is_same(target: Path, file: Path) -> bool:

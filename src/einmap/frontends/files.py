@@ -7,28 +7,43 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from einmap.errors import At, SpecError
 
 MAX_TEXT = 20_000_000
 
-_READ: ContextVar[list[Path] | None] = ContextVar("_READ", default=None)
-"""Where the files that are read are noted, see `files_read`."""
+
+@dataclass(slots=True)
+class Reading:
+    """What was read: all files, and the variables that their templates ask for, in branches not taken too."""
+
+    files: list[Path] = field(default_factory=list)
+    variables: set[str] = field(default_factory=set)
+
+
+_READING: ContextVar[Reading | None] = ContextVar("_READING", default=None)
 
 
 @contextmanager
-def files_read() -> Iterator[list[Path]]:
-    """Every file that is read as text within, whoever asks for it: a template, a tag, or another function.
+def noted_reading() -> Iterator[Reading]:
+    """Notes what is read within, whoever asks for it: a template, a tag, or another function.
 
-    So that one place knows what a result was made from, and nothing of it is overwritten.
+    So that one place knows all that a result was made from: nothing of it is overwritten, and a value that no
+    template asks for is found.
     """
-    found: list[Path] = []
-    token = _READ.set(found)
+    reading = Reading()
+    token = _READING.set(reading)
     try:
-        yield found
+        yield reading
     finally:
-        _READ.reset(token)
+        _READING.reset(token)
+
+
+def reading() -> Reading | None:
+    """Where reading is noted, None where nobody wants to know."""
+    return _READING.get()
 
 
 def exists(path: str | Path) -> bool:
@@ -42,8 +57,8 @@ def exists(path: str | Path) -> bool:
 def read_text_file(path: Path) -> str:
     """The text of a regular UTF-8 file of at most MAX_TEXT bytes; SpecError says why others are refused."""
     at = At(str(path))
-    if (noted := _READ.get()) is not None:
-        noted.append(path)
+    if (noted := reading()) is not None:
+        noted.files.append(path)
     try:
         if path.is_dir():
             raise SpecError("this is a directory, not a file", at=at, hint=f"name the files in it: {path}/*.yaml")

@@ -12,7 +12,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Affine
 from einmap.einsum.space import Constraint, Space, bounds, check_names, parse_constraint, within
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, raise_all
+from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, closest, raise_all
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
@@ -301,6 +301,7 @@ class _Binder:
         for variable in given.iteration_space_shape:
             if variable not in variables:
                 text = f"iteration_space_shape of {variable!r} is not used: no Einsum has this rank variable"
+                text += _suggestion(variable, variables)
                 self.notes.append(Note(text, self.at("workload", "iteration_space_shape", variable)))
         everywhere = {rank for e in einsums for rank in _ranks(e)}
         expressions = [*given.rank_sizes.values(), given.n_instances]
@@ -310,10 +311,12 @@ class _Binder:
             for rank in einsum.given.rank_sizes:
                 if rank not in _ranks(einsum) | _words(own):
                     text = f"the size of rank {rank!r} is not used: Einsum {einsum.name!r} has no such rank"
+                    text += _suggestion(rank, _ranks(einsum))
                     self.notes.append(Note(text, self.at(*einsum.path, "rank_sizes", rank)))
         for rank in given.rank_sizes:
             if rank not in everywhere | _words(expressions):
                 text = f"the size of rank {rank!r} is not used: no tensor has this rank"
+                text += _suggestion(rank, everywhere)
                 self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
 
     def note_hidden(self, facts: CascadeFacts, tables: list[Mapping[str, NameSet]]) -> None:
@@ -399,6 +402,11 @@ def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
 
 def _ranks(einsum: WrittenEinsum) -> set[str]:
     return {rank for access in einsum.accesses for rank, _ in access.projection}
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    guess = closest(name, known)
+    return f"; did you mean {guess!r}?" if guess else ""
 
 
 def _words(expressions: Iterable[object]) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from einmap.errors import SpecError, did_you_mean
-from einmap.frontends.files import read_text_file
+from einmap.frontends.files import read_text_file, reading
 from einmap.frontends.yaml.folders import NO_ROOTS, IncludePath, Roots
 from einmap.frontends.yaml.parse import parse_part, parse_yaml
 from einmap.frontends.yaml.places import Places
@@ -102,6 +102,8 @@ class SourceFile:
         around = Surroundings(self._path, self._reading.roots, self.work, self._functions())
         rendered = render(text, self._shown, self._define, around)
         self._reading.names |= rendered.names
+        if (noted := reading()) is not None:
+            noted.variables |= rendered.names
         return rendered
 
     # what the parser asks for

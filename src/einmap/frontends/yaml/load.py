@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from einmap.errors import At, EinmapError, ManyErrors, Note, SpecError, closest, did_you_mean, raise_all
+from einmap.frontends.files import reading
 from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
@@ -67,7 +68,8 @@ def _loaded(tops: list[_Document], top_key: Keys | None, documents: Documents) -
     tree, notes = _joined(tops)
     if top_key is not None:
         tree = _sections(tree, _keys(top_key), [top.file for top in tops])
-    unused = [name for name in documents.define if name not in documents.names]
+    # who reads several specifications with the same values says himself what none of them asks for
+    unused = [name for name in documents.define if name not in documents.names and reading() is None]
     return tree, (*notes, *(Note(f"{name} is defined, but no file has a template variable {name}") for name in unused))
 
 

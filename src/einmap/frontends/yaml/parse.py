@@ -114,6 +114,7 @@ class _Builder:
         self._includes = includes
         self._work = includes.work if includes else Work()
         self._steps = steps
+        self._outside = self._work.depth
         self._anchors: dict[str, _Built] = {}
         self._open: set[str] = set()
         self.anchored: dict[str, str] = {}
@@ -157,7 +158,7 @@ class _Builder:
     def _content(self, event: Any, depth: int) -> tuple[Raw, int]:
         match event:
             case ScalarEvent():
-                included = self._included(event)
+                included = self._included(event, depth)
                 return (self._scalar(event), 0) if included is None else self._counted(included, event, depth)
             case SequenceStartEvent():
                 return self._list(event, depth)
@@ -179,7 +180,7 @@ class _Builder:
         self._check_depth(depth + built.height - 1, event)
         return built
 
-    def _included(self, event: Any) -> Raw | None:
+    def _included(self, event: Any, depth: int) -> Raw | None:
         """The document that stands for `event`, None when that is an ordinary scalar."""
         if self._includes is None or not (event.tag in _INCLUDES or event.tag is None):
             return None
@@ -192,7 +193,11 @@ class _Builder:
             path = str(event.value).rstrip().removesuffix(",").rstrip()
             if not path:
                 raise SpecError(f"{event.tag} needs a path, e.g. {event.tag} parts/buffer.yaml")
-            return self._includes.by_tag(event.tag, path)
+            self._work.depth = self._outside + depth - 1
+            try:
+                return self._includes.by_tag(event.tag, path)
+            finally:
+                self._work.depth = self._outside
         except SpecError as error:
             error.at = error.at or self._at(event)
             raise
@@ -211,7 +216,7 @@ class _Builder:
             raise SpecError(text, at=self._at(event), hint="split it, or let fewer aliases repeat aliases")
 
     def _check_depth(self, depth: int, event: Any) -> None:
-        if depth > MAX_DEPTH:
+        if self._outside + depth > MAX_DEPTH:
             text = f"lists and dictionaries are nested more than {MAX_DEPTH} deep"
             raise SpecError(text, at=self._at(event), hint="check for a missing closing bracket")
 

@@ -18,6 +18,7 @@ from jinja2 import BaseLoader, StrictUndefined, Template, TemplateNotFound, node
 from jinja2.environment import Environment
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
+from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
@@ -83,12 +84,13 @@ class SandboxedTemplates(SandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
+        # not those that the file sets itself before it asks for them, nor functions
+        self.names |= find_undeclared_variables(tree) - self.globals.keys()
         for loop in tree.find_all(nodes.For):
             if loop.recursive:
                 raise SecurityError("recursive loops are not supported in templates")
             loop.iter = _filtered(loop.iter, "_counted")
         _LongTexts().visit(tree)
-        self.names |= {name.name for name in tree.find_all(nodes.Name)}
         if name == self._name:
             _LineMarks().visit(tree)
         return tree

@@ -30,6 +30,8 @@ class Work:
     steps: int = 0
     characters: int = 0
     nodes: int = 0
+    depth: int = 0
+    """Levels around the file that a tag includes now, in the files that include it."""
 
     def step(self, count: int = 1) -> None:
         """Count steps. Raises SpecError when they are too many."""
