@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +58,8 @@ class Request:
     `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
     use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike; `intermediates`:
     those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner node, each for
-    itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below.
+    itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`: how much larger
+    the outermost storage of shared tensors is than what this Einsum uses of it, where it is.
     """
 
     goals: tuple[str, ...]
@@ -76,6 +79,7 @@ class Request:
     intermediates: frozenset[str] = frozenset()
     joint: frozenset[str] = frozenset()
     fused_per_axis: float = 1
+    wider: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
     def known_others(self) -> Others:

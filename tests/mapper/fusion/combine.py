@@ -257,14 +257,18 @@ class Cascade:
         return any(loop.kind == "temporal" for loop in interface.loops[node.depth : shared])
 
     def shared_bits(self, fitting: Fitting, tensor: str, running: int) -> float:
-        """Bits of the one buffer of a shared tensor: under `exact` its tile holds the tiles of all users."""
+        """Bits of the one buffer of a shared tensor: under `exact` its tile holds the tiles of all users.
+
+        Bits for each value are those of the running Einsum, or of the first user.
+        """
         users = [fitting.interfaces[i] for i in self.users_of(tensor)]
         own = [next(r.bits for r in u.residents if r.shared and r.tensor == tensor) for u in users]
+        at = self.users_of(tensor).index(running) if running in self.users_of(tensor) else 0
         if self.rules.buffer_above_split == "each Einsum":
-            return own[self.users_of(tensor).index(running)] if running in self.users_of(tensor) else own[0]
+            return own[at]
         tiles = [u.tile_of[tensor] for u in users]
         largest = [max(ranks) for ranks in zip(*tiles, strict=True)]
-        return own[0] / math.prod(tiles[0]) * math.prod(largest)
+        return own[at] / math.prod(tiles[at]) * math.prod(largest)
 
     def usage(self, fitting: Fitting, rows: Sequence[int]) -> dict[str, float]:
         """The most bits at one time in each memory."""

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from einmap.mapper.fusion.chains import Front, Space
 from einmap.mapper.fusion.graph import Edge, Graph, Stage
-from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline, in_time
+from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import ANY_LOOPS, Option, Step
 from einmap.mapper.fusion.join import Join, Joined
+from einmap.mapper.fusion.loops import TEMPORAL, in_time
 from einmap.mapper.fusion.narrowing import NO_PATHS
 from einmap.mapper.fusion.paths import Paths, Priced, Room, packed
 

@@ -10,8 +10,9 @@ from tests.mapper.fusion.behind import by_definition
 from tests.mapper.fusion.graphs import LANES, OUTERMOST, combinations, option_of, smalls, ways, wild_of
 
 from einmap.mapper.fusion.graph import Graph
-from einmap.mapper.fusion.heads import TEMPORAL, Key
+from einmap.mapper.fusion.heads import Key
 from einmap.mapper.fusion.interfaces import ANY_LOOPS, NOTHING, Behind, Interface, Live, Option, Step
+from einmap.mapper.fusion.loops import TEMPORAL
 
 FEW = settings(max_examples=20)
 M, N = (TEMPORAL, "M", 2, 3), (TEMPORAL, "N", 2, 3)

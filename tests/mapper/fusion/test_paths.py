@@ -11,8 +11,9 @@ from tests.mapper.fusion.graphs import Small, combinations, option_of, smalls
 
 from einmap.mapper.fusion import join
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import TEMPORAL, Key, Outline
+from einmap.mapper.fusion.heads import Key, Outline
 from einmap.mapper.fusion.interfaces import Option, Step
+from einmap.mapper.fusion.loops import TEMPORAL
 from einmap.mapper.fusion.narrowing import NO_PATHS
 from einmap.mapper.fusion.paths import Room
 

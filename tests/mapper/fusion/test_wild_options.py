@@ -47,7 +47,7 @@ def options_of(k, slots, *, wild, listed):
 def graph_of(wild, listed) -> Graph:
     """All ways, with wild options and listed ones of the Einsums at these positions."""
     chains = [member.chains for member in cascade().members]
-    steps = Steps(cascade().slots, chains, [1, 1, 1])
+    steps = Steps(cascade().slots, chains, [1, 1, 1], [()] * 3)
     graph = Graph(["X", "Y", "Z"])
     graph.build(steps.all(lambda k, of: options_of(k, of, wild=k in wild, listed=k in listed)))
     return graph

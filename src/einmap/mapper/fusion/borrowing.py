@@ -66,5 +66,6 @@ def _renamed(request: Request, old: Einsum, new: Einsum) -> Request:
         shared=frozenset(tensor[t] for t in request.shared),
         intermediates=frozenset(tensor[t] for t in request.intermediates),
         joint=frozenset(tensor[t] for t in request.joint),
+        wider={tensor[t]: factor for t, factor in request.wider.items()},
         uncut=frozenset(rank[pair] for pair in request.uncut if pair in rank),
     )

@@ -22,8 +22,9 @@ from einmap.mapper.cascade import nondominated
 from einmap.mapper.decode import nodes_of
 from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.groups import FAR, Groups, TableStore
-from einmap.mapper.fusion.heads import Family, Head, Heads, Outline, loop_nodes
+from einmap.mapper.fusion.heads import Family, Head, Heads, Outline
 from einmap.mapper.fusion.left_out import LeftOut
+from einmap.mapper.fusion.loops import loop_nodes
 from einmap.mapper.optimal import Descent, PathSearch
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import Group, Path
@@ -184,6 +185,7 @@ class Chains:
     ) -> None:
         """List the heads of one search."""
         maker = Heads(search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint)
+        maker.wider = self.request.wider
         found: dict[Outline, list[Head]] = {}
         for compiled in search.compiled:
             family = self._by_plan.get(id(compiled.plan))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
@@ -20,7 +21,8 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.dataplacement import backings
 from einmap.mapper.factors import divisors
 from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.heads import TEMPORAL, Family, Key, Outline, rank_cut
+from einmap.mapper.fusion.heads import Family, Key, Outline
+from einmap.mapper.fusion.loops import TEMPORAL, rank_cut
 from einmap.mapper.lattice import is_plain, rank_of
 from einmap.mapper.request import Others, Request
 from einmap.mapping import nodes as tree
@@ -159,6 +161,8 @@ class CopyChains:
             lasting = memory == top and access.persistent
             nodes.append(tree.Storage((tensor,), memory, lasting))
             bits = access.footprint(sizes) * self._memory(memory).bits[tensor]
+            if tensor in self.request.wider:
+                bits = float(Fraction(bits) * self.request.wider[tensor])
             alias = tensor != self.source and memory == dict(assignment)[self.source]
             if not lasting and not alias:
                 used[memory] = used.get(memory, 0.0) + bits

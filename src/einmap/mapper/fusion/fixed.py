@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +73,13 @@ class FixedChains:
             used: dict[str, float] = {}
             backed: dict[int, tuple[str, float]] = {}
             for buffer in buffers_of(path, self.request.rules, counts, 1):
-                if not buffer.persistent:
-                    used[buffer.memory.name] = used.get(buffer.memory.name, 0.0) + float(buffer.bits)
+                bits = float(buffer.bits)
                 if buffer.backing and buffer.tensor in self.request.shared:
                     t = next(i for i, a in enumerate(self.einsum.accesses) if a.tensor == buffer.tensor)
-                    backed[t] = (buffer.memory.name, float(buffer.bits))
+                    bits = float(Fraction(bits) * self.request.wider.get(buffer.tensor, 1))
+                    backed[t] = (buffer.memory.name, bits)
+                if not buffer.persistent:
+                    used[buffer.memory.name] = used.get(buffer.memory.name, 0.0) + bits
             self.used.append(used)
             self.backings.append(backed)
             keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))

@@ -16,8 +16,8 @@ from einmap.mapper.fusion.chains import Chains
 from einmap.mapper.fusion.effort import Effort, StoppedError
 from einmap.mapper.fusion.fixed import FixedChains
 from einmap.mapper.fusion.graph import Stage
-from einmap.mapper.fusion.join import Rows
-from einmap.mapper.fusion.narrowing import Answer, Narrowing
+from einmap.mapper.fusion.join import Answer, Rows
+from einmap.mapper.fusion.narrowing import Narrowing
 from einmap.mapper.fusion.tree import Chain, TreeBuilder
 from einmap.mapper.fusion.whole import Cascade
 from einmap.mapping.mapping import Mapping as LoopTree

@@ -7,48 +7,28 @@ them. The rest of the chain is free, and searched by branch and bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
-from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
 from einmap.mapper.factors import divisors
 from einmap.mapper.fusion.left_out import LeftOut
-from einmap.mapper.lattice import is_plain
+from einmap.mapper.fusion.loops import TEMPORAL, Cut, Kind, Loop, in_time, orders_of, rank_cut
 from einmap.mapper.optimal import NOTHING, Compiled, PathSearch
 from einmap.mapper.request import Others
 from einmap.mapper.steps import Held
 from einmap.mapper.template import ABOVE, BELOW
-from einmap.mapping import nodes as tree
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
-type Kind = tuple[str, str]
-"""Component and dimension of lanes; two empty names for a temporal loop."""
-
-TEMPORAL: Kind = ("", "")
-
-
-class Loop(NamedTuple):
-    """A fused loop of one Einsum: its axis of the lattice and the variable there, tile shapes above and below it."""
-
-    kind: Kind
-    axis: int
-    variable: str
-    outer: int
-    inner: int
-
-
-type Cut = tuple[Kind, str, int]
-"""A loop as a tensor sees it: kind, the rank that it cuts, tile shape."""
 
 
 class Key(NamedTuple):
@@ -148,7 +128,8 @@ class _State:
 class Heads:
     """The heads of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused loops.
 
-    `others`: what the other Einsums add; without it no head is left out. `left_out`: what is. `joint`: see Request.
+    `others`: what the other Einsums add; without it no head is left out. `left_out`: what is. `joint`, `wider`: see
+    Request.
     """
 
     search: PathSearch
@@ -157,6 +138,7 @@ class Heads:
     most_per_axis: float
     others: Others | None = None
     joint: frozenset[str] = frozenset()
+    wider: Mapping[str, Fraction] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.left_out = LeftOut(len(self.search.goal_codes))
@@ -166,12 +148,15 @@ class Heads:
         search = self.search
         self.compiled = compiled
         self.last = max((i for i, lv in enumerate(compiled.levels) if self._backs(i)), default=-1)
+        kept, held, backed = self._outermost()
         occupied = search.occupied(compiled.plan)
+        for t, placed, level in backed:
+            occupied[placed.memory] += placed.bits - self._placed(t, level, search.lattice.top, 0).bits
         if (occupied > search.capacity).any():
             return
         _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
         zeros = np.zeros(search.columns)
-        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), *self._outermost())
+        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed)
         yield from self._extend(0, start)
 
     def _backs(self, i: int) -> bool:
@@ -186,7 +171,7 @@ class Heads:
         for held in self.compiled.plan.outer:
             t = search.tensors.index(held.tensor)
             if held.tensor in self.shared:
-                backed.append((t, self._placed(t, held.level, search.lattice.top, 0), held.level))
+                backed.append((t, self._common(t, held.level, search.lattice.top, 0), held.level))
             elif not search.einsum.by_tensor[held.tensor].persistent:
                 kept.append(self._placed(t, held.level, search.lattice.top, 0))
         return tuple(kept), (), tuple(backed)
@@ -194,6 +179,11 @@ class Heads:
     def _placed(self, t: int, level: int, point: int, depth: int) -> Placed:
         number, bits = self._bits[level, t]
         return Placed(number, float(self.search.values[t, point]) * bits, depth)
+
+    def _common(self, t: int, level: int, point: int, depth: int) -> Placed:
+        """The space of a shared tensor's outermost node, with what its other users need there."""
+        space, factor = self._placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
+        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
 
     @cached_property
     def _bits(self) -> dict[tuple[int, int], tuple[int, float]]:
@@ -222,7 +212,7 @@ class Heads:
             if not level.last:
                 yield from self._extend(i + 1, reached)
                 continue
-            for order in _orders(gap[1]):
+            for order in orders_of(gap[1]):
                 if order and self._rises(i, state, order[0]):
                     continue
                 after = self._arrive(i, reached, gap[0], order)
@@ -346,11 +336,12 @@ class Heads:
         held += tuple(self._tolls(i, len(state.loops), len(loops)))
         assert node is not None
         t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
-        space = self._placed(t, node.level, state.point, len(loops))
+        shared = node.backing and node.tensor in self.shared
+        space = (self._common if shared else self._placed)(t, node.level, state.point, len(loops))
         waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
         if memory >= 0:
             occupied[memory] += space.bits
-        if node.backing and node.tensor in self.shared:
+        if shared:
             backed = (*backed, (t, space, node.level))
         elif not waits:
             kept = (*kept, space)
@@ -442,47 +433,3 @@ class Heads:
         """For each tensor and rank variable the rank that loops over the variable cut."""
         einsum = self.search.einsum
         return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
-
-
-def _orders(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
-    """The loops of one gap in every order. Loops over one variable divide its tile shape in turn."""
-    if len(loops) < 2:
-        yield loops
-        return
-    if len({loop.variable for loop in loops}) == len(loops):
-        yield from permutations(loops)
-        return
-    for order in permutations(loops):
-        sizes: dict[str, int] = {}
-        found = []
-        for loop in order:
-            outer = sizes.get(loop.variable, max(other.outer for other in loops if other.variable == loop.variable))
-            sizes[loop.variable] = outer // (loop.outer // loop.inner)
-            found.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
-        yield tuple(found)
-
-
-def in_time(cut: Cut) -> Cut:
-    """The same, but for lanes nothing: they are all done before the next Einsum begins."""
-    return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
-
-
-def rank_cut(access: TensorAccess, variable: str) -> str:
-    """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
-    if is_plain(access, variable):
-        for i, (_, index) in enumerate(access.projection):
-            if any(v == variable for v, _ in index.terms):
-                return str(i)
-    return f"not by {variable} in {access.tensor} of {access.projection}"
-
-
-def loop_nodes(loops: tuple[Loop, ...]) -> list[tree.LoopNode]:
-    """Loops as nodes."""
-    found: list[tree.LoopNode] = []
-    for loop in loops:
-        names, shape = tree.PerEinsum(loop.variable), tree.PerEinsum(loop.inner)
-        if loop.kind == TEMPORAL:
-            found.append(tree.Temporal(names, shape))
-        else:
-            found.append(tree.Spatial(names, shape, *loop.kind))
-    return found

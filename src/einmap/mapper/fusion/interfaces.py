@@ -11,7 +11,8 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
-from einmap.mapper.fusion.heads import Cut, Family, Key, Kind, Outline
+from einmap.mapper.fusion.heads import Family, Key, Outline
+from einmap.mapper.fusion.loops import Cut, Kind
 
 type Slot = int
 """Stands for a shared tensor: no other one that is in use at the same time has the same."""

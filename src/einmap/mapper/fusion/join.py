@@ -67,6 +67,15 @@ class Joined:
         return packed(stage, rows, room)
 
 
+@dataclass
+class Answer:
+    """The best rows of a join, with what they are made of."""
+
+    graph: Graph
+    parts: Sequence[Joined]
+    reached: Sequence[Rows]
+
+
 @dataclass(frozen=True)
 class Near:
     """The edges of a stage whose chains are joined.

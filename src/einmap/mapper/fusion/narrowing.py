@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from einmap.mapper.fusion.corners import ROUNDING, corners
 from einmap.mapper.fusion.graph import Graph, Stage
 from einmap.mapper.fusion.heads import Family, Outline
 from einmap.mapper.fusion.interfaces import Option, Slot
-from einmap.mapper.fusion.join import Join, Joined, Rows
+from einmap.mapper.fusion.join import Answer, Join, Joined
 from einmap.mapper.fusion.paths import Packed, Paths, Room, packed
 from einmap.mapper.fusion.prices import Known, Prices, bounds_of
 from einmap.mapper.fusion.products import least_products, slope_at_best
@@ -52,15 +51,6 @@ FAR = 100.0
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 
 
-@dataclass
-class Answer:
-    """The best rows of a join, with what they are made of."""
-
-    graph: Graph
-    parts: Sequence[Joined]
-    reached: Sequence[Rows]
-
-
 class Narrowing:
     """The search of one cascade. `passed` counts the time since it began for a step."""
 
@@ -74,7 +64,8 @@ class Narrowing:
             always += cascade.own(member.chains) * times
         self.room = Room(cascade.space, cascade.capacity, always)
         self.named: dict[tuple[str, Outline | Family], Option] = {}
-        self.made = Steps(cascade.slots, [member.chains for member in self.members], self.times)
+        scales = [cascade.hulls.scales(member.einsum) for member in self.members]
+        self.made = Steps(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = Graph([member.einsum.name for member in self.members])
         self.changed: set[int] = set()
         self.packed: dict[Stage, Packed] = {}
@@ -236,7 +227,7 @@ class Narrowing:
         for outline in chains.outlines:
             self.cascade.effort.go_on()
             if (einsum.name, outline) not in self.named:
-                self.named[einsum.name, outline] = option_of(einsum, chains, outline, of)
+                self.named[einsum.name, outline] = option_of(einsum, chains, outline, of, self.made.scales[k])
             yield self.named[einsum.name, outline]
 
     def value(self, least: Floats) -> float:

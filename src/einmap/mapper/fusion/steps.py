@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from itertools import count
 
@@ -13,8 +14,10 @@ from einmap.einsum.workload import Workload
 from einmap.mapper.fusion.chains import Chains
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.heads import Cut, Family, Key, Outline
+from einmap.mapper.fusion.heads import Family, Key, Outline
+from einmap.mapper.fusion.hulls import Scales
 from einmap.mapper.fusion.interfaces import ANY_LOOPS, OWN, Option, Slot, Step
+from einmap.mapper.fusion.loops import Cut
 
 type AnyChains = Chains | CopyChains | FixedChains
 
@@ -68,11 +71,15 @@ class Slots:
 
 @dataclass
 class Steps:
-    """The steps of a search. `chains`: of each Einsum, up to names; `times`: how often it runs."""
+    """The steps of a search.
+
+    `chains`: of each Einsum, up to names; `times`: how often it runs; `scales`: how others see its bits (hulls.py).
+    """
 
     slots: Slots
     chains: Sequence[AnyChains]
     times: Sequence[float]
+    scales: Sequence[Scales]
     _known: dict[tuple[Hashable, ...], Step] = field(default_factory=dict)
 
     def forget(self, changed: Collection[int]) -> None:
@@ -97,7 +104,8 @@ class Steps:
             shared = [a for a in einsum.accesses if a.tensor in self.slots.first]
             of = tuple(self.slots.of[a.tensor] for a in shared)
             ranks = tuple(tuple(rank for rank, _ in a.projection) for a in shared)
-            found.append((id(self.chains[k]), self.times[k], of, ranks, self.slots.behind[k], *self._kinds(k)))
+            own = id(self.chains[k]), self.times[k], self.scales[k]
+            found.append((*own, of, ranks, self.slots.behind[k], *self._kinds(k)))
         return found
 
     def _kinds(self, k: int) -> tuple[frozenset[Slot], frozenset[Slot]]:
@@ -113,14 +121,20 @@ class Steps:
         return Step(tuple(options(k, of)), self.slots.behind[k], *self._kinds(k), self.times[k])
 
 
-def option_of(einsum: Einsum, chains: AnyChains, outline: Outline, of: Mapping[str, Slot]) -> Option:
+def option_of(
+    einsum: Einsum, chains: AnyChains, outline: Outline, of: Mapping[str, Slot], scales: Scales = ()
+) -> Option:
     """An outline of an Einsum with the slots of its tensors, and the names that their ranks have."""
     slots = {t: of[einsum.accesses[t].tensor] for t, _ in outline.keys}
     keys = {slots[t]: Key(key.memory, named(einsum, t, key.loops)) for t, key in outline.keys}
     held: dict[Slot, tuple[tuple[int, str], ...]] = {}
     for t, depth, memory in outline.held:
         held[slots[t]] = (*held.get(slots[t], ()), (depth, memory))
-    bits = {slots[t]: space for t, (_, space) in chains.backed(outline).items()}
+    backed = chains.backed(outline)
+    bits = {slots[t]: space for t, (_, space) in backed.items()}
+    for t, memory, factor in scales:
+        if backed[t][0] == memory:
+            bits[slots[t]] = float(Fraction(backed[t][1]) * factor)
     cuts = {slots[t]: named(einsum, t, loops) for t, loops in outline.cuts}
     absent = isinstance(chains, OptionalCopyChains) and chains.is_absent(outline)
     return Option(outline, keys, held, cuts, bits, absent)

@@ -22,6 +22,7 @@ from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
 from einmap.mapper.fusion.corners import ROUNDING, corners
 from einmap.mapper.fusion.effort import Effort
 from einmap.mapper.fusion.fixed import FixedChains
+from einmap.mapper.fusion.hulls import Hulls
 from einmap.mapper.fusion.steps import AnyChains, Slots
 from einmap.mapper.lattice import ranks_not_plain
 from einmap.mapper.options import Options
@@ -79,12 +80,18 @@ class Cascade:
 
     @cached_property
     def uncut(self) -> frozenset[tuple[str, str]]:
-        """Ranks of shared tensors that not all their users index by a rank variable alone."""
+        """Ranks of shared tensors that not all their users index by a rank variable alone, over the same range."""
         shared = self.workload.shared
         accesses = (access for einsum in self.workload.einsums for access in einsum.accesses)
-        return frozenset(
+        not_plain = frozenset(
             (access.tensor, rank) for access in accesses if access.tensor in shared for rank in ranks_not_plain(access)
         )
+        return not_plain | self.hulls.uneven
+
+    @cached_property
+    def hulls(self) -> Hulls:
+        """The space of the outermost storage of shared tensors."""
+        return Hulls(self.spec, self.options.rules.buffer_above_split == "one")
 
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
@@ -121,7 +128,8 @@ class Cascade:
             tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
             ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
             uncut = tuple([i for i, rank in enumerate(ranks) if rank in self.uncut])
-            asked = tensors, uncut, einsum.n_instances, einsum.name in self.optional
+            wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
+            asked = tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional
             if bound.like not in rules_of:
                 rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
             written = rules_of[bound.like], asked
@@ -198,6 +206,7 @@ class Cascade:
             uncut=self.uncut,
             joint=self.joint & einsum.tensors,
             fused_per_axis=options.most_fused_per_variable,
+            wider=self.hulls.wider(einsum),
         )
 
     def look_at(self) -> None:

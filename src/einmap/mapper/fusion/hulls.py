@@ -1,0 +1,103 @@
+"""The space of a shared tensor's outermost storage: it has room for all that any of its users uses there.
+
+Users may differ: one reads every second row, or none of the last ones, or the memory has other bits for each value of
+an output than of an input. What they differ in is the same wherever the storage stands, since no fused loop is over
+such a rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from einmap.arch.component import Memory
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.projection import Affine, Rank
+from einmap.spec.spec import Spec
+
+type Interval = tuple[int, int]
+type Scales = tuple[tuple[int, str, Fraction], ...]
+"""For tensors (by position in the Einsum) and memories what bits as others see them are in terms of an Einsum's own."""
+
+
+@dataclass
+class Hulls:
+    """The shared tensors of a cascade. `one`: their users have one buffer in common, else each has its own tile."""
+
+    spec: Spec
+    one: bool
+
+    @cached_property
+    def _users(self) -> Mapping[str, list[tuple[Einsum, dict[Rank, Interval]]]]:
+        """For each shared tensor its users in their order, and the first and last index of each rank that they use."""
+        workload = self.spec.workload
+        found: dict[str, list[tuple[Einsum, dict[Rank, Interval]]]] = {t: [] for t in workload.shared}
+        for einsum in workload.einsums:
+            for access in einsum.accesses:
+                if access.tensor in found:
+                    found[access.tensor].append((einsum, _ranges(einsum, access)))
+        return found
+
+    @cached_property
+    def uneven(self) -> frozenset[tuple[str, Rank]]:
+        """Ranks of which users of a tensor use different parts: no tile of them is the same for all."""
+        return frozenset(
+            (tensor, rank)
+            for tensor, users in self._users.items()
+            for rank in (users[0][1] if self.one and users else ())
+            if len({ranges[rank] for _, ranges in users}) > 1
+        )
+
+    def wider(self, einsum: Einsum) -> dict[str, Fraction]:
+        """How much larger the common tile is than an Einsum's own, for the tensors of which it is larger."""
+        uneven = {tensor for tensor, _ in self.uneven}
+        found = {}
+        for access in einsum.accesses:
+            if access.tensor in uneven:
+                users = [ranges for _, ranges in self._users[access.tensor]]
+                common = {rank: (min(r[rank][0] for r in users), max(r[rank][1] for r in users)) for rank in users[0]}
+                found[access.tensor] = Fraction(_size(common), _size(_ranges(einsum, access)))
+        return {tensor: factor for tensor, factor in found.items() if factor != 1}
+
+    def scales(self, einsum: Einsum) -> Scales:
+        """What bits of shared tensors are while Einsums run that do not use them: those of the first user."""
+        found = []
+        for t, access in enumerate(einsum.accesses):
+            if access.tensor not in self._users:
+                continue
+            first, ranges = self._users[access.tensor][0]
+            tiles = Fraction(1) if self.one else Fraction(_size(ranges), _size(_ranges(einsum, access)))
+            if self.spec.bound[first.name].arch is self.spec.bound[einsum.name].arch and tiles == 1:
+                continue
+            theirs = self._bits(first, access.tensor)
+            for memory, bits in self._bits(einsum, access.tensor).items():
+                if bits and (tiles != 1 or bits != theirs[memory]):
+                    found.append((t, memory, tiles * Fraction(theirs[memory]) / Fraction(bits)))
+        return tuple(found)
+
+    def _bits(self, einsum: Einsum, tensor: str) -> dict[str, float]:
+        """Bits for each value of a tensor in each memory while an Einsum runs."""
+        components = self.spec.bound[einsum.name].arch.components
+        return {name: memory.bits[tensor] for name, memory in components.items() if isinstance(memory, Memory)}
+
+
+def _ranges(einsum: Einsum, access: TensorAccess) -> dict[Rank, Interval]:
+    return {rank: _range(einsum, index) for rank, index in access.projection}
+
+
+def _range(einsum: Einsum, index: Affine) -> Interval:
+    """The first and the last value of an index in the box of the bounds."""
+    first = dict(einsum.first_values)
+    low = high = index.constant
+    for variable, a in index.terms:
+        begin = a * first.get(variable, 0)
+        end = begin + a * (einsum.extents[variable] - 1)
+        low, high = low + min(begin, end), high + max(begin, end)
+    return low, high
+
+
+def _size(ranges: Mapping[Rank, Interval]) -> int:
+    return math.prod(high - low + 1 for low, high in ranges.values())

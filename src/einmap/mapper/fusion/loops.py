@@ -1,0 +1,74 @@
+"""Fused loops: those that other Einsums may stand below, as one Einsum writes them and as a tensor sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import NamedTuple
+
+from einmap.einsum.einsum import TensorAccess
+from einmap.mapper.lattice import is_plain
+from einmap.mapping import nodes as tree
+
+type Kind = tuple[str, str]
+"""Component and dimension of lanes; two empty names for a temporal loop."""
+
+TEMPORAL: Kind = ("", "")
+
+
+class Loop(NamedTuple):
+    """A fused loop of one Einsum: its axis of the lattice and the variable there, tile shapes above and below it."""
+
+    kind: Kind
+    axis: int
+    variable: str
+    outer: int
+    inner: int
+
+
+type Cut = tuple[Kind, str, int]
+"""A loop as a tensor sees it: kind, the rank that it cuts, tile shape."""
+
+
+def orders_of(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
+    """The loops of one gap in every order. Loops over one variable divide its tile shape in turn."""
+    if len(loops) < 2:
+        yield loops
+        return
+    if len({loop.variable for loop in loops}) == len(loops):
+        yield from permutations(loops)
+        return
+    for order in permutations(loops):
+        sizes: dict[str, int] = {}
+        found = []
+        for loop in order:
+            outer = sizes.get(loop.variable, max(other.outer for other in loops if other.variable == loop.variable))
+            sizes[loop.variable] = outer // (loop.outer // loop.inner)
+            found.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
+        yield tuple(found)
+
+
+def in_time(cut: Cut) -> Cut:
+    """The same, but for lanes nothing: they are all done before the next Einsum begins."""
+    return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
+
+
+def rank_cut(access: TensorAccess, variable: str) -> str:
+    """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
+    if is_plain(access, variable):
+        for i, (_, index) in enumerate(access.projection):
+            if any(v == variable for v, _ in index.terms):
+                return str(i)
+    return f"not by {variable} in {access.tensor} of {access.projection}"
+
+
+def loop_nodes(loops: tuple[Loop, ...]) -> list[tree.LoopNode]:
+    """Loops as nodes."""
+    found: list[tree.LoopNode] = []
+    for loop in loops:
+        names, shape = tree.PerEinsum(loop.variable), tree.PerEinsum(loop.inner)
+        if loop.kind == TEMPORAL:
+            found.append(tree.Temporal(names, shape))
+        else:
+            found.append(tree.Spatial(names, shape, *loop.kind))
+    return found
