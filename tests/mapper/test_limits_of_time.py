@@ -137,3 +137,30 @@ def test_large_numbers_are_factored_at_once(n, factors):
 def test_a_rank_of_a_large_prime_is_mapped():
     given = spec([MAIN, memory("Buf", 100, 1), compute()], MATMUL, {"M": 2**40 - 87, "K": 1, "N": 1})
     assert einmap.map_workload(given).optimal
+
+
+STOPPED = [("simple", "feed_forward"), ("eyeriss", "conv"), ("nvdla", "vgg16"), ("tpu_v4i", "gpt3_6.7b")]
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("names", STOPPED[:2])
+@pytest.mark.parametrize("most", [1, 5, 100])
+def test_no_more_is_evaluated_than_was_asked_for(names, fuse, most):
+    given = einmap.load(*names)
+    first, second = (einmap.map_workload(given, max_evaluations=most, fuse=fuse) for _ in range(2))
+    assert first.stats.evaluated <= most
+    assert not first.optimal
+    assert first.gap > 0
+    assert einmap.evaluate(given, first.mapping, strict=True) == first.cost
+    assert first.mapping == second.mapping
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("names", STOPPED)
+def test_a_search_that_is_stopped_at_once_gives_a_mapping_and_a_gap(names, fuse):
+    given, token = einmap.load(*names), einmap.Progress()
+    token.stop()
+    result = einmap.map_workload(given, progress=token, fuse=fuse)
+    assert not result.optimal
+    assert result.gap > 0
+    einmap.evaluate(given, result.mapping, strict=True)

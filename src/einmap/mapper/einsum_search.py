@@ -7,7 +7,6 @@ rules most others out by a bound that needs no tables (`lane_bounds`).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,8 +19,10 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError
 from einmap.mapper import kernels
 from einmap.mapper.archive import Archive
+from einmap.mapper.cascade import nondominated
 from einmap.mapper.charges import latency_is_linear
 from einmap.mapper.decode import mapping_of
+from einmap.mapper.feasible import fits_nowhere
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.lanes import LaneTable
 from einmap.mapper.listing import share_of
@@ -47,14 +48,10 @@ MOST_PLANS = 4096
 """Dataplacements that get their tables at a time."""
 PART_OF_ROOM = 0.5
 """Part of the room for tables that those of a single dataplacement may take, so that others fit beside it."""
-PATIENCE = 1.0
-"""Seconds for which a search goes on after its time while it has found nothing."""
 WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
-LEAST_WORK = 1_000
-"""Choices that are looked at in any case."""
-GRACE = 1_000_000
-"""Choices that are looked at beyond the limit as long as nothing has been found."""
+DECIDING = 5.0
+"""Seconds for whether anything fits at all; mostly milliseconds are enough."""
 UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s", "dynamic_energy": "J", "leak_energy": "J"}
 """Units of objectives."""
 
@@ -84,6 +81,13 @@ class Optimum:
     tally: Tally | None = None
     cut: bool = False
 
+    def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
+        """The best of what was found and of other mappings with their objectives."""
+        values = [*self.values, *(own for own, _ in points)]
+        mappings = [*self.mappings, *(mapping for _, mapping in points)]
+        kept = [int(i) for i in nondominated(np.array(values, dtype=np.float64))]
+        return replace(self, values=[values[i] for i in kept], mappings=[mappings[i] for i in kept])
+
 
 def why_not(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
     """Why an Einsum cannot be searched with tables for some objectives, None if it can."""
@@ -111,10 +115,6 @@ def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:
     leaks = any(unit.leak_power for unit in arch.components.values())
     timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
     return timeless.issuperset(goals)
-
-
-def _long_over(progress: Progress) -> bool:
-    return progress.deadline is None or time.monotonic() > progress.deadline + PATIENCE
 
 
 def _is_plain_output(einsum: Einsum, tensor: str) -> bool:
@@ -168,6 +168,9 @@ class EinsumSearch:
             for group in (group for own in groups.values() for group in own):
                 self.tally.mapspace += group.census.total()
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
+        known = [(path, groups[id(path)]) for path in self.paths]
+        if fits_nowhere(self.einsum, self.request, self.instances, known, self.progress.within(DECIDING)):
+            return self.result()
         self.waiting = sum(len(own) for own in groups.values())
         for path in self.paths:
             self.search_path(path, groups[id(path)])
@@ -181,8 +184,8 @@ class EinsumSearch:
 
     def alone(self, goal: str, tolerance: float, progress: Progress, max_work: float = math.inf) -> Optimum:
         """The best mapping for one objective, by itself."""
-        asked = replace(self.request, goals=(goal,), tolerance=tolerance)
-        other = EinsumSearch(self.einsum, self.arch, asked, progress, max_work=max_work)
+        request = replace(self.request, goals=(goal,), tolerance=tolerance, others=None)
+        other = EinsumSearch(self.einsum, self.arch, request, progress, self.instances, max_work)
         other.paths = [path.with_plans(other.request, path.plans) for path in self.paths]
         other.tally = Tally()
         return other.run()
@@ -195,10 +198,8 @@ class EinsumSearch:
 
     @property
     def stopped(self) -> bool:
-        """Whether time or budget is over; with nothing found yet the search goes on for a while."""
-        if self.work >= self.max_work:
-            return self.archive.n > 0 or self.work >= self.max_work + GRACE
-        return self.progress.stopped and (self.archive.n > 0 or _long_over(self.progress))
+        """Whether time or budget is over."""
+        return self.work >= self.max_work or self.progress.stopped
 
     @property
     def slack(self) -> float:
@@ -321,7 +322,8 @@ class EinsumSearch:
         done = False
         while not done:
             before = walk.work
-            budget = int(min(WORK, max(self.max_work - self.work, LEAST_WORK)))
+            left = max(self.max_work - self.work, 1)
+            budget = WORK if left > WORK else -int(left)
             with self.tally.timed("search"):
                 ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
                 if ended == kernels.LEAF:

@@ -8,7 +8,7 @@ memory needs at least is known at once. Limits from below (`==`, `>=`, `>`) are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,8 +21,9 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.lanes import LaneTable
 from einmap.mapper.limits import limit_holds
 from einmap.mapper.request import Request
-from einmap.mapper.search_path import Path
+from einmap.mapper.search_path import Group, Path
 from einmap.mapper.steps import Held, Plan, Step
+from einmap.model.semantics import Semantics
 from einmap.progress import Progress
 
 type Floats = NDArray[np.float64]
@@ -72,7 +73,7 @@ class Smallest:
         if path.lattice.size > 1 and path.is_coarse:
             return None, False
         best: Fit | None = None
-        tiles = _Tiles(self, path, arch.path(compute))
+        tiles = Tiles(self.einsum, self.request.rules, self.instances, path, arch.path(compute))
         for plan, lanes in _pairs(path):
             if progress.stopped:
                 return best, best is not None and least is None
@@ -102,17 +103,41 @@ class Smallest:
         return self.known[key]
 
 
+def fits_nowhere(
+    einsum: Einsum, request: Request, instances: int, paths: Sequence[tuple[Path, Sequence[Group]]], progress: Progress
+) -> bool:
+    """Whether it is certain that no mapping of the mapspace fits, by the smallest tiles of each dataplacement.
+
+    `paths`: those of all computes, with their dataplacements. False as well where that was not decided: dataplacements
+    that are not all listed, limits from below on tile shapes, or no time.
+    """
+    for path, groups in paths:
+        if path.given is not None or not path.all_plans or why_not_smallest(path.leaves) is not None:
+            return False
+        if path.lattice.size > 1 and path.is_coarse:
+            return False
+        tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
+        for group in groups:
+            for plan in group.plans:
+                if progress.stopped or tiles.fit(plan, group.lanes, None) is not None:
+                    return False
+    return True
+
+
 def _pairs(path: Path) -> Iterator[tuple[Plan, LaneTable]]:
     for group in path.groups():
         for plan in group.plans:
             yield plan, group.lanes
 
 
-class _Tiles:
-    """The smallest tiles of the plans on one path."""
+class Tiles:
+    """The smallest tiles of the plans on one path. `instances`: how often the Einsum runs.
 
-    def __init__(self, owner: Smallest, path: Path, leaves: tuple[Leaf, ...]) -> None:
-        self.einsum, self.rules, self.instances = owner.einsum, owner.request.rules, owner.instances
+    `leaves`: those of the path, or equal ones with other sizes.
+    """
+
+    def __init__(self, einsum: Einsum, rules: Semantics, instances: int, path: Path, leaves: tuple[Leaf, ...]) -> None:
+        self.einsum, self.rules, self.instances = einsum, rules, instances
         self.path, self.lattice, self.leaves = path, path.lattice, leaves
         self.values = {a.tensor: self.lattice.values(self.einsum, a.tensor) for a in self.einsum.accesses}
         self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
@@ -126,15 +151,23 @@ class _Tiles:
 
     def values_at(self, tensor: str, shapes: Ints) -> Floats:
         """Values in a tensor's tile, for tile shapes on each axis (a row for each use of the lanes)."""
+        found: Floats = self.values[tensor][self.points(shapes)]
+        return found
+
+    def points(self, shapes: Ints) -> Ints:
+        """Points of the lattice with these tile shapes."""
         points = np.zeros(len(shapes), dtype=np.int64)
         for axis, sizes in enumerate(self.sizes):
             points += np.searchsorted(sizes, shapes[:, axis]) * self.lattice.strides[axis]
-        found: Floats = self.values[tensor][points]
-        return found
+        return points
 
     def fit(self, plan: Plan, lanes: LaneTable, least: str | None) -> Fit | None:
-        """The use of the lanes with which a plan fits, the one that needs least if a memory is named."""
+        """The use of the lanes with which a plan fits, the one that needs least if a memory is named.
+
+        Leaves behind which uses fit (`fits`), and the tile shapes below each choice of the plan (`passed`).
+        """
         n = len(lanes)
+        self.passed: list[Ints] = []
         self.held: list[tuple[Held, Floats]] = []
         self.fits = np.ones(n, dtype=bool)
         shapes = np.broadcast_to(self.tops, (n, len(self.tops))).copy()
@@ -145,11 +178,13 @@ class _Tiles:
             before = shapes.copy()
             for axis in step.axes:
                 shapes[:, axis] = left[:, axis]
+            self.passed.append(shapes.copy())
             if step.lowers is not None:
                 self.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
             for level in step.fanouts:
                 used = lanes.bounds[:, lanes.levels == level].prod(axis=1)
                 shapes, left = shapes // used, left // used
+                self.passed.append(shapes)
             if step.node is not None:
                 self.place(step.node, shapes, plan.steps[i + 1])
         self.fits &= (shapes == 1).all(axis=1)

@@ -254,8 +254,12 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
     -2: none).
+    `budget`: the call ends before the node at which it is used up; in the middle of a list of choices where it is
+    negative (then it stands for its absolute value, and there is no going on).
     """
     begins, slots = tables
+    at_once = budget < 0
+    budget = abs(budget)
     n_levels = len(kind)
     k = acc.shape[1]
     n_axes = len(strides)
@@ -284,6 +288,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     odometer[axis] = 0
                 going = True
                 while going:
+                    if at_once and work >= budget:
+                        state[0] = level
+                        return PAUSED, n_found, nodes, work
                     work += 1
                     target = here
                     for axis in range(n_axes):
@@ -310,6 +317,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             else:
                 for c in range(child_start[prefix], child_start[prefix + 1]):
                     child = children[c]
+                    if at_once and work >= budget:
+                        state[0] = level
+                        return PAUSED, n_found, nodes, work
                     work += 1
                     target = 0
                     for axis in range(n_axes):

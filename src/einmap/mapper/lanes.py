@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ type Ints = NDArray[np.int64]
 
 FEW_USES = 10_000
 """Uses of the fanouts for all of which something may be worked out where it is needed for some."""
+
+FEW = 64
+"""Uses of the first dimensions that are looked at where any use will do."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +111,13 @@ def lane_table(
     named: frozenset[tuple[str, str]] = frozenset(),
     *,
     uneven: bool = False,
+    most: float = inf,
 ) -> LaneTable:
     """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
 
     Dimensions in `named` (component and name) are told apart from others of their kind. `uneven`: lanes need not
-    share a bound evenly where the axis has tile shapes for that.
+    share a bound evenly where the axis has tile shapes for that. `most`: of more uses of the first dimensions only the
+    fullest are looked at, and the emptiest one.
     """
     dimensions = tuple(
         Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial
@@ -129,7 +134,7 @@ def lane_table(
         table = _combined(table, options, tops, loose)
         apart = fanned.dimension.min_usage > 0 or (fanned.component, fanned.dimension.name) in named
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if apart else -1))
-        table = _rows(table, _distinct(table, kinds))
+        table = _few(_rows(table, _distinct(table, kinds)), most)
     if not len(table[0]):
         return LaneTable(dimensions, *table, tops)
     for d, fanned in enumerate(dimensions):
@@ -142,6 +147,21 @@ def lane_table(
     table = _rows(table, _distinct(table, kinds))
     fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
     return LaneTable(dimensions, *_rows(table, fullest), tops)
+
+
+def few_lanes(
+    einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, named: frozenset[tuple[str, str]]
+) -> LaneTable:
+    """Some uses, found in little time: see `lane_table`."""
+    return lane_table(einsum, leaves, lattice, named, most=FEW)
+
+
+def _few(table: Uses, most: float) -> Uses:
+    """The fullest uses, and the emptiest one."""
+    if len(table[0]) <= most:
+        return table
+    fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
+    return _rows(table, np.append(fullest[: int(most) - 1], fullest[-1]))
 
 
 def _rows(table: Uses, rows: Ints) -> Uses:

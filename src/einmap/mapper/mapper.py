@@ -18,12 +18,11 @@ from einmap.errors import MappingError, NoMappingError, NotSupportedError, SpecE
 from einmap.frontends.store import Store
 from einmap.heap import set_aside
 from einmap.mapper.cache import Entry
-from einmap.mapper.cascade import nondominated
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options, read_options
-from einmap.mapper.result import Found, MapResult, objective
+from einmap.mapper.result import Found, MapResult, best_of
 from einmap.model.evaluate import evaluate
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
@@ -141,7 +140,7 @@ def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> boo
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
-    from einmap.mapper.fusion.early import all_but_reserve, better_unfused, unfused_soon
+    from einmap.mapper.fusion.early import Early, all_but_reserve, for_fused
     from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.misfit import misfit
@@ -155,14 +154,17 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     limited = all_but_reserve(token)
     if shared is not None:
         searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
-        for mapping in searches[-1].run(limited if shared.covers else share_of(limited, 1 / 2)):
+        part = 1.0 if shared.covers else 1 / 2
+        for mapping in searches[-1].run(share_of(limited, part), part * for_fused(asked)):
             own, settled, inputs = shared.settled(mapping)
             found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
     if shared is None or not shared.covers:
         searches.append(FusedSearch(spec, asked))
-        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in searches[-1].run(limited)]
+        left = for_fused(asked) - sum(search.effort.work for search in searches)
+        best = searches[-1].run(limited, max(left, 1.0))
+        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
     if not found and any(search.effort.cut for search in searches):
-        return unfused_soon(spec, asked, searches, token, start)
+        return Early(spec, asked, searches, token, start).unfused()
     if not found:
         # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked)
@@ -174,12 +176,4 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     front = best_of(found, asked.goals) if len(searches) > 1 else found
     result = fused_result(searches, front, asked, start)
     cut = any(search.effort.cut for search in searches)
-    return better_unfused(result, spec, asked, searches, token, start) if cut else result
-
-
-def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
-    """The best of several searches: one mapping, or all that no other one beats, best first by the first goal."""
-    values = np.array([[objective(one.cost, goal) for goal in goals] for one in found])
-    if len(goals) == 1:
-        return [found[int(np.argmin(values[:, 0]))]]
-    return [found[int(row)] for row in nondominated(values)]
+    return Early(spec, asked, searches, token, start).better(result) if cut else result

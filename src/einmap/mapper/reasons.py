@@ -18,7 +18,6 @@ from einmap.errors import NoMappingError, Remedy
 from einmap.mapper.candidates import Candidates
 from einmap.mapper.changes import Candidate, Step
 from einmap.mapper.dataplacement import kept_nowhere
-from einmap.mapper.einsum_search import PATIENCE
 from einmap.mapper.lanes import limited_variables, unusable
 from einmap.mapper.lattice import lattice_of
 from einmap.mapper.oracle import Oracle, UndecidedError
@@ -28,6 +27,8 @@ from einmap.spec.spec import Spec
 
 REPORTED = 3
 """Changes that are reported."""
+PATIENCE = 1.0
+"""Seconds that there are for finding them where the time of the search is over."""
 MOST_SECONDS = 20.0
 """Time for finding them where the search has no limit (s)."""
 MOST_PAIRS = 100

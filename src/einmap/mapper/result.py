@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from einmap.mapper.cascade import nondominated
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.spec.spec import Spec
@@ -102,6 +106,14 @@ class MapResult:
         if self.lower_bound is None or self.lower_bound <= 0:
             return None
         return objective(self.cost, self.metrics[0]) / self.lower_bound - 1
+
+
+def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
+    """The best of several searches: one mapping, or all that no other one beats, best first by the first goal."""
+    values = np.array([[objective(one.cost, goal) for goal in goals] for one in found])
+    if len(goals) == 1:
+        return [found[int(np.argmin(values[:, 0]))]]
+    return [found[int(row)] for row in nondominated(values)]
 
 
 def objective(cost: Cost, metric: str) -> float:

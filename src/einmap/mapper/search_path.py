@@ -133,6 +133,30 @@ class Path:
 
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
+        given, planner = self.request.given, self.planner()
+        self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
+        placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
+        self.plans: list[Plan] = []
+        planning = share_of(progress, PLANNING)
+        self.hurried = progress.deadline is not None or progress.stopped
+        for placement in placed:
+            if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
+                self.all_plans = False
+                break
+            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
+
+    def plans_in_order(self) -> Iterator[Plan]:
+        """Dataplacements one by one as chains of steps, those first that keep least."""
+        planner = self.planner()
+        return (planner.plan(placement) for placement in self._walked(InOrder()))
+
+    @property
+    def prunes(self) -> bool:
+        """Whether loops that are never better are left out."""
+        return self.request.prune and self.costs_nothing_less
+
+    def planner(self) -> Planner:
+        """What makes plans of dataplacements."""
         reducing = frozenset(
             a.tensor
             for a in self.einsum.accesses
@@ -140,30 +164,18 @@ class Path:
             and self.request.rules.lane_first_touch == "one lane"
             and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
         )
-        prune = self.request.prune and self.costs_nothing_less
-        given = self.request.given
-        planner = Planner(
+        return Planner(
             self.einsum,
             self.leaves,
             self.lattice,
             self.request.rules,
             self.fanouts,
             reducing,
-            prune and given is None,
+            self.prunes and self.request.given is None,
             self.request.uncut,
             self.request.shared,
             self.request.fused_per_axis,
         )
-        self.given = GivenPlanner(planner, given, self.lanes, prune) if given is not None else None
-        placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
-        self.plans: list[Plan] = []
-        planning = share_of(progress, PLANNING)
-        self.hurried = progress.deadline is not None
-        for placement in placed:
-            if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
-                self.all_plans = False
-                break
-            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
 
     @cached_property
     def _first_ones(self) -> list[Dataplacement]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.bounds import least_costs
 from einmap.mapper.brute_force import brute_force
-from einmap.mapper.canonical import canonical_key, renamed
+from einmap.mapper.canonical import canonical_key, renamed, rules_key
 from einmap.mapper.cascade import PARTS, nondominated, sums
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
+from einmap.mapper.first import LONGEST, first_mapping
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
@@ -34,19 +36,32 @@ CORNER = 0.01
 """How far from the best the corners of a front may be found."""
 ANY = 1e9
 """A tolerance with which the first mapping is good enough."""
-PATIENCE = 10.0
-"""Seconds for any mapping of an Einsum where otherwise there would be none at all."""
+GRACE = 0.75
+"""Seconds for better mappings than the first ones when time is over."""
+IMPROVING = 20_000
+"""Choices that are looked at to improve a first mapping."""
+VERY_FEW, FEW = 50, 5_000
+"""Mappings that brute force tries where any will do, and where none of the first ones fits."""
 
 
 @dataclass
 class Part:
-    """One Einsum: how it is searched, whose result it shares, and what was found."""
+    """One Einsum: how it is searched, whose result it shares, and what was found.
+
+    `search`: None where brute force is needed (`why`), or where there was no time to plan a search.
+    """
 
     einsum: Einsum
     search: EinsumSearch | None
     why: str | None
     same_as: str | None = None
     optimum: Optimum | None = None
+    budget: float = math.inf
+    """Choices that may be looked at."""
+    spent: int = 0
+    """Choices that were looked at before the search."""
+    corners: list[tuple[tuple[float, ...], LoopTree]] = field(default_factory=list)
+    """Mappings that were found before the search, with their objectives."""
 
 
 @dataclass
@@ -63,6 +78,9 @@ class Whole:
         self.workload = self.spec.workload
         self.single = len(self.workload.einsums) == 1
         self.goals = self._goals()
+        self.late: Progress | None = None
+        """The token for mappings of Einsums for which there was no time."""
+        self.lock = Lock()
 
     def _goals(self) -> tuple[str, ...]:
         """Objectives of each Einsum's search: those asked for, or what they are made of."""
@@ -88,43 +106,82 @@ class Whole:
         return self.workload.n_instances * einsum.n_instances
 
     def run(self, token: Progress) -> None:
-        """Search each distinct Einsum once; time and evaluations are shared out evenly."""
+        """Search each distinct Einsum once; time and evaluations are shared out evenly.
+
+        Where time or evaluations are over before a mapping of an Einsum is found, it gets one that is found soon.
+        """
         self.prepare(token)
+        own = self.own
+        self.share_evaluations(math.inf if self.options.max_evaluations is None else self.options.max_evaluations)
         if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
             self.narrow(token)
-        own = [part for part in self.parts.values() if part.same_as is None]
-        evaluations = self.options.max_evaluations
-        budget = math.inf if evaluations is None else max(evaluations // len(own), 1)
         workers = self.options.workers
         with ThreadPoolExecutor(workers) as executor:
             waiting = []
             for position, part in enumerate(own):
                 # the search begins when a worker is free: its share is reckoned then
-                waiting.append(executor.submit(self._search, part, token, budget, position, len(own)))
+                waiting.append(executor.submit(self._search, part, token, position, len(own)))
             for part, found in zip(own, waiting, strict=True):
                 part.optimum = found.result()
                 if not part.optimum.mappings:
                     executor.shutdown(wait=False, cancel_futures=True)
                     raise self.nothing(part, token)
 
-    def soon(self, token: Progress) -> LoopTree:
-        """A good mapping of each Einsum by itself for the first objective, for when there is no time for the best."""
+    def share_evaluations(self, most: float) -> None:
+        """Give each distinct Einsum its part of the choices that may be looked at, as even as whole numbers are."""
+        own = self.own
+        for i, part in enumerate(own):
+            part.budget = most if math.isinf(most) else most * (i + 1) // len(own) - most * i // len(own)
+
+    @property
+    def own(self) -> list[Part]:
+        """The distinct Einsums."""
+        return [part for part in self.parts.values() if part.same_as is None]
+
+    def soon(self, token: Progress, budget: float = math.inf) -> LoopTree:
+        """A good mapping of each Einsum by itself for the first objective, for when there is no time for the best.
+
+        `budget`: choices that may be looked at.
+        """
         self.prepare(token)
-        own = [part for part in self.parts.values() if part.same_as is None]
+        own = self.own
+        self.share_evaluations(budget)
         for position, part in enumerate(own):
             token.report(f"{part.einsum.name}: a first mapping", position, len(own))
-            share = share_of(token, 1 / (len(own) - position))
-            if part.search is not None:
-                part.optimum = part.search.alone(self.options.goals[0], CORNER, share)
-                if not (part.optimum.mappings or part.optimum.complete):
-                    # better late than never: any mapping will do
-                    patient = Progress(token.callback).within(PATIENCE)
-                    part.optimum = part.search.alone(self.options.goals[0], ANY, patient)
-            else:
-                part.optimum = self.search(part, share, math.inf, position)
+            share, most = share_of(token, 1 / (len(own) - position)), part.budget
+            part.optimum = None
+            if part.search is not None and not share.stopped and most > 0:
+                part.optimum = part.search.alone(self.options.goals[0], CORNER, share, most)
+                most -= part.optimum.work
+            if part.optimum is None or not (part.optimum.mappings or part.optimum.complete):
+                part.optimum = self.any_mapping(part, share, most)
             if not part.optimum.mappings:
                 raise self.nothing(part, token)
         return self.join([self.mapping(einsum, 0) for einsum in self.workload.einsums])
+
+    def any_mapping(self, part: Part, token: Progress, budget: float) -> Optimum:
+        """Any mapping of an Einsum, soon, where there was no time or budget for a search; a good one while there is.
+
+        Time that is over is lengthened a little, once for all Einsums.
+        """
+        einsum, request = part.einsum, self.request(part.einsum.name)
+        arch, times = self.spec.bound[einsum.name].arch, self.weight(einsum)
+        known = part.optimum or Optimum([], [], False, least_costs(einsum, arch, self.goals), cut=True)
+        if einsum.name in self.given:
+            assert part.search is not None
+            return part.search.alone(self.goals[0], ANY, Progress(token.callback).within(LONGEST))
+        if part.why is not None:
+            rng = np.random.default_rng(self.options.seed)
+            some = brute_force(einsum, arch, request, Progress().within(LONGEST), VERY_FEW, rng)
+            return some if some.mappings else brute_force(einsum, arch, request, Progress().within(LONGEST), FEW, rng)
+        if token.stopped:
+            with self.lock:
+                self.late = self.late or Progress(token.callback).within(GRACE)
+            token = self.late
+        found = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
+        return replace(
+            known, mappings=found.mappings, values=found.values, complete=False, work=known.work + found.work
+        )
 
     def narrow(self, token: Progress) -> None:
         """Limit each Einsum's front to what can be a part of the best product of sums.
@@ -136,7 +193,7 @@ class Whole:
             return
         least: dict[str, tuple[float, float]] = {}
         chosen: dict[str, tuple[float, float]] = {}
-        own = [part for part in self.parts.values() if part.same_as is None]
+        own = self.own
         with ThreadPoolExecutor(self.options.workers) as executor:
             for part, found in zip(own, executor.map(lambda part: self._corners(part, token), own), strict=True):
                 if found is None:
@@ -157,23 +214,41 @@ class Whole:
     def _corners(self, part: Part, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
         assert part.search is not None
-        found = [part.search.alone(goal, CORNER, token) for goal in ("energy", "latency", "energy_delay_product")]
-        if any(not (optimum.mappings and optimum.complete) for optimum in found):
-            return None
-        energy, latency, product = found
+        found: list[Optimum] = []
+        for goal in ("energy_delay_product", "energy", "latency"):
+            found.append(part.search.alone(goal, CORNER, token, part.budget - part.spent))
+            part.spent += found[-1].work
+            part.corners += [(part.search.cost_of(mapping), mapping) for mapping in found[-1].mappings[:1]]
+            if not (found[-1].mappings and found[-1].complete):
+                return None
+        product, energy, latency = found
         cost = part.search.cost_of(product.mappings[0])
         return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost
 
-    def _search(self, part: Part, token: Progress, budget: float, position: int, n: int) -> Optimum:
-        share = min(1.0, self.options.workers / (n - position))
-        return self.search(part, share_of(token, share), budget, position)
+    def _search(self, part: Part, token: Progress, position: int, n: int) -> Optimum:
+        share = share_of(token, min(1.0, self.options.workers / (n - position)))
+        found = self.search(part, share, max(part.budget - part.spent, 0), position)
+        part.optimum = found = replace(found, work=found.work + part.spent)
+        if found.complete:
+            return found
+        if part.corners:
+            found = found.with_points(part.corners)
+        elif not found.mappings:
+            found = self.any_mapping(part, share, part.budget - found.work)
+        return found
 
     def prepare(self, token: Progress) -> None:
         """The searches, and which are the same."""
         known: dict[Any, str] = {}
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
+            given = einsum.name in self.given
             why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch, self.goals)
+            if token.stopped and self.parts and not given:
+                rules = rules_key(einsum, arch), einsum.n_instances
+                first = known.setdefault(rules, einsum.name)
+                self.parts[einsum.name] = Part(einsum, None, why, first if first != einsum.name else None)
+                continue
             search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
             if why is None:
                 search.prepare()
@@ -188,7 +263,6 @@ class Whole:
             if why is not None:
                 self.parts[einsum.name] = Part(einsum, None, why)
                 continue
-            given = einsum.name in self.given
             key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)
             first = known.setdefault(key, einsum.name)
             self.parts[einsum.name] = Part(einsum, search, None, first if first != einsum.name else None)
@@ -210,6 +284,9 @@ class Whole:
 
     def search(self, part: Part, token: Progress, budget: float, position: int) -> Optimum:
         """Search one Einsum."""
+        if budget <= 0 or (part.search is None and part.why is None):
+            arch = self.spec.bound[part.einsum.name].arch
+            return Optimum([], [], False, least_costs(part.einsum, arch, self.goals), cut=True)
         if part.search is None:
             rng = np.random.default_rng([self.options.seed, position])
             arch = self.spec.bound[part.einsum.name].arch

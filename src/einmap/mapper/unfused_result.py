@@ -104,7 +104,9 @@ def _ended(stats: MapStats, cut: Sequence[str]) -> str | None:
     """Why the search of some Einsums ended early, if it did."""
     if not cut:
         return None
-    text = f"stopped after {stats.evaluated:,} choices in a mapspace of {stats.mapspace_size:.1e} mappings"
+    text = f"stopped after {stats.evaluated:,} choices"
+    if all(part["mapspace_size"] for part in stats.by_einsum.values()):
+        text += f" in a mapspace of {stats.mapspace_size:.1e} mappings"
     return f"{text}; {', '.join(cut)} not covered"
 
 

@@ -115,6 +115,10 @@ class Chains:
             self.by_lanes += [(path, group) for group in path.groups()]
         self.census = sum(group.census.total() for _, group in self.by_lanes)
 
+    def by_path(self) -> list[tuple[Path, list[Group]]]:
+        """The sorted dataplacements of each path."""
+        return [(path, [group for own, group in self.by_lanes if own is path]) for path in self.paths]
+
     def begin(self, room: float) -> None:
         """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
         self._by_plan = {id(plan): self._family(plan) for path in self.paths for plan in path.plans}
@@ -193,6 +197,7 @@ class Chains:
                 continue
             maker.others, maker.left_out = limits[family], left_out[family]
             for head in maker.of(compiled):
+                self.effort.listed += 1
                 self.effort.go_on()
                 if not np.isfinite(head.least).all():
                     continue
@@ -371,13 +376,17 @@ class Chains:
         walk.point_at[1 : depth + 1] = head.points
         walk.prefix_at[depth] = head.prefix
         walk.cand_n[:] = -1
-        nodes, work = walk.nodes, walk.work
+        nodes = walk.nodes
         self.found.append((search, head))
-        while search.step(head.compiled, len(self.found) - 1, walk, growing.archive, TIE, WORK) != kernels.DONE:
+        ended = None
+        while ended != kernels.DONE:
+            before, left = walk.work, self.effort.left
+            budget = WORK if left > WORK else -int(left)
+            ended = search.step(head.compiled, len(self.found) - 1, walk, growing.archive, TIE, budget)
+            self.effort.work += walk.work - before
             if self.effort.stopped:
                 break
         self.effort.nodes += walk.nodes - nodes
-        self.effort.work += walk.work - work
 
     def _staying(self, head: Head, numbers: Sequence[int]) -> Floats:
         """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""

@@ -1,29 +1,33 @@
-"""When a fused search is stopped before it has found anything: Einsums one by one, and what nothing is below."""
+"""When a fused search is stopped: what each Einsum by itself gives in little time, and what nothing is below."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from einmap.errors import NoMappingError
+from einmap.errors import MappingError, NoMappingError
 from einmap.mapper.fusion.fused import FusedSearch
 from einmap.mapper.fusion.fused_result import bound_of, left_out_by
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapper.result import Found, MapResult, MapStats, best_of
 from einmap.mapper.unfused import Whole
 from einmap.mapper.verdict import Coverage, judged
+from einmap.mapping.mapping import Mapping
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 RESERVE = 0.4
-"""Part of a limited time that is kept for the Einsums one by one, should nothing fused be found."""
+"""Part of a limited time that is kept for the Einsums one by one, should the fused search not be done by then."""
 MOST_RESERVED = 3.0
 """Seconds that are enough for that."""
-AFTER_STOP = 2.0
-"""Seconds that it may take when somebody has stopped the search."""
+AT_LEAST = 1.0
+"""Seconds that it is given in any case, also where somebody has stopped the search."""
+OF_EVALUATIONS = 0.25
+"""Part of limited evaluations that is kept for it."""
 
 
 def all_but_reserve(token: Progress) -> Progress:
@@ -34,46 +38,82 @@ def all_but_reserve(token: Progress) -> Progress:
     return token.within(left - min(left * RESERVE, MOST_RESERVED))
 
 
-def unfused_soon(
-    spec: Spec, asked: Options, searches: Sequence[FusedSearch], token: Progress, start: float
-) -> MapResult:
-    """A good mapping that fuses nothing, not proven. Raises NoMappingError when there is none, or none in time."""
-    if token.stopped:
-        token = Progress(token.callback).within(AFTER_STOP)
-    whole = Whole(spec, asked)
-    try:
-        mapping = whole.soon(share_of(token, 0.75))
-    except NoMappingError as error:
-        text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
-        raise NoMappingError(text, at=error.at, hint="give it more time or evaluations") from None
-    found = Found(evaluate(spec, mapping, asked.rules), mapping, spec)
-    by_einsum = {name: {**row, "complete": False} for name, row in whole.stats().items()}
-    own = [part for part in by_einsum.values() if part["same_as"] is None]
-    stats = MapStats(
-        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
-        templates=sum(part["templates"] for part in own),
-        evaluated=sum(search.effort.work for search in searches) + sum(part["evaluated"] for part in own),
-        seconds=time.perf_counter() - start,
-        by_einsum=by_einsum,
-    )
-    reason = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
-    covered = Coverage("fused mapping", ended=reason, left_out=left_out_by(searches), bound=bound_of(searches))
-    return judged([found], asked.goals, covered, stats)
+def for_fused(asked: Options) -> float:
+    """Evaluations that a fused search may take."""
+    return math.inf if asked.max_evaluations is None else max(asked.max_evaluations * (1 - OF_EVALUATIONS), 1.0)
 
 
-def better_unfused(
-    result: MapResult, spec: Spec, asked: Options, searches: Sequence[FusedSearch], token: Progress, start: float
-) -> MapResult:
-    """What a search found before it was stopped, or a mapping that fuses nothing where that is better."""
-    if len(asked.goals) != 1:
-        return result
-    try:
-        other = unfused_soon(spec, asked, searches, token, start)
-    except NoMappingError:
-        return result
-    goal = asked.goals[0]
-    if objective(other.cost, goal) >= objective(result.cost, goal):
-        return replace(result, stats=replace(result.stats, seconds=other.stats.seconds))
-    reason = "stopped; each Einsum mapped by itself is better than what was found fused"
-    covered = Coverage("fused mapping", ended=reason, left_out=left_out_by(searches), bound=bound_of(searches))
-    return judged(other.front, asked.goals, covered, other.stats)
+@dataclass
+class Early:
+    """Results of searches that were stopped. `start`: when the call of the mapper began (a performance counter)."""
+
+    spec: Spec
+    asked: Options
+    searches: Sequence[FusedSearch]
+    token: Progress
+    start: float
+
+    def unfused(self) -> MapResult:
+        """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""
+        whole = Whole(self.spec, self.asked)
+        try:
+            found = self.found(whole)
+        except NoMappingError as error:
+            text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
+            raise NoMappingError(text, at=error.at, hint=error.hint, remedies=error.remedies) from None
+        by_einsum = {name: {**row, "complete": False} for name, row in whole.stats().items()}
+        own = [part for part in by_einsum.values() if part["same_as"] is None]
+        stats = MapStats(
+            mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
+            templates=sum(part["templates"] for part in own),
+            evaluated=sum(search.effort.work for search in self.searches) + sum(part["evaluated"] for part in own),
+            seconds=time.perf_counter() - self.start,
+            by_einsum=by_einsum,
+        )
+        reason = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
+        return self.judged(found, reason, stats)
+
+    def judged(self, front: Sequence[Found], reason: str, stats: MapStats) -> MapResult:
+        """What may be claimed of some mappings."""
+        covered = Coverage(
+            "fused mapping", ended=reason, left_out=left_out_by(self.searches), bound=bound_of(self.searches)
+        )
+        return judged(front, self.asked.goals, covered, stats)
+
+    def found(self, whole: Whole) -> list[Found]:
+        """What a search of each Einsum by itself comes to in a second, or in the time that is left."""
+        now = time.monotonic()
+        token = self.token
+        if token.stopped or token.deadline is not None:
+            until = now + AT_LEAST if token.stopped or token.deadline is None else token.deadline
+            token = Progress(token.callback).within(max(until - now, AT_LEAST))
+        soon = whole.soon(share_of(token, 0.5), self.evaluations())
+        mappings: list[Mapping] = [soon]
+        if not token.stopped and self.asked.max_evaluations is None:
+            try:
+                whole.run(token)
+                mappings += whole.best()
+            except (MappingError, NoMappingError):
+                pass
+        found = [Found(evaluate(self.spec, mapping, self.asked.rules), mapping, self.spec) for mapping in mappings]
+        return best_of(found, self.asked.goals)
+
+    def evaluations(self) -> float:
+        """Evaluations that are left."""
+        if self.asked.max_evaluations is None:
+            return math.inf
+        return max(self.asked.max_evaluations - sum(search.effort.work for search in self.searches), 0)
+
+    def better(self, result: MapResult) -> MapResult:
+        """What a search found before it was stopped, or mappings that fuse nothing where these are better."""
+        try:
+            other = self.unfused()
+        except NoMappingError:
+            return result
+        front = best_of([*result.front, *other.front], self.asked.goals)
+        if not any(found in other.front for found in front):
+            return replace(result, stats=replace(result.stats, seconds=other.stats.seconds))
+        if not any(found in result.front for found in front):
+            reason = "stopped; each Einsum mapped by itself is better than what was found fused"
+            return self.judged(front, reason, other.stats)
+        return replace(result, front=tuple(front), stats=replace(result.stats, seconds=other.stats.seconds))

@@ -14,18 +14,27 @@ class StoppedError(Exception):
 
 @dataclass
 class Effort:
-    """How much of a search has been done, and whether it may go on. `most`: choices that may be looked at."""
+    """How much of a search has been done, and whether it may go on.
+
+    `most`: choices that may be looked at, `work`: that have been; heads that were listed (`listed`) count too.
+    """
 
     progress: Progress
     most: float = math.inf
     work: int = 0
     nodes: int = 0
+    listed: int = 0
     cut: bool = False
+
+    @property
+    def left(self) -> float:
+        """Choices that may still be looked at, at least one."""
+        return max(self.most - self.work - self.listed, 1.0)
 
     @property
     def stopped(self) -> bool:
         """Whether time or budget is over; from then on the search is not complete."""
-        if self.progress.stopped or self.work >= self.most:
+        if self.progress.stopped or self.work + self.listed >= self.most:
             self.cut = True
         return self.cut
 

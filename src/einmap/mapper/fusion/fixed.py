@@ -60,7 +60,7 @@ class FixedChains:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))
         self.optimum: Optimum = brute_force(
-            self.einsum, self.arch, self.request, self.effort.progress, self.effort.most, rng
+            self.einsum, self.arch, self.request, self.effort.progress, self.effort.left, rng
         )
         self.complete = self.optimum.complete
         self.effort.work += self.optimum.work

@@ -36,9 +36,12 @@ class FusedSearch(Cascade):
         self.proving = True
         self.value = math.inf
 
-    def run(self, progress: Progress) -> list[LoopTree]:
-        """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time."""
-        self.effort = Effort(progress, self.options.max_evaluations or math.inf)
+    def run(self, progress: Progress, most: float = math.inf) -> list[LoopTree]:
+        """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time.
+
+        `most`: choices that may be looked at.
+        """
+        self.effort = Effort(progress, most)
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
         try:

@@ -16,6 +16,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.canonical import canonical_key, rules_key
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.einsum_search import why_not
+from einmap.mapper.feasible import fits_nowhere
 from einmap.mapper.fusion.borrowing import lend
 from einmap.mapper.fusion.chains import Chains, Space
 from einmap.mapper.fusion.copies import CopyChains, OptionalCopyChains
@@ -36,6 +37,8 @@ TABLES = 100_000_000
 """Bytes of tables that are kept for all Einsums together where these are few; those that borrow have none."""
 TABLES_OF_EACH = 2_000_000
 """The same for each of many."""
+DECIDING = 5.0
+"""Seconds for whether an Einsum fits by itself; mostly milliseconds are enough."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 """Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 
@@ -62,6 +65,7 @@ class Cascade:
         self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS[goal]))
         self.slots = Slots(self.workload)
         self.impossible: str | None = None
+        self.prepared = False
         self.effort = Effort(Progress())
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
         self._own: dict[int, Floats] = {}
@@ -123,6 +127,7 @@ class Cascade:
         rules_of: dict[str, int] = {}
         kinds = self.workload.shared, self.workload.intermediates, self.joint
         for position, einsum in enumerate(self.workload.einsums):
+            self.effort.go_on()
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             bound = self.spec.bound[einsum.name]
             tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
@@ -145,6 +150,9 @@ class Cascade:
         searched = [member.chains for member in self.distinct if isinstance(member.chains, Chains)]
         for chains in searched:
             chains.sort()
+        self.impossible = self.unfit()
+        if self.impossible is not None:
+            return
         lend(searched)
         # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
         tables = max(sum(chains.lender is None for chains in searched), 1)
@@ -156,10 +164,21 @@ class Cascade:
             ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
             self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
         self.least = self.minima()
+        self.prepared = True
         self.look_at()
         for member in self.distinct:
             if not np.isfinite(self.least[id(member.chains)]).all():
                 self.impossible = member.einsum.name
+
+    def unfit(self) -> str | None:
+        """An Einsum of which not even the smallest tiles fit, whatever the others do; None where none is known."""
+        for member in self.distinct:
+            chains = member.chains
+            if isinstance(chains, Chains):
+                known, token = chains.by_path(), self.effort.progress.within(DECIDING)
+                if fits_nowhere(member.einsum, chains.request, self.times(member.einsum), known, token):
+                    return member.einsum.name
+        return None
 
     def chains_of(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> AnyChains:
         """The chains of one Einsum, not searched yet."""

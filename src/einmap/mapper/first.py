@@ -1,0 +1,153 @@
+"""A mapping of one Einsum that fits, soon: what is given where a search had no time to come to one.
+
+Dataplacements are made one by one, those that keep least first, with a few uses of the fanouts and the smallest tiles
+that these leave. So the work does not depend on the size of the mapspace, and the first thing that fits is a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.decode import mapping_of
+from einmap.mapper.einsum_search import EinsumSearch
+from einmap.mapper.feasible import Tiles
+from einmap.mapper.lanes import LaneTable, few_lanes
+from einmap.mapper.optimal import Compiled
+from einmap.mapper.request import Request
+from einmap.mapper.search_path import Path
+from einmap.mapper.steps import Plan
+from einmap.mapper.tally import Tally
+from einmap.mapping.mapping import Mapping
+from einmap.model.einsum_cost import einsum_cost
+from einmap.model.occupancy import buffers_of
+from einmap.model.path import path_of
+from einmap.model.traffic import EinsumTraffic
+from einmap.progress import Progress
+
+type Ints = NDArray[np.int64]
+
+COMPARED = 4
+"""Dataplacements that fit of which the best is taken, while there is time."""
+LONGEST = 10.0
+"""Seconds for any mapping at all where otherwise there would be none."""
+
+
+@dataclass(frozen=True)
+class First:
+    """Mappings that fit, with their objectives, and how many choices were looked at."""
+
+    values: list[tuple[float, ...]]
+    mappings: list[Mapping]
+    work: int = 0
+
+
+def first_mapping(
+    einsum: Einsum, arch: Architecture, request: Request, instances: int, progress: Progress, budget: float = 0.0
+) -> First:
+    """A mapping that fits, or a front of them; empty where none was found.
+
+    The best of a few is taken, and improved: the best tiles for its dataplacement and lanes are searched.
+    `request`: without a given mapping, of an Einsum that can be searched with tables. `instances`: how often it runs.
+    `progress`: when it is time for anything that fits; the work goes on for up to 10 s until there is something.
+    `budget`: choices that may be looked at to improve it.
+    """
+    last = Progress().within(LONGEST)
+    best: _Fitting | None = None
+    for number, found in enumerate(_fitting(einsum, arch, request, instances, last)):
+        if best is None or found.values < best.values:
+            best = found
+        if progress.stopped or number + 1 >= 2 * COMPARED:
+            break
+    if best is None:
+        return First([], [])
+    first = First([best.values], [best.mapping])
+    if progress.stopped or budget < 1:
+        return first
+    better = _improved(einsum, arch, best, instances, progress, budget)
+    return better if better.mappings and better.values[0] < best.values else replace(first, work=better.work)
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """A mapping, with the one dataplacement of `path` and the use of the lanes that it has."""
+
+    values: tuple[float, ...]
+    mapping: Mapping
+    path: Path
+    plan: Plan
+    lanes: LaneTable
+
+
+def _improved(
+    einsum: Einsum, arch: Architecture, best: _Fitting, instances: int, progress: Progress, budget: float
+) -> First:
+    """The best with a dataplacement and a use of the lanes, as far as that is found."""
+    search = EinsumSearch(einsum, arch, best.path.request, progress, instances, budget)
+    search.paths = [best.path.with_plans(best.path.request, [best.plan])]
+    vars(search.paths[0])["lanes"] = best.lanes
+    search.tally = Tally()
+    found = search.run()
+    return First(found.values, found.mappings, found.work)
+
+
+def objectives_of(
+    mapping: Mapping, einsum: Einsum, arch: Architecture, request: Request, instances: int
+) -> tuple[float, ...]:
+    """The values of the objectives of a request for one instance of an Einsum: J, s, J*s; parts of memories in use."""
+    path = path_of(mapping, einsum, arch)
+    traffic = EinsumTraffic(path, request.rules)
+    cost = einsum_cost(path, traffic, arch)
+    energy, latency = float(cost.energy), float(cost.latency)
+    known = {
+        "energy": energy,
+        "latency": latency,
+        "energy_delay_product": energy * latency,
+        "dynamic_energy": float(cost.dynamic),
+        "leak_energy": energy - float(cost.dynamic),
+    }
+    if not known.keys() >= set(request.goals):
+        counts = {t.access.tensor: t.counts for t in traffic.tensors}
+        for buffer in buffers_of(path, request.rules, counts, instances):
+            name = f"usage of {buffer.memory.name}"
+            known[name] = known.get(name, 0.0) + float(buffer.bits) / buffer.memory.size_bits
+    return tuple(known.get(goal, 0.0) for goal in request.goals)
+
+
+def _fitting(
+    einsum: Einsum, arch: Architecture, request: Request, instances: int, last: Progress
+) -> Iterator[_Fitting]:
+    """Mappings that fit: one of each dataplacement with the most lanes, one with the fewest."""
+    for unit in arch.computes:
+        if not unit.enabled:
+            continue
+        path = Path(einsum, arch, arch.path(unit.name), request)
+        vars(path)["lanes"] = few_lanes(einsum, path.leaves, path.lattice, path.fused_dimensions)
+        path.all_plans, path.hurried = False, True
+        tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
+        for plan in path.plans_in_order():
+            if last.stopped:
+                return
+            path.plans = [plan]
+            for group in path.groups():
+                tiles.fit(plan, group.lanes, None)
+                rows = np.flatnonzero(tiles.fits)
+                if path.is_coarse:
+                    # other tile shapes than all and one may be missing
+                    rows = rows[(group.lanes.bounds[rows] == 1).all(axis=(1, 2))]
+                for row in dict.fromkeys(rows[[0, -1]].tolist() if len(rows) else ()):
+                    lanes = group.lanes.only(np.array([row]))
+                    mapping = _mapping(path, plan, tiles, lanes, row, instances)
+                    yield _Fitting(objectives_of(mapping, einsum, arch, request, instances), mapping, path, plan, lanes)
+
+
+def _mapping(path: Path, plan: Plan, tiles: Tiles, lanes: LaneTable, row: int, instances: int) -> Mapping:
+    """The mapping with the smallest tiles that some lanes leave."""
+    search = path.search(lanes, instances)
+    points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in tiles.passed]
+    return mapping_of(search, Compiled(plan, search.levels(plan), []), search.prefixes.n - 1, points)

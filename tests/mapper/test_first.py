@@ -1,0 +1,35 @@
+"""A mapping without a search: valid where one exists, whatever the size of the mapspace."""
+
+import random
+
+import pytest
+from tests.mapper.problems import draw_problem, spec_of
+
+import einmap
+from einmap.mapper.first import first_mapping
+from einmap.mapper.request import Request
+from einmap.model.semantics import semantics_named
+
+
+def first_of(spec, semantics):
+    einsum = spec.workload.einsums[0]
+    request = Request(("energy",), semantics_named(semantics))
+    found = [
+        first_mapping(einsum, spec.arch(), request, spec.workload.n_instances, token, 1_000).mappings
+        for token in (einmap.Progress().within(0), einmap.Progress())
+    ]
+    return [mapping for mappings in found for mapping in mappings]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_there_is_a_first_mapping_just_where_a_search_finds_one(seed):
+    spec = spec_of(draw_problem(random.Random(seed)))
+    for semantics in ("exact", "accelforge"):
+        found = first_of(spec, semantics)
+        try:
+            best = einmap.map_workload(spec, metrics="energy", semantics=semantics)
+        except einmap.NoMappingError:
+            assert not found
+        else:
+            costs = [einmap.evaluate(spec, mapping, semantics=semantics, strict=True).energy for mapping in found]
+            assert best.cost.energy * (1 - 1e-9) <= costs[1] <= costs[0]
