@@ -125,7 +125,7 @@ def test_several_top_keys_choose_several_sections(folder):
 
 def test_unknown_keys_that_carry_an_anchor_are_left_out(folder):
     """Unless it is probably a valid key misspelt: one that is close to it, whose anchor nothing uses."""
-    folder(a="sliced: &sliced {x: 1}\nvariables_all: &v {y: 2}\nunused: &u 3\narch: {<<: *sliced}\nmodel: *v\n")
+    folder(a="sliced: &sliced {x: 1}\nvariables_all: &v {y: 2}\nmapper_parts: &u 3\narch: {<<: *sliced}\nmodel: *v\n")
     assert to_python(read_files("a.yaml")[0]) == {"arch": {"x": 1}, "model": {"y": 2}}
     folder(a="archs: &a {}", b="sliced: 1\narch: 2", c="copy: *x")
     assert "unknown top-level key 'archs'" in str(failure("a.yaml"))

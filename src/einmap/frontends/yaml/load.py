@@ -19,6 +19,9 @@ TOP_LEVEL_KEYS = (
     "distribution",
 )
 
+MISSPELT = 2
+"""Letters by which a misspelt key may be longer or shorter."""
+
 type FilePath = str | Path
 type Keys = str | Sequence[str]
 type Loaded = tuple[RawMap, tuple[Note, ...]]
@@ -204,10 +207,15 @@ def _counting_part(top: RawMap, also: tuple[str, ...] = ()) -> RawMap:
 def _without_anchored(top: RawMap, anchored: Mapping[str, bool]) -> RawMap:
     """Without unknown keys that stand there for the anchor of their value.
 
-    One that nothing refers to is kept where its name is close to a valid one: it is probably misspelt.
+    One that nothing refers to is kept where its name is a valid one but for a letter or two: it is probably misspelt.
     """
-    carriers = {key for key, is_used in anchored.items() if is_used or closest(key, TOP_LEVEL_KEYS) is None}
+    carriers = {key for key, is_used in anchored.items() if is_used or not _is_misspelt(key)}
     return _kept(top, [key for key, _ in top.items if key in TOP_LEVEL_KEYS or key not in carriers])
+
+
+def _is_misspelt(key: str) -> bool:
+    guess = closest(key, TOP_LEVEL_KEYS)
+    return guess is not None and abs(len(guess) - len(key)) <= MISSPELT
 
 
 def _kept(top: RawMap, keys: list[str]) -> RawMap:
