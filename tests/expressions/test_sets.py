@@ -65,6 +65,7 @@ def test_rank_variables_of_a_union_are_the_union_of_rank_variables(a, b):
         ("A if A in Inputs else Nothing", "A"),
         ("A if A not in Inputs else Nothing", ""),
         (["A", "Z & All"], "AZ"),
+        ("{A, Z & All}", "AZ"),
         ([], ""),
     ],
 )
@@ -79,6 +80,8 @@ def test_set_expressions_select_tensors(text, members):
         ("A.rank_variables - k", "m"),
         ("Outputs().rank_variables", "mn"),
         (["m", "n"], "mn"),
+        ("{m, n}", "mn"),
+        ("[v for v in (m, A.rank_variables)]", "mk"),
         ("Nothing", ""),
         ([], ""),
     ],

@@ -129,7 +129,7 @@ def boolean(text: object, scope: Names, *, at: At | None, what: str) -> bool:
 
 
 def tensor_set(text: object, scope: Names, *, at: At | None = None) -> NameSet:
-    """The tensors that a set expression selects; a list of expressions is their union.
+    """The tensors that a set expression selects; a list of expressions, and `{A, B}`, is their union.
 
     Raises ExpressionError: "expected tensors, got rank variables {m}".
     """
@@ -137,7 +137,7 @@ def tensor_set(text: object, scope: Names, *, at: At | None = None) -> NameSet:
 
 
 def rank_variable_set(text: object, scope: Names, *, at: At | None = None) -> NameSet:
-    """The rank variables that a set expression selects; a list of expressions is their union.
+    """The rank variables that a set expression selects; a list of expressions, and `{m, k}`, is their union.
 
     Raises ExpressionError: "expected rank variables, got tensors {A}".
     """
@@ -158,11 +158,24 @@ def _set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
 
 def _one_set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
     value = as_set(evaluate(text, scope, at=at))
+    if isinstance(value, set | frozenset | list | tuple) and value:
+        value = _joined([as_set(one) for one in value]) or value
     if not isinstance(value, NameSet):
         raise ExpressionError(f"expected {kind}, got {_found(value, text)}")
     if kind == "rank variables" and value.kind == "tensors" and not value:
         return value.rank_variables  # no tensors have no rank variables: `Nothing` is empty of either kind
     return value.expect(kind)
+
+
+def _joined(values: list[Any]) -> NameSet | None:
+    """The union of sets; None where something else is among them."""
+    sets = sorted((value for value in values if isinstance(value, NameSet)), key=str)
+    if len(sets) < len(values):
+        return None
+    union, *others = sets
+    for other in others:
+        union |= other
+    return union
 
 
 def _found(value: object, text: object) -> str:

@@ -413,8 +413,8 @@ class ComponentBinder:
                     value, at = table[tensor]
                     amount = number(value, self.scope, at=at, what=f"bits of {tensor!r}", allow_inf=False)
                     bits[tensor] = amount * base
-                    if bits[tensor] <= 0:
-                        text = f"bits of {tensor!r} in {given.name!r} must be > 0, found {bits[tensor]:g}"
+                    if bits[tensor] < 0:
+                        text = f"bits of {tensor!r} in {given.name!r} must be >= 0, found {bits[tensor]:g}"
                         raise SpecError(text, at=at)
         return bits
 
