@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
-PARTS := simulator mapper fusion distribute emit
+PARTS := simulator mapper fusion distribute emit peer
 ifneq ($(filter-out $(PARTS),$(PART)),)
 $(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
 endif
@@ -25,7 +25,8 @@ help: ## list the targets
 	@echo '                     PART=mapper (the search against brute force on random problems),'
 	@echo '                     PART=fusion (fused mappings against brute force on random cascades),'
 	@echo '                     PART=distribute (random plans on both engines against prediction and whole results),'
-	@echo '                     PART=emit (emitted code of 200 random mappings, compiled and run)'
+	@echo '                     PART=emit (emitted code of 200 random mappings, compiled and run),'
+	@echo '                     PART=peer (the examples that AccelForge installs, where EINMAP_ACCELFORGE_EXAMPLES names them)'
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'
 
 demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more
