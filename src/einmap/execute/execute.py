@@ -15,6 +15,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.machine import Machine
+from einmap.execute.padding import paddings
 from einmap.execute.recorder import Occupancy, Recorder
 from einmap.execute.result import CountKey, CountRow, Execution, Instance
 from einmap.execute.routes import Route, route_of
@@ -72,7 +73,7 @@ def execute(
     recorder = Recorder(frozenset(trace))
     occupancy = Occupancy(_bits(routes))
     sliding = spec.model_options.sliding_window
-    Machine(tree, workload, routes, store, heap, recorder, occupancy, sliding).run()
+    Machine(tree, workload, routes, store, heap, recorder, occupancy, sliding, paddings(workload, ranks)).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
 
 

@@ -13,10 +13,11 @@ from itertools import product
 from einmap.arch.component import Memory
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError
-from einmap.execute.buffers import Box, Heap, Tile, hull, volume
+from einmap.execute.buffers import Box, Heap, Mask, Tile, hull, volume
 from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
 from einmap.execute.exchanges import Exchanges, reduce_into
 from einmap.execute.leaf import Leaf, innermost
+from einmap.execute.padding import pad
 from einmap.execute.place import Place
 from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
 from einmap.execute.result import Instance
@@ -29,7 +30,7 @@ from einmap.mapping.nodes import Address
 
 
 class Machine:
-    """Runs one mapping once. `store`: the whole tensors outside of all buffers."""
+    """Runs one mapping once. `store`: the whole tensors outside of all buffers; `padding`: see padding.py."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Machine:
         recorder: Recorder,
         occupancy: Occupancy,
         sliding_window: bool = False,
+        padding: Mapping[str, Mask] | None = None,
     ) -> None:
         self.mapping = mapping
         self.workload = workload
@@ -49,12 +51,15 @@ class Machine:
         self.heap = heap
         self.recorder = recorder
         self.occupancy = occupancy
+        self.padding = padding or {}
         self.clock: dict[Address, int] = {}
         self.visits = Visits()
         self.aliases = aliases(routes)
         self.leaves: dict[str, Leaf | CopyLeaf] = {}
         for name, route in routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
+        for tensor in self.padding.keys() & store.keys():
+            pad(store[tensor], self.padding[tensor])
         self.places = self._places()
         self.windows = Windows(sliding_loops(mapping, workload, routes, self.places, sliding_window), heap)
         self.exchanges = Exchanges(self.places, self.visits, recorder)
@@ -304,6 +309,8 @@ class Machine:
         """The outermost holder has the tensor's data; nothing is counted."""
         tensor = place.hold.tensor
         if tensor in self.workload.intermediates and tensor not in self.several:
+            for tile in visit.tiles.values() if tensor in self.padding else ():
+                pad(tile, self.padding[tensor])
             return
         whole = self.store[tensor]
         takes = place.producer is not None

@@ -111,14 +111,16 @@ class Hull:
         return int(total.sum())
 
     def covers(self, user: User, slides: Address | None = None) -> bool:
-        """Whether `user` alone uses the whole hull in every visit.
+        """Whether `user` alone uses the whole hull in every visit, as far as it ever uses the tensor.
 
         `slides`: a loop whose next iteration keeps what it needs of the hull before; that need not be used again.
         """
         indices = self._chosen(user.path, None)
         alone = Hull((user,))
+        exists = user.path.einsum.index_range(user.access)
         used, ranks = self._bounds(indices)
         _, own = alone._bounds(indices, self.loops)
+        ranks, own = clipped(ranks, exists), clipped(own, exists)
         whole = _volume(ranks) * used
         part = _volume(own) * used
         if slides is None:
@@ -186,6 +188,11 @@ def _volume(ranks: _Box) -> Any:
 
 def _common(a: _Box, b: _Box) -> _Box:
     return {rank: (np.maximum(low, b[rank][0]), np.minimum(high, b[rank][1])) for rank, (low, high) in a.items()}
+
+
+def clipped(ranks: _Box, exists: Mapping[str, tuple[int, int]]) -> dict[str, tuple[Any, Any]]:
+    """Intervals without what lies beyond the first and the last index of each rank in `exists`."""
+    return {r: (np.maximum(low, exists[r][0]), np.minimum(high, exists[r][1])) for r, (low, high) in ranks.items()}
 
 
 def _before(values: Any, axis: int) -> Any:

@@ -18,7 +18,7 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
 from einmap.mapping.rewrite.branches import merged_for
-from einmap.model.hull import MAX_VISITS, Hull, User, intervals_of
+from einmap.model.hull import MAX_VISITS, Hull, User, clipped, intervals_of
 from einmap.model.path import EinsumPath, Loop, Station, applies
 from einmap.model.semantics import Semantics
 from einmap.model.traffic import Charge
@@ -203,7 +203,10 @@ def half_reduced(
 
 
 def _first_rank_too_early(source: EinsumPath, target: EinsumPath, tensor: str, loops: list[Loop]) -> str | None:
-    """The first rank in which the reader goes beyond what is written so far in some iteration."""
+    """The first rank in which the reader goes beyond what is written so far in some iteration.
+
+    What is never written, since the tensor ends before or is padded with zeros there, need not be waited for.
+    """
     theirs = {lp.address: lp for lp in target.loops}
     sizes = [lp.iterations for lp in loops]
     if prod(sizes) > MAX_VISITS:
@@ -215,9 +218,10 @@ def _first_rank_too_early(source: EinsumPath, target: EinsumPath, tensor: str, l
     writes, written = intervals_of(source, source.einsum.by_tensor[tensor], mine, grid)
     used = {address: theirs[address] for address in mine}
     reads, read = intervals_of(target, target.einsum.by_tensor[tensor], used, grid)
-    for rank, (low, high) in read.items():
+    exists = source.einsum.index_range(source.einsum.by_tensor[tensor])
+    for rank, (low, high) in clipped(read, exists).items():
         begin, end = written[rank]
-        early = reads & writes & ((high > end) | (low < np.min(begin)))
+        early = reads & writes & (low <= high) & ((high > end) | (low < np.min(begin)))
         if early.any():
             return rank
     return None
