@@ -117,3 +117,38 @@ def test_simulate_refuses_a_copy_without_definite_values(tmp_path, capsys):
     assert ended.value.code == 2
     assert f"error: {file}:1:" in (message := capsys.readouterr().err)
     assert "brings several elements of 'A' to one element of 'Z'" in message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "refused"),
+    [
+        (("Far A", "Near A", "i 2", "Near Z"), "Near"),
+        (("Far A", "i 2", "Far Z"), "Far"),
+        (("Far A", "Middle Z", "i 2", "Middle A"), "Middle"),
+        (("Far A", "Middle A", "Near Z", "i 2", "Near A"), "Near"),
+        (("Far A", "Far Z", "i 2"), None),
+        (("Far A", "Middle Z", "Middle A", "i 2"), None),
+        (("Far A", "Middle A", "i 2", "Near Z"), None),
+        (("Far A", "i 4", "Far Z"), None),  # a loop of one iteration separates nothing
+    ],
+    ids=str,
+)
+def test_nodes_of_a_copy_in_one_memory_stand_together(nodes, refused):
+    written = []
+    for node in nodes:
+        kind, what = node.split()
+        loop = f"!Temporal {{rank_variable: i, tile_shape: {what}}}"
+        written.append(loop if kind == "i" else f"!Storage {{component: {kind}, tensors: [{what}]}}")
+    written += ["!Temporal {rank_variable: i, tile_shape: 1}", "!Compute {einsum: Z, component: MAC}"]
+    workload = (
+        '{rank_sizes: {I: 4}, bits_per_value: {All: 8}, einsums: [{einsum: "Z[i] = A[i]", is_copy_operation: true}]}'
+    )
+    spec = einmap.loads(f"{ARCH}\nworkload: {workload}\nmapping: {{nodes: [{', '.join(written)}]}}\n")
+    if refused is None:
+        assert compare(spec, einmap.evaluate(spec, semantics="exact"), einmap.execute(spec)).agrees
+        return
+    with pytest.raises(
+        einmap.MappingError, match=f"the loop over 'i' separates nodes of this copy in '{refused}'"
+    ) as caught:
+        einmap.evaluate(spec)
+    assert caught.value.at.path.startswith("mapping.nodes[")

@@ -88,7 +88,7 @@ def renamed_nodes(nodes: Sequence[tree.Node], old: Einsum, new: Einsum) -> list[
 
 def _renamed(node: tree.Node, tensors: Map[str, str], variables: Map[str, str], einsum: str) -> tree.Node:
     if isinstance(node, tree.Storage):
-        return tree.Storage(tuple([tensors[t] for t in node.tensors]), node.component, node.persistent)
+        return replace(node, tensors=tuple([tensors[t] for t in node.tensors]))
     if isinstance(node, tree.Temporal | tree.Spatial):
         variable = node.rank_variable.default
         name = variables[str(variable)]

@@ -434,7 +434,7 @@ def _once(storage: list[tree.Storage]) -> list[tree.Storage]:
         tensors = tuple(t for t in node.tensors if t not in seen)
         seen.update(tensors)
         if tensors:
-            found.append(tree.Storage(tensors, node.component, node.persistent))
+            found.append(replace(node, tensors=tensors))
     return found
 
 

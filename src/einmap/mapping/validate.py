@@ -203,6 +203,7 @@ class _PathCheck:
         self.tensors_held()
         self.persistence()
         self.hierarchy()
+        self.copy_nodes()
         if len(self.problems) == before:
             self.crossing_loops()
 
@@ -321,6 +322,20 @@ class _PathCheck:
                 seen.add(node.component)
                 if len(node.tensors) > len(placed.held) and node.tensors.count(access.tensor) > 1:
                     self.complain(f"tensor {access.tensor!r} is listed twice", placed)
+
+    def copy_nodes(self) -> None:
+        """A copy moves each value once, so that one memory has one tile of it: its nodes there stand together."""
+        turning = {bound.placed.address: bound.variable for bound in self.loops if bound.iterations > 1}
+        loops: list[str] = []
+        met: dict[str, int] = {}
+        for placed in self.path if self.einsum.is_copy else ():
+            if placed.address in turning:
+                loops.append(turning[placed.address])
+            elif isinstance(placed.node, Storage) and placed.held & self.einsum.tensors:
+                before = loops[met.setdefault(placed.node.component, len(loops)) :]
+                if before:
+                    text = f"the loop over {before[0]!r} separates nodes of this copy in {placed.node.component!r}"
+                    self.complain(text, placed, "put the nodes of one memory together, above the loop or below it")
 
     def persistence(self) -> None:
         """What stays for the whole run is not replaced by the next iteration of a loop."""

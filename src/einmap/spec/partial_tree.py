@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from einmap.einsum.workload import Workload
-from einmap.errors import At, MappingError, did_you_mean, raise_all
+from einmap.errors import At, MappingError, NotSupportedError, did_you_mean, raise_all
 from einmap.mapping.nodes import Compute, Sequential
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping, PartialNode
 from einmap.spec.loop_tree import TreeReader
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
-from einmap.spec.schema.base import check
+from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.mapping import (
     IGNORED,
     PARTIAL_NODES,
@@ -19,6 +19,8 @@ from einmap.spec.schema.mapping import (
     MappingInput,
     PartialComputeInput,
     SpatialLoopInput,
+    SplitInput,
+    TemporalInput,
 )
 from einmap.spec.shared_inputs import KEY as KEY_OF_COPIES
 
@@ -114,6 +116,8 @@ class _Reader(TreeReader):
 
     def below(self, raw: Raw, path: Path, above: list[Placed], einsum: str | None) -> None:
         inner = raw.get("nodes") if isinstance(raw, RawMap) else None
+        model = check(SplitInput, raw, self.root, path, self.problems, drop=("nodes",), node=True)
+        self.unkept(model, path)
         if tag_of(raw) == "Nested":
             self.branch(inner, (*path, "nodes"), above, einsum)
             return
@@ -148,6 +152,17 @@ class _Reader(TreeReader):
             others = self.workload.users.keys() - self.workload.by_name[name].tensors
             self.found[name] = partial.without(others)
 
+    def unkept(self, model: Input | None, path: Path) -> None:
+        """Refuse fields that the mapping found cannot have."""
+        fields = {"text": getattr(model, "text", None)}
+        if isinstance(model, TemporalInput) and model.tile_shape is None:
+            fields["initial_tile_shape"] = model.initial_tile_shape
+        for name, value in fields.items():
+            if value is not None:
+                text = f"{name} in a given mapping is not supported"
+                hint = "leave it out: the mapping found does not have it"
+                self.problems.append(NotSupportedError(text, at=place(self.root, (*path, name)), hint=hint))
+
     def partial_node(self, raw: Raw, path: Path) -> Sequence[PartialNode | LoopInput]:
         """One node; loops without a tile shape as they were written."""
         tag = tag_of(raw) or ""
@@ -155,6 +170,7 @@ class _Reader(TreeReader):
             self.unknown(tag, path, PARTIAL_NODES)
             return ()
         model = check(PARTIAL_NODES[tag], raw, self.root, path, self.problems, node=True)
+        self.unkept(model, path)
         match model:
             case None:
                 return ()

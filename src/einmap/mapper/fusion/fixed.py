@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -130,7 +130,7 @@ class FixedChains:
         nodes: list[tree.Node] = []
         for node in self.optimum.mappings[int(front.paths[row, 0])].nodes:
             if isinstance(node, tree.Storage):
-                nodes += [tree.Storage((t,), node.component, node.persistent) for t in node.tensors]
+                nodes += [replace(node, tensors=(t,)) for t in node.tensors]
             else:
                 nodes.append(node)
         outer = nodes[0].component if isinstance(nodes[0], tree.Storage) else None

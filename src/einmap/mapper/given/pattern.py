@@ -245,12 +245,28 @@ class _Checker:
             hint = did_you_mean(node.component, known, listing="tolls" if kind is Toll else "memories")
             self.complain(f"the architecture has no {kind.__name__} {node.component!r}", at, hint)
             return ()
+        if isinstance(node, tree.Storage):
+            self.storage_fields(node, at)
         for tensor in node.tensors:
             self.tensor(node, tensor, at)
         toll = isinstance(node, tree.Toll)
         if not node.tensors:
             return ()
         return (GivenHolder(node.component, frozenset(node.tensors), toll),)
+
+    def storage_fields(self, node: tree.Storage, at: At) -> None:
+        """Refuse what the mapping found would not have."""
+        if node.sliding_window is not None:
+            text = "sliding_window in a given mapping is not supported"
+            hint = "leave it out, and add it to the node of the mapping found"
+            self.problems.append(NotSupportedError(text, at=at, hint=hint))
+        outermost = next((leaf.name for leaf in self.arch.leaves.values() if isinstance(leaf, Memory)), None)
+        if node.persistent and node.component != outermost:
+            text = (
+                f"persistent storage in {node.component!r} in a given mapping is not supported: persistent tensors "
+                f"persist in the outermost memory, {outermost!r}"
+            )
+            self.problems.append(NotSupportedError(text, at=at, hint="leave out `persistent` there"))
 
     def tensor(self, node: tree.Storage | tree.Toll, tensor: str, at: At) -> None:
         if tensor not in self.einsum.tensors:
