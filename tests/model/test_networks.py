@@ -163,7 +163,10 @@ def test_a_network_is_dumped_and_read():
     [
         (f"topology: mehs, {HOP}", "unknown topology 'mehs'.*mesh"),
         (HOP.replace("latency: 0.5, ", ""), "action 'hop' of 'Noc' has no latency"),
-        (HOP.replace(", throughput: 4", ""), "action 'hop' of 'Noc' has no throughput"),
+        (
+            HOP.replace(", throughput: 4", ""),
+            "action 'hop' of 'Noc' has no throughput.*latency .* does not stand for it",
+        ),
         ("actions: []", "action 'hop' of 'Noc' has no energy"),
         (f"{HOP}, size: 8", "unknown field 'size'"),
     ],

@@ -358,11 +358,10 @@ class ComponentBinder:
             return found[0]
         if self.dummy:
             return math.inf
-        raise SpecError(
-            f"action {action.name!r} of {self.name!r} has no throughput",
-            at=self.at(*path),
-            hint="set throughput (actions/s, may be inf), or latency (s)",
-        )
+        hint = "set throughput (actions/s, may be inf), or latency (s)"
+        if action.name == "hop":
+            hint = "set throughput (actions/s of one link, may be inf); latency (s for one step) does not stand for it"
+        raise SpecError(f"action {action.name!r} of {self.name!r} has no throughput", at=self.at(*path), hint=hint)
 
     # networks
 
