@@ -17,6 +17,7 @@ from einmap.frontends.store import Store, own_code
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapper.verdict import without_advice
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
@@ -76,7 +77,7 @@ class Entry:
             cost = evaluate(spec, mapping, self.asked.rules)
             if _values(cost, self.asked.goals) != one["values"]:
                 return None
-            front.append(Found(cost, mapping, spec, tuple(copies)))
+            front.append(without_advice(Found(cost, mapping, spec, tuple(copies))))
         if not front:
             return None
         return MapResult(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.options import Options
@@ -65,7 +65,7 @@ def judged(
     if not optimal and (bound is None or bound <= 0):
         reason += f"; no gap is known: {_no_gap(goals, bound)}"
     return MapResult(
-        tuple(front),
+        tuple(map(without_advice, front)),
         goals,
         optimal,
         bound,
@@ -74,6 +74,12 @@ def judged(
         not_searched=covered.left_out,
         stopped=covered.ended is not None,
     )
+
+
+def without_advice(found: Found) -> Found:
+    """What a search found, without what would make a mapping better that somebody wrote: that was its own task."""
+    notes = tuple(note for note in found.cost.notes if note.kind != "advice")
+    return replace(found, cost=replace(found.cost, notes=notes)) if len(notes) < len(found.cost.notes) else found
 
 
 def _eased(best: float, tolerance: float, factors: int) -> float | None:

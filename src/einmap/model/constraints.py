@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from math import isqrt
 
@@ -111,6 +111,9 @@ class _Checks:
         memories = {leaf.name for leaf in self.path.leaves if isinstance(leaf, Memory)}
         for leaf, placement, above in self.placements():
             must, may = placement.choices(above)
+            if not leaf.enabled:
+                # it keeps nothing; that it does is said by itself
+                continue
             if isinstance(leaf, Toll):
                 # nothing passes that no memory above holds
                 must &= frozenset().union(*(held for name, held in above.items() if name in memories))
@@ -170,28 +173,45 @@ class _Checks:
                 yield loop
 
     def orders(self) -> Iterator[tuple[str, Address]]:
-        highest = -1
-        seen: tuple[str, Address] | None = None
         stations = sorted({s for group in self.path.stations.values() for s in group}, key=lambda s: s.position)
+        above: list[Station] = []
         for station in stations:
             placement = station.component.placement if isinstance(station.component, Memory | Toll) else None
             if placement is None or isinstance(station.component, Toll) or station.persistent:
                 continue
-            if station.level < highest and placement.force_hierarchy_order and seen is not None:
+            lower = [s for s in above if s.level > station.level and not self.is_beside(s, station)]
+            if lower and placement.force_hierarchy_order:
+                deepest = max(lower, key=lambda s: s.level)
                 yield (
-                    f"storage in {station.component.name} stands below storage in {seen[0]}, against the hierarchy",
+                    f"storage in {station.component.name} stands below storage in {deepest.component.name}, "
+                    "against the hierarchy",
                     station.address,
                 )
-            if station.level > highest:
-                highest, seen = station.level, (station.component.name, station.address)
-        for leaf, placement, above in self.placements():
-            places = {t: self.first(leaf.name, t).position for t in sorted(self.held[leaf.name])}
-            tensors = sorted(places, key=lambda t: (places[t], t))
-            if tensors and not placement.order_allows(places, above):
+            above.append(station)
+        for leaf, placement, held in self.placements():
+            places = {t: self.first(leaf.name, t) for t in sorted(self.held[leaf.name])}
+            tensors = sorted(places, key=lambda t: (places[t].position, t))
+            if tensors and not self.order_allowed(placement, places, held):
                 yield (
                     f"the order {', '.join(tensors)} in {leaf.name} fits no tensor_order_options",
-                    self.first(leaf.name, tensors[0]).address,
+                    places[tensors[0]].address,
                 )
+
+    def order_allowed(self, placement: Placement, places: Mapping[str, Station], held: dict[str, Names]) -> bool:
+        """Whether the order of a memory's nodes fits, with those above a split where they stand or below its others."""
+        position = {t: station.position for t, station in places.items()}
+        beside = [t for t, a in places.items() if any(self.is_beside(a, b) for b in places.values())]
+        lowest = max(position.values()) + 1
+        return any(placement.order_allows({**position, **dict.fromkeys(moved, lowest)}, held) for moved in ((), beside))
+
+    def is_beside(self, upper: Station, lower: Station) -> bool:
+        """Whether two nodes stand at one place: no loop parts them, and the upper one is above a split.
+
+        What several Einsums share stands above the split, wherever it stands among what each of them has there.
+        """
+        shared = upper.position < lower.position and len(upper.address) < len(self.path.compute.address)
+        between = (loop for loop in self.path.loops if upper.position < loop.position < lower.position)
+        return shared and all(loop.absent for loop in between)
 
     def fanouts(self) -> Iterator[tuple[str, Address]]:
         used = lanes_used(self.path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -90,7 +90,7 @@ class Cost:
     spatial_usage: tuple[SpatialUsageRow, ...]
     components: tuple[ComponentRow, ...]
     semantics: str = "exact"
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), compare=False)
 
     @property
     def edp(self) -> float:
