@@ -105,6 +105,14 @@ def children(pid):
     return found
 
 
+def is_running(pid):
+    """Whether a process is there and not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @needs_jax
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
 def test_ctrl_c_ends_the_processes_too():
@@ -119,4 +127,7 @@ def test_ctrl_c_ends_the_processes_too():
         assert parent.wait(60) == 130
     assert started
     assert "Traceback" not in said
-    assert not any(Path(f"/proc/{pid}").exists() for pid in started)
+    until = time.monotonic() + 20  # they are killed, and then collected by whoever inherits them
+    while any(map(is_running, started)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_running, started))

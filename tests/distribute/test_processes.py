@@ -144,7 +144,10 @@ def test_a_module_that_cannot_be_started_is_reported(monkeypatch):
 
 
 PARENT = """
+import signal
 import sys
+# explicitly: a parent that ignores Ctrl-C, as a job in the background does, hands that down
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from einmap.distribute.backends.messages import Message
 from einmap.distribute.backends.processes import Command, Processes
 command = Command(("tests.distribute.fake_server", "{}"))

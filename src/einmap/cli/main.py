@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
@@ -56,10 +59,25 @@ app.command("warmup")(warmup_command)
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line. Ends with SystemExit: 0, 1 when a check fails, 2 for bad input, 130 when interrupted."""
     try:
-        app(args, prog_name="einmap")
+        with _ended_by_ctrl_c():
+            app(args, prog_name="einmap")
     except EinmapError as error:
         print_error(error)
         raise SystemExit(BAD_INPUT) from None
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the program also where SIGINT was ignored at its start, as in jobs of a script."""
+    is_ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if not is_ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _print_version(wanted: bool) -> None:

@@ -46,7 +46,7 @@ def stopped_by_ctrl_c(search: Search) -> Iterator[None]:
         return
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler if before == signal.SIG_IGN else before)
         search.interrupted = True
         search.progress.stop()
         print_hint("stopping, the best so far follows; press Ctrl-C again to end at once")
