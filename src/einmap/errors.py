@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from einmap.visible import visible
+from einmap.visible import brief, cut, visible
+
+LONGEST = 2_000
+"""Characters of a message, and of a hint, that are shown."""
+MOST_NAMES = 40
+"""Known names that a hint lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,8 @@ class At:
     `path` is written as users would say it, e.g. `arch.nodes[2] "Register".size` or
     `mapping.nodes[3].nodes[0]`; every part may be unknown (specs built in Python have no file).
     """
+
+    __repr__ = brief
 
     file: str | None = None
     line: int | None = None
@@ -38,6 +45,8 @@ class Note:
 
     `advice` is about what could be better, `warning` about what may not be as meant.
     """
+
+    __repr__ = brief
 
     text: str
     at: At | None = None
@@ -74,7 +83,8 @@ class EinmapError(Exception):
 
     def __str__(self) -> str:
         where = f"{self.at}: " if self.at and str(self.at) else ""
-        return visible(where + self.message + (f"\n  hint: {self.hint}" if self.hint else ""))
+        hint = self.hint
+        return visible(cut(where + self.message, LONGEST) + (f"\n  hint: {cut(hint, LONGEST)}" if hint else ""))
 
 
 class SpecError(EinmapError):
@@ -123,6 +133,8 @@ class Remedy:
     `settings`: paths and values as `Spec.set` takes them; `text`: the same in words; `size`: how large the change is,
     the ratio of the larger value to the smaller one, or 2 for one constraint that is dropped, 3 for two.
     """
+
+    __repr__ = brief
 
     text: str
     settings: tuple[tuple[str, object], ...]
@@ -215,4 +227,7 @@ def did_you_mean(name: str, known: Iterable[str], *, listing: str = "known names
     """
     known = sorted(set(known))
     guess = closest(name, known)
-    return (f"did you mean {guess!r}? " if guess else "") + f"{listing}: {', '.join(known) or 'none'}"
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    return (
+        f"did you mean {guess!r}? " if guess else ""
+    ) + f"{listing}: {', '.join(known[:MOST_NAMES]) or 'none'}{more}"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 LONGEST = 200
 """Characters of a value that is quoted in a message."""
+LINE, FIELD = 120, 40
+"""Characters of the `repr` of a public object, and of one of its fields."""
 _PLAIN = re.compile(r"[\n -~]*")
 _WORD = re.compile(r"\w+")
 _LETTERS = re.compile("[A-Za-z]")
@@ -58,6 +62,39 @@ def short(value: object, longest: int = LONGEST) -> str:
         case _:
             text = repr_of(value)
             return text if len(text) <= longest else f"{text[: longest - 4]}... "
+
+
+def cut(text: str, longest: int) -> str:
+    """`text`, its middle left out where it has more than `longest` characters."""
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... ({len(text) - 2 * half} characters) ... {text[-half:]}"
+
+
+def brief(self: Any) -> str:
+    """What `repr` gives for a dataclass: one line of at most 120 characters, whatever its fields hold.
+
+    Use it as `__repr__ = brief` in the class.
+    """
+    parts = [f"{f.name}={_brief(getattr(self, f.name))}" for f in fields(self) if f.repr]
+    head, room = type(self).__name__, LINE - len(type(self).__name__) - 7
+    shown: list[str] = []
+    for part in parts:
+        if sum(map(len, shown)) + 2 * len(shown) + len(part) > room:
+            shown.append("...")
+            break
+        shown.append(part)
+    return f"{head}({', '.join(shown)})"
+
+
+def _brief(value: object) -> str:
+    match value:
+        case dict() | list() | tuple() | set() | frozenset() if len(value) > 3 or len(repr_of(value)) > FIELD:
+            return f"<{len(value)} {'entry' if len(value) == 1 else 'entries'}>"
+        case _ if is_dataclass(value):
+            return f"{type(value).__name__}(...)"
+        case _:
+            text = short(value, FIELD)
+            return text if len(text) <= 2 * FIELD else f"<{type(value).__name__}>"
 
 
 def repr_of(value: object) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
+from einmap.visible import brief
 
 type Direction = Literal["up", "down", "up_and_down"]
 type Topology = Literal["mesh", "all_to_all"]
@@ -57,6 +58,8 @@ class Action:
 class Container:
     """A node that only fans out."""
 
+    __repr__ = brief
+
     name: str
     spatial: tuple[SpatialDimension, ...] = ()
 
@@ -91,6 +94,8 @@ class Memory(_Priced):
     `bits_per_value`: for each tensor of the Einsum, as stored here.
     """
 
+    __repr__ = brief
+
     size_bits: float = 0
     bits_per_value: tuple[tuple[str, float], ...] = ()
     placement: Placement | None = None
@@ -105,6 +110,8 @@ class Memory(_Priced):
 @dataclass(frozen=True)
 class Toll(_Priced):
     """Charges for values that pass in the enabled directions; holds nothing."""
+
+    __repr__ = brief
 
     direction: tuple[tuple[str, Direction], ...] = ()
     placement: Placement | None = None
@@ -122,6 +129,8 @@ class Network(_Priced):
     `hop_latency`: s for one step. The throughput of `hop` is that of one link.
     """
 
+    __repr__ = brief
+
     topology: Topology = "mesh"
     hop_latency: float = 0.0
 
@@ -129,5 +138,7 @@ class Network(_Priced):
 @dataclass(frozen=True)
 class Compute(_Priced):
     """Executes Einsums, one point of the iteration space for one `compute` action."""
+
+    __repr__ = brief
 
     skip_initial_output_write: bool = True

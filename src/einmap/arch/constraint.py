@@ -15,6 +15,7 @@ from einmap.expressions.arithmetic import tensor_set
 from einmap.expressions.records import Record
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
+from einmap.visible import brief
 
 type Names = frozenset[str]
 
@@ -49,6 +50,8 @@ class Comparison:
 @dataclass(frozen=True)
 class DeferredSet:
     """A set of tensors that may depend on what memories above keep: `~MainMemory`, `All - Above`."""
+
+    __repr__ = brief
 
     source: object
     scope: Scope
@@ -91,6 +94,8 @@ class DeferredSet:
 class AdjustedSet(DeferredSet):
     """A set without some tensors and with some more, whatever it is before that."""
 
+    __repr__ = brief
+
     less: Names = frozenset()
     more: Names = frozenset()
 
@@ -106,6 +111,8 @@ class AdjustedSet(DeferredSet):
 @dataclass(frozen=True)
 class Placement:
     """Which tensors a holder keeps, and in which shape and order (the field `tensors`)."""
+
+    __repr__ = brief
 
     keep: DeferredSet
     may_keep: DeferredSet
@@ -161,6 +168,8 @@ def _in_order(groups: list[Names], position: Mapping[str, int]) -> bool:
 @dataclass(frozen=True)
 class Latency:
     """A user's `total_latency` expression and the names it may use besides the action counts."""
+
+    __repr__ = brief
 
     source: object
     scope: Scope

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from einmap.arch.component import Component, Compute, Container, Leaf, Memory
 from einmap.errors import SpecError, did_you_mean
+from einmap.visible import brief
 
 type Node = Leaf | Fork | Hierarchical
 
@@ -17,12 +18,16 @@ type Node = Leaf | Fork | Hierarchical
 class Hierarchical:
     """A nested list, transparent when flattening."""
 
+    __repr__ = brief
+
     nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Fork:
     """A side branch: its nodes hang below what stands before it and are no parents of what follows."""
+
+    __repr__ = brief
 
     nodes: tuple[Node, ...]
     forked_power_gateable: bool = False
@@ -32,6 +37,8 @@ class Fork:
 @dataclass(frozen=True)
 class Architecture:
     """A tree of memories, fanouts and compute units, bound for one Einsum; outermost node first."""
+
+    __repr__ = brief
 
     nodes: tuple[Node, ...]
 

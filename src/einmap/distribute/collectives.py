@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Literal, assert_never
 
 from einmap.distribute.mesh import AxisName, Group
+from einmap.visible import brief
 
 type Kind = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "shift", "slice"]
 
@@ -21,6 +22,8 @@ class Traffic:
     `operand_bytes`, `result_bytes`: what one PE puts in and gets out, once, padding included;
     `sent_bytes`: what one PE sends in one execution by the best ring.
     """
+
+    __repr__ = brief
 
     kind: Kind
     tensor: str

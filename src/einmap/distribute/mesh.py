@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import product
 
 from einmap.errors import SpecError, did_you_mean
+from einmap.visible import brief
 
 type AxisName = str
 type Group = tuple[int, ...]
@@ -24,6 +25,8 @@ class Mesh:
     Raises SpecError for no axis, a name that is no identifier or given twice, a size that is no positive integer,
     and more than MAX_DEVICES PEs.
     """
+
+    __repr__ = brief
 
     axes: tuple[tuple[AxisName, int], ...]
 

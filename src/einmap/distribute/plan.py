@@ -18,6 +18,7 @@ from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
+from einmap.visible import brief
 
 type BufferName = str
 type Dtype = Literal["float64", "float32"]
@@ -30,6 +31,8 @@ BYTES: Mapping[Dtype, int] = {"float64": 8, "float32": 4}
 @dataclass(frozen=True)
 class Buffer:
     """One version of a tensor. `sizes`: of the whole tensor, ranks in the order of the workload (numeric.shapes)."""
+
+    __repr__ = brief
 
     name: BufferName
     tensor: TensorName
@@ -72,6 +75,8 @@ class Local:
     Results are partial over the axes of split variables that they are not indexed by.
     """
 
+    __repr__ = brief
+
     einsum: str
     operands: tuple[tuple[TensorName, BufferName], ...]
     results: tuple[tuple[TensorName, BufferName], ...]
@@ -94,6 +99,8 @@ class Move:
 
     No axis has size 1: nothing moves along it.
     """
+
+    __repr__ = brief
 
     kind: Kind
     source: BufferName
@@ -135,6 +142,8 @@ class Plan:
 
     `inputs`: where each graph input is put; `outputs`: the buffers of the tensors that are written and never read.
     """
+
+    __repr__ = brief
 
     mesh: Mesh
     workload: Workload

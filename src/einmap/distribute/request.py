@@ -14,6 +14,7 @@ from einmap.einsum.numeric import graph_inputs
 from einmap.einsum.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
+from einmap.visible import short
 
 type Where = tuple[str, ...]
 type Locate = Callable[[Where], At | None]
@@ -128,7 +129,7 @@ def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
             raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}", wrong)
         granule, given = given.get("granule", 1), given["axes"]
     if type(granule) is not int or not 1 <= granule <= sizes[rank]:
-        raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {granule!r}")
+        raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {short(granule)}")
     if sizes[rank] % granule:
         raise context.error(where, f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, no multiple of {granule}")
     axes = _axes(context, where, given)
@@ -166,7 +167,7 @@ def _loops(context: Context, einsum: str, given: Any) -> dict[RankVar, tuple[Axi
 
 def _overlap(context: Context, given: Any) -> frozenset[str]:
     if given is not None and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
-        raise context.error(("overlap",), f"expected a list of Einsums, found {given!r}")
+        raise context.error(("overlap",), f"expected a list of Einsums, found {short(given)}")
     names = list(given or ())
     for name in names:
         if name not in context.workload.by_name:
@@ -179,7 +180,9 @@ def _axes(context: Context, where: Where, given: Any) -> tuple[AxisName, ...]:
     """`x` or `[x, y]`: known axes, each once."""
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list | tuple) or not names:
-        raise context.error(where, f"expected a mesh axis or a list of them, found {given!r}", "write for example x")
+        raise context.error(
+            where, f"expected a mesh axis or a list of them, found {short(given)}", "write for example x"
+        )
     for name in names:
         if name not in context.mesh.names:
             hint = did_you_mean(str(name), context.mesh.names, listing="axes")
@@ -201,7 +204,7 @@ def _dictionary(context: Context, where: Where, given: Any, expected: str) -> di
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise context.error(where, f"expected a dictionary of {expected}, found {given!r}")
+        raise context.error(where, f"expected a dictionary of {expected}, found {short(given)}")
     return dict(given)
 
 

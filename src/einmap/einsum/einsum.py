@@ -9,6 +9,7 @@ from functools import cached_property
 from einmap.einsum.operation import Operation
 from einmap.einsum.projection import Affine, Projection, Rank, RankVar, Relevance, footprint, relevance
 from einmap.einsum.space import index_ends
+from einmap.visible import brief
 
 type TensorName = str
 
@@ -16,6 +17,8 @@ type TensorName = str
 @dataclass(frozen=True)
 class TensorAccess:
     """How an Einsum reads or writes a tensor. `bits_per_value`: in the workload, before any memory changes it."""
+
+    __repr__ = brief
 
     tensor: TensorName
     projection: Projection
@@ -48,6 +51,8 @@ class Einsum:
     `n_points` is the number of points of the iteration space where it is known and differs from the
     box of the bounds; counts of the model are those of the box.
     """
+
+    __repr__ = brief
 
     name: str
     accesses: tuple[TensorAccess, ...]

@@ -15,6 +15,7 @@ from typing import Literal
 from einmap.einsum.functions import FUNCTIONS
 from einmap.errors import SpecError
 from einmap.expressions.syntax import check_text_length
+from einmap.visible import brief
 
 type Reduction = Literal["sum", "max", "min"]
 type MapExpression = Operand | Number | Apply
@@ -48,6 +49,8 @@ class Apply:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`map` is None when `text` is no arithmetic that einmap knows; only execution refuses it."""
+
+    __repr__ = brief
 
     map: MapExpression | None
     reduction: Reduction = "sum"

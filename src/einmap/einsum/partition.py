@@ -13,6 +13,7 @@ from einmap.einsum.projection import Affine, Projection, Rank, RankVar
 from einmap.einsum.space import index_ends
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
+from einmap.visible import short
 
 type TileShapes = tuple[int, ...]
 
@@ -107,7 +108,7 @@ def _tile_shape_of_parts(rank: Rank, sizes: Sequence[int], parts: int) -> int:
 
 def _check_positive(value: object, what: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SpecError(f"{what} must be a positive integer, found {value!r}")
+        raise SpecError(f"{what} must be a positive integer, found {short(value)}")
 
 
 def _check_names(workload: Workload, new: Mapping[str, tuple[str, ...]], moved: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ from einmap.einsum.partition import TileShapes, split, tile_shapes
 from einmap.einsum.projection import Rank
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, SpecError
+from einmap.visible import brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def applied(workload: Workload, step: Step) -> Workload:
 @dataclass(frozen=True)
 class Partitioned:
     """A workload, the steps that change it, and the workload before each of them and after the last."""
+
+    __repr__ = brief
 
     steps: tuple[Step, ...]
     workloads: tuple[Workload, ...]

@@ -10,11 +10,14 @@ from math import prod
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.projection import Rank, RankVar
 from einmap.errors import SpecError, did_you_mean
+from einmap.visible import brief
 
 
 @dataclass(frozen=True)
 class Workload:
     """Einsums in execution order; the whole cascade runs `n_instances` times."""
+
+    __repr__ = brief
 
     einsums: tuple[Einsum, ...]
     n_instances: int = 1

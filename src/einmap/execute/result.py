@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapping.nodes import Address
+from einmap.visible import brief
 
 type Instance = tuple[int, ...]
 """Lane of each spatial loop that spreads a component, in path order; () when there is one instance."""
@@ -120,6 +121,8 @@ class Execution:
     of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
     `longest_route`: steps of the longest route over it.
     """
+
+    __repr__ = brief
 
     tensors: Mapping[str, NDArray[np.float64]]
     inputs: Mapping[str, NDArray[np.float64]]

@@ -15,6 +15,7 @@ from einmap.expressions.functions import BUILT_IN
 from einmap.expressions.operators import is_array
 from einmap.expressions.records import SafeFunction
 from einmap.expressions.sets import NameSet
+from einmap.visible import short
 
 
 def custom_functions(given: Mapping[Any, Any]) -> dict[str, SafeFunction]:
@@ -23,7 +24,7 @@ def custom_functions(given: Mapping[Any, Any]) -> dict[str, SafeFunction]:
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise SpecError(f"{name!r} cannot be the name of a function in expressions")
         if not callable(function):
-            raise SpecError(f"the function {name!r} must be callable, found {function!r:.80}")
+            raise SpecError(f"the function {name!r} must be callable, found {short(function)}")
     return {name: custom_function(function, name) for name, function in given.items()}
 
 
@@ -85,7 +86,7 @@ def _result(value: Any, name: str) -> Any:
 def _number(value: Any, name: str) -> float:
     value = _result(value, name)
     if not isinstance(value, bool | int | float):
-        raise ExpressionError(f"{name} must give a number here, found {value!r:.80}")
+        raise ExpressionError(f"{name} must give a number here, found {short(value)}")
     return value
 
 
@@ -107,4 +108,4 @@ def _plain(value: Any, what: str) -> Any:
             return value
         case _:
             text = f"{what} numbers, texts, truth values, and lists, dictionaries and sets of them"
-            raise ExpressionError(f"{text}, found {value!r:.80}")
+            raise ExpressionError(f"{text}, found {short(value)}")

@@ -8,6 +8,7 @@ from typing import Literal
 
 from einmap.errors import ExpressionError, InvariantError, did_you_mean
 from einmap.expressions.records import HasAttributes
+from einmap.visible import short
 
 type Kind = Literal["tensors", "rank variables"]
 type Names = frozenset[str]
@@ -88,7 +89,7 @@ class NameSet:
 
     def _alike(self, other: object) -> Names:
         if not isinstance(other, NameSet):
-            raise ExpressionError(f"expected {self.kind}, got {other!r}")
+            raise ExpressionError(f"expected {self.kind}, got {short(other)}")
         other.expect(self.kind)
         if other.universe != self.universe:
             raise ExpressionError(f"{self} and {other} belong to different Einsums")

@@ -12,6 +12,7 @@ from pathlib import Path
 import einmap.errors
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.files import MAX_TEXT, put_file, read_text_file
+from einmap.visible import short
 
 _HINT = "name a directory in which files may be written; it is made if there is none"
 
@@ -26,7 +27,7 @@ class Store:
     def opened(directory: object) -> Store:
         """The store in `directory`, which is made if there is none. SpecError if no file can be written there."""
         if not isinstance(directory, str | Path) or directory == "":
-            raise SpecError(f"a cache is a directory, found {directory!r}", hint=_HINT)
+            raise SpecError(f"a cache is a directory, found {short(directory)}", hint=_HINT)
         path = Path(directory)
         try:
             path.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,7 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
 from einmap.progress import Progress
+from einmap.visible import brief
 
 MOST_SUBSPACES = 250_000
 """Subspaces of one Einsum that are built at most, for the sake of memory."""
@@ -55,6 +56,8 @@ class Digit:
 @dataclass(frozen=True)
 class Subspace:
     """A template whose spatial loops have the bounds of `spatial`."""
+
+    __repr__ = brief
 
     template: Template
     bounds: tuple[tuple[str, int], ...]
@@ -160,6 +163,8 @@ class Mapspace:
 
     `truncated`: building was stopped, there are more.
     """
+
+    __repr__ = brief
 
     einsum: Einsum
     arch: Architecture

@@ -16,6 +16,7 @@ from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.model.semantics import Semantics, semantics_named
 from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
+from einmap.visible import short
 
 METRICS = ("energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy", "resource_usage")
 _SYNONYMS = {"edp": "energy_delay_product", "delay": "latency"}
@@ -220,4 +221,4 @@ def _integer(name: str, value: object, least: int) -> int:
 
 
 def _wrong(name: str, found: object, expected: str, at: At | None = None) -> SpecError:
-    return SpecError(f"mapper option {name}: expected {expected}, found {found!r}", at=at)
+    return SpecError(f"mapper option {name}: expected {expected}, found {short(found)}", at=at)

@@ -12,6 +12,7 @@ from einmap.mapper.cascade import nondominated
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.spec.spec import Spec
+from einmap.visible import brief
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Found:
     `spec`: the specification that it belongs to: the one that was given, or with a copy Einsum for each of
     `shared_inputs`, graph inputs that are filled once for all their users.
     """
+
+    __repr__ = brief
 
     cost: Cost
     mapping: Mapping
@@ -45,6 +48,8 @@ class MapStats:
     (docs/mapper.md, Statistics).
     """
 
+    __repr__ = brief
+
     mapspace_size: float
     templates: int
     evaluated: int
@@ -64,6 +69,8 @@ class MapResult:
     `stopped`: the search was ended before it was complete. `cached`: it was found before, and kept in the directory
     `cache` of the call; `stats` are those of that search.
     """
+
+    __repr__ = brief
 
     front: tuple[Found, ...]
     metrics: tuple[str, ...]

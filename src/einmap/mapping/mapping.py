@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.visible import brief
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Mapping:
 
     Every loop has its tile shape. Partial trees and templates are other types (`template`).
     """
+
+    __repr__ = brief
 
     nodes: tuple[Node, ...]
 

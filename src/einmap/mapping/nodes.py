@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from einmap.visible import brief
+
 type LoopNode = Temporal | Spatial
 type LeafNode = Temporal | Spatial | Storage | Toll | Compute
 type Node = LeafNode | Sequential
@@ -38,6 +40,8 @@ class Temporal:
     With `initial_tile_shape` the first tile has that many values and later ones `tile_shape`.
     """
 
+    __repr__ = brief
+
     rank_variable: PerEinsum[str]
     tile_shape: PerEinsum[int]
     initial_tile_shape: PerEinsum[int] = PerEinsum()
@@ -46,6 +50,8 @@ class Temporal:
 @dataclass(frozen=True, slots=True)
 class Spatial:
     """A parallel loop over the dimension `name` of `component`."""
+
+    __repr__ = brief
 
     rank_variable: PerEinsum[str]
     tile_shape: PerEinsum[int]
@@ -60,6 +66,8 @@ class Storage:
     `sliding_window`: whether a visit keeps what the visit before held; None: as the model option says.
     """
 
+    __repr__ = brief
+
     tensors: tuple[str, ...]
     component: str
     persistent: bool = False
@@ -70,6 +78,8 @@ class Storage:
 class Toll:
     """The tensors pass through `component` (a Toll) here."""
 
+    __repr__ = brief
+
     tensors: tuple[str, ...]
     component: str
 
@@ -78,6 +88,8 @@ class Toll:
 class Compute:
     """The innermost node: one operation of `einsum` on `component`."""
 
+    __repr__ = brief
+
     einsum: str
     component: str
 
@@ -85,6 +97,8 @@ class Compute:
 @dataclass(frozen=True, slots=True)
 class Sequential:
     """A split: the branches run one after another, in written order."""
+
+    __repr__ = brief
 
     branches: tuple[tuple[Node, ...], ...]
 

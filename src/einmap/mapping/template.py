@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from einmap.errors import At
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Temporal, Toll
+from einmap.visible import brief
 
 type TemplateNode = OpenTemporal | OpenSpatial | Storage | Toll | Compute
 type PartialNode = TemplateNode | Temporal | Spatial | AnyPlace | OpenCompute
@@ -52,6 +53,8 @@ class PartialMapping:
     `places`: where each node was written, as far as that is known.
     """
 
+    __repr__ = brief
+
     nodes: tuple[PartialNode, ...]
     places: tuple[At | None, ...] = field(default=(), compare=False)
 
@@ -74,6 +77,8 @@ class PartialMapping:
 @dataclass(frozen=True)
 class Template:
     """A mapping of one Einsum without tile shapes: dataplacement plus loop order."""
+
+    __repr__ = brief
 
     nodes: tuple[TemplateNode, ...]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.matmul.data_types import DATA_TYPES
+from einmap.visible import brief, short
 
 DIMENSIONS = ("m", "k", "n")
 TENSORS = ("A", "B", "C")
@@ -32,6 +33,8 @@ class Level:
     `startup`: seconds that every transfer of a block costs beside. `line_bits`: a transfer moves whole lines.
     `run_startup`: seconds for every run of consecutive addresses of the level above after the first one.
     """
+
+    __repr__ = brief
 
     name: str
     size_bits: float
@@ -114,6 +117,8 @@ class ComputeUnit:
     of the three.
     """
 
+    __repr__ = brief
+
     flops: tuple[tuple[str, float], ...]
     name: str = "compute"
     pads: bool = False
@@ -183,6 +188,8 @@ class Machine:
     dimension. Raises SpecError for what cannot be a machine.
     """
 
+    __repr__ = brief
+
     name: str
     levels: tuple[Level, ...]
     compute: ComputeUnit
@@ -238,7 +245,7 @@ def _is_name(value: object) -> bool:
 
 def _grain(value: object) -> list[EinmapError]:
     if not isinstance(value, tuple) or len(value) != len(DIMENSIONS):
-        return [SpecError(f"the grain has three numbers, for m, k and n, found {value!r}")]
+        return [SpecError(f"the grain has three numbers, for m, k and n, found {short(value)}")]
     return [p for d, g in zip(DIMENSIONS, value, strict=True) for p in whole(g, f"the grain of {d}")]
 
 
@@ -249,17 +256,17 @@ def _number(value: object) -> bool:
 def _positive(value: object, what: str) -> list[EinmapError]:
     if _number(value) and value > 0:  # type: ignore[operator]
         return []
-    return [SpecError(f"{what} must be a number > 0, found {value!r}")]
+    return [SpecError(f"{what} must be a number > 0, found {short(value)}")]
 
 
 def _seconds(value: object, what: str) -> list[EinmapError]:
     if _number(value) and 0 <= value < math.inf:  # type: ignore[operator]
         return []
-    return [SpecError(f"{what} must be seconds >= 0, found {value!r}")]
+    return [SpecError(f"{what} must be seconds >= 0, found {short(value)}")]
 
 
 def whole(value: object, what: str) -> list[EinmapError]:
     """Nothing, or the error that `what` is no whole number above 0."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return []
-    return [SpecError(f"{what} must be a whole number > 0, found {value!r}")]
+    return [SpecError(f"{what} must be a whole number > 0, found {short(value)}")]

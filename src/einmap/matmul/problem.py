@@ -10,6 +10,7 @@ from typing import Literal
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.matmul.data_types import DataType, data_type
 from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes, whole
+from einmap.visible import brief, short
 
 type Fit = Literal["all", "resident"]
 type Accumulate = Literal["owned", "atomic"]
@@ -21,6 +22,8 @@ MAX_SIZE = 2**40
 @dataclass(frozen=True, slots=True)
 class Product:
     """`C <- A B + C` with `A: m x k`, `B: k x n`, `C: m x n`; `types` of A, B and C, everywhere on the machine."""
+
+    __repr__ = brief
 
     size: Sizes
     types: tuple[DataType, DataType, DataType]
@@ -48,6 +51,8 @@ class Rules:
     dimension that are tried, None for all.
     """
 
+    __repr__ = brief
+
     grain: Sizes
     fit: Fit = "all"
     accumulate: Accumulate = "owned"
@@ -65,7 +70,7 @@ def product_of(m: int, k: int, n: int, dtype: str, accumulator: str | None = Non
     problems: list[EinmapError] = []
     for name, value in zip(DIMENSIONS, (m, k, n), strict=True):
         if whole(value, name) or value > MAX_SIZE:
-            text = f"{name.upper()} must be a whole number from 1 to 2**40, found {value!r}"
+            text = f"{name.upper()} must be a whole number from 1 to 2**40, found {short(value)}"
             problems.append(SpecError(text, hint="a matrix product has at least one row and one column"))
     types: list[DataType] = []
     for name, field in ((dtype, "dtype"), (dtype if accumulator is None else accumulator, "accumulator")):
@@ -98,7 +103,7 @@ def rules_of(
         if value not in valid:
             problems.append(SpecError(f"{name}: no rule {value!r}", hint=did_you_mean(str(value), valid)))
     if candidates is not None and (whole(candidates, "candidates") or candidates < 2):
-        problems.append(SpecError(f"candidates must be a whole number >= 2, found {candidates!r}"))
+        problems.append(SpecError(f"candidates must be a whole number >= 2, found {short(candidates)}"))
     least = machine.grain if grain is None else (grain,) * 3 if isinstance(grain, int) else tuple(grain)
     problems += grain_problems(least, product)
     homes = dict(resident or {})
@@ -117,7 +122,7 @@ def rules_of(
 def grain_problems(grain: tuple[int, ...], product: Product) -> list[EinmapError]:
     """Grains that are no sizes, or larger than the dimension."""
     if len(grain) != len(DIMENSIONS) or any(whole(g, "grain") for g in grain):
-        return [SpecError(f"the grain is one or three whole numbers > 0, for m, k and n, found {grain!r}")]
+        return [SpecError(f"the grain is one or three whole numbers > 0, for m, k and n, found {short(grain)}")]
     hint = "give --grain a smaller one, or pad the matrix"
     return [
         SpecError(f"the grain of {name} is {g}, larger than {name.upper()} = {size}", hint=hint)

@@ -20,6 +20,7 @@ from einmap.spec.raw import Path as RawPath
 from einmap.spec.raw import Raw, RawMap, from_python, place, placed
 from einmap.spec.schema.base import check
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
+from einmap.visible import short
 
 KIND = "machines"
 """The directory of shipped machines."""
@@ -50,7 +51,7 @@ def load_machine(path: str | Path, define: Mapping[str, object] | None = None, r
 def machine_from_dict(value: Mapping[str, Any], name: str = "machine") -> Machine:
     """The same from a dictionary: `{"machine": {...}}`, or what stands under that key. Raises SpecError."""
     if not isinstance(value, Mapping):
-        raise SpecError(f"a machine is a dictionary, found {value!r}")
+        raise SpecError(f"a machine is a dictionary, found {short(value)}")
     return read_machine(from_python(value if "machine" in value else {"machine": value}), name)
 
 

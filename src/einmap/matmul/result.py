@@ -14,6 +14,7 @@ from einmap.matmul.layout import Layouts, layouts_of
 from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes
 from einmap.matmul.problem import Method, Product, Rules
 from einmap.matmul.traffic import LevelTraffic, Moves, traffic_of
+from einmap.visible import brief
 
 SCHEMA = 1
 """Version of `MatmulPlan.to_dict()`."""
@@ -50,6 +51,8 @@ class MatmulPlan:
 
     Everything else is computed from these at first use.
     """
+
+    __repr__ = brief
 
     machine: Machine
     product: Product

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from einmap.errors import Note
+from einmap.visible import brief
 
 SCHEMA = 1
 """Version of `Cost.to_dict()`."""
@@ -79,6 +80,8 @@ class Cost:
     Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
     usages do not. `notes`: what the user should know, e.g. violated architecture constraints.
     """
+
+    __repr__ = brief
 
     energy: float
     latency: float

@@ -12,6 +12,7 @@ from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
 from einmap.model.network import NetworkUse
 from einmap.model.tiles import Count
+from einmap.visible import short
 
 
 def network_time(network: Network, use: NetworkUse, einsum: str) -> Any:
@@ -72,7 +73,7 @@ def _expression(component: Component, calls: Mapping[str, Count], einsum: str, s
     what = f"total_latency of {component.name!r} (Einsum {einsum!r})"
     value = evaluate(latency.source, latency.scope.layer(names), at=latency.at)
     if isinstance(value, bool) or (not hasattr(value, "__float__") and not hasattr(value, "shape")):
-        raise ExpressionError(f"{what} must be a number >= 0, got {value!r}: {latency.text}", at=latency.at)
+        raise ExpressionError(f"{what} must be a number >= 0, got {short(value)}: {latency.text}", at=latency.at)
     if isinstance(value, int | float) and not value >= 0:
         raise ExpressionError(f"{what} must be a number >= 0, got {value}: {latency.text}", at=latency.at)
     return value

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
+from einmap.visible import brief, short
 
 type Scalar = bool | int | float | str | None
 type Raw = RawScalar | RawList | RawMap
@@ -57,6 +58,8 @@ class RawScalar:
 class RawList:
     """A list; `tag` is the YAML tag without its `!`, e.g. None for plain data."""
 
+    __repr__ = brief
+
     items: tuple[Raw, ...]
     tag: str | None = None
     at: At | None = field(default=None, compare=False)
@@ -65,6 +68,8 @@ class RawList:
 @dataclass(frozen=True, slots=True)
 class RawMap:
     """A dictionary in written order; `key_at` are the places of its keys."""
+
+    __repr__ = brief
 
     items: tuple[tuple[str, Raw], ...]
     tag: str | None = None
@@ -148,7 +153,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 def parse_path(path: str) -> Path:
     """`arch.nodes[2].size` -> ("arch", "nodes", 2, "size")."""
     if not isinstance(path, str):
-        raise SpecError(f"a path is a text such as arch.nodes[2].size, found {path!r}")
+        raise SpecError(f"a path is a text such as arch.nodes[2].size, found {short(path)}")
     steps: list[Step] = []
     position = 0
     while position < len(path):

@@ -15,6 +15,7 @@ from einmap.spec.raw import Path, Raw, RawList, RawMap, RawScalar, place, placed
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import AccessInput, EinsumInput, EinsumRenamesInput, RenameInput, RenamesInput
 from einmap.spec.symbols import Rename, unknown_einsum
+from einmap.visible import short
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class WorkloadReader:
                 text = f"tensor {access.name!r} is {what} in Einsum {given.name!r}"
                 raise SpecError(text, at=place(self.root, access.path), hint="rename one of them")
             if given.is_copy_operation:
-                raise SpecError(f"copy Einsum {given.name!r} needs exactly one input, found {access.name!r} twice")
+                raise SpecError(f"copy Einsum {given.name!r} needs exactly one input, found {short(access.name)} twice")
             with placed(self.root, access.path):
                 once_each([(a.name, a.projection) for a in (first, access)], str(given.name))
             for field in ("persistent", "bits_per_value", "backing_storage_size_scale"):

@@ -19,6 +19,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python, get_value, place, set_value, to_python
+from einmap.visible import short
 
 KEY = "shared_inputs"
 """The key under `mapping` that names the copies which the mapping is made for: `{X: X_shared}`."""
@@ -117,7 +118,7 @@ def _named(root: RawMap) -> dict[str, str]:
     if isinstance(given, dict) and all(isinstance(name, str) for name in given.values()):
         return given
     at = place(root, ("mapping", KEY))
-    raise SpecError(f"expected names of copies by input, found {given!r}", at=at, hint="for example {X: X_shared}")
+    raise SpecError(f"expected names of copies by input, found {short(given)}", at=at, hint="for example {X: X_shared}")
 
 
 def without(raw: RawMap, key: str) -> RawMap:

@@ -42,6 +42,7 @@ from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.translate import translated
 from einmap.spec.write_workload import with_written
+from einmap.visible import brief, short
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config", "distribution")
 """The top-level keys of a specification."""
@@ -78,6 +79,8 @@ class Spec:
     `spec.raw.content`: places, comments, and the spelling of numbers do not count), and their functions are the same.
     """
 
+    __repr__ = brief
+
     raw: RawMap
     load_notes: tuple[Note, ...] = field(default=())
     functions: MappingOf[str, Callable[..., Any]] = field(default_factory=dict)
@@ -104,7 +107,9 @@ class Spec:
         """
         given = {} if value is None else value
         if not isinstance(given, MappingOf):
-            raise SpecError(f"a specification is a dictionary, found {value!r}", hint=f"keys: {', '.join(TOP_LEVEL)}")
+            raise SpecError(
+                f"a specification is a dictionary, found {short(value)}", hint=f"keys: {', '.join(TOP_LEVEL)}"
+            )
         twice = sorted(given.keys() & sections.keys())
         if twice:
             raise SpecError(f"the section {twice[0]!r} is given twice", hint="in the dictionary or by name, not both")

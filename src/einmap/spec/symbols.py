@@ -10,6 +10,7 @@ from einmap.einsum.projection import Projection
 from einmap.errors import At, ExpressionError, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet, SetInfo
+from einmap.visible import short
 
 RESERVED = (
     "All", "Tensors", "Inputs", "Outputs", "Intermediates", "Shared", "Persistent", "Nothing", "Above", "Other",
@@ -163,7 +164,7 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
             raise
         if not isinstance(value, NameSet):
             raise ExpressionError(
-                f"rename {rename.name!r} of Einsum {einsum!r} must be a set, got {value!r}", at=rename.at
+                f"rename {rename.name!r} of Einsum {einsum!r} must be a set, got {short(value)}", at=rename.at
             )
         if rename.count is not None:
             expected = number(rename.count, current, at=rename.at, what="expected_count", minimum=0, integer=True)

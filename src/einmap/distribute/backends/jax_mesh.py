@@ -30,6 +30,7 @@ from einmap.distribute.plan import Buffer, Plan
 from einmap.einsum.einsum import TensorName
 from einmap.errors import EngineError, InvariantError, SpecError
 from einmap.progress import Progress
+from einmap.visible import brief
 
 OLDEST_JAX = (0, 7, 0)
 """The first version whose public API has all that is used here."""
@@ -63,6 +64,8 @@ class JaxOptions:
 
     Raises SpecError for values that fit no machine.
     """
+
+    __repr__ = brief
 
     devices: int | None = None
     processes: int = 1

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from einmap.errors import SpecError, closest
 from einmap.frontends.yaml.work import FOLDER_STEPS, Work
+from einmap.visible import short
 
 _HINT = (
     "files see the folders of the files that you name, and what is below them; above them only YAML files whose name, "
@@ -150,7 +151,7 @@ class IncludePath:
         """All paths that a pattern names, each once. Raises SpecError when one is outside the roots."""
         self.home()
         if not isinstance(pattern, str):
-            raise SpecError(f"a path is a text, found {pattern!r}")
+            raise SpecError(f"a path is a text, found {short(pattern)}")
         self._work.step()
         found: dict[Path, None] = {}
         for folder in self._folders:

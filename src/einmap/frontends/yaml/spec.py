@@ -19,6 +19,7 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import RawMap, from_python
 from einmap.spec.spec import Spec
+from einmap.visible import short
 
 
 def load(
@@ -56,7 +57,7 @@ def loads(
 ) -> Spec:
     """The same from a text."""
     if not isinstance(text, str):
-        raise SpecError(f"expected YAML text, found {text!r}", hint="use Spec.from_dict for data")
+        raise SpecError(f"expected YAML text, found {short(text)}", hint="use Spec.from_dict for data")
     raw, notes = read_text(text, define=define, top_key=top_key)
     return _with_functions(raw, notes, functions, _code_files(allow_code))
 
@@ -106,7 +107,9 @@ def _flat(paths: Sequence[str | Path | Sequence[str | Path]]) -> list[str | Path
         found += path if isinstance(path, list | tuple) else [cast(str | Path, path)]
     for one in found:
         if not isinstance(one, str | Path):
-            raise SpecError(f"a path is a text or a pathlib.Path, found {one!r}", hint="use Spec.from_dict for data")
+            raise SpecError(
+                f"a path is a text or a pathlib.Path, found {short(one)}", hint="use Spec.from_dict for data"
+            )
     return found
 
 

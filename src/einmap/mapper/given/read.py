@@ -12,6 +12,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, Sequential, format_address
 from einmap.mapping.template import OpenCompute, PartialMapping
 from einmap.spec.spec import Spec
+from einmap.visible import short
 
 type GivenOne = PartialMapping | Mapping
 type Given = GivenOne | MappingOf[str, GivenOne] | str | Path
@@ -52,7 +53,7 @@ def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
             return {name: one for key, value in given.items() for name, one in _one(key, value, spec).items()}
         case _:
             raise SpecError(
-                f"expected a given mapping, found {given!r}",
+                f"expected a given mapping, found {short(given)}",
                 hint="a PartialMapping, a Mapping, one of each by name of the Einsum, or the path of a YAML file",
             )
 
@@ -62,7 +63,7 @@ def _one(name: str, given: object, spec: Spec) -> dict[str, PartialMapping]:
         return {name: given}
     if isinstance(given, Mapping) and name in given.path_of:
         return {name: _own(given, spec, name)}
-    raise SpecError(f"given for Einsum {name!r}: expected a PartialMapping or a Mapping of it, found {given!r}")
+    raise SpecError(f"given for Einsum {name!r}: expected a PartialMapping or a Mapping of it, found {short(given)}")
 
 
 def _named(given: PartialMapping, spec: Spec) -> str:
