@@ -36,6 +36,8 @@ class End:
 
     stage: str
     said: str
+    energy: float | None = None
+    """What the mapping costs under `accelforge`, in the examples' own unit."""
 
 
 def examples() -> Path | None:
@@ -82,7 +84,7 @@ def _evaluated(mapping: Path, folder: Path) -> End:
         return End("loads", "its architecture and workload are not shipped")
     workload = next(iter(sorted((folder / "workloads").rglob(f"{name}.yaml"))))
     cost = evaluate(_with(folder / "arches/simple.yaml", workload, mapping), semantics="accelforge")
-    return End("evaluates", f"energy {cost.energy:g}")
+    return End("evaluates", f"energy {cost.energy:g}", cost.energy)
 
 
 def _mapped(spec: Spec) -> End:
@@ -93,7 +95,8 @@ def _mapped(spec: Spec) -> End:
         max_fused_loops=1, time_limit_s=SEARCH_SECONDS,
     )  # fmt: skip
     took = time.perf_counter() - start
-    return End("maps", f"energy {found.cost.energy:g}, {'proven' if found.optimal else 'not proven'}, {took:.1f} s")
+    proven = "proven" if found.optimal else "not proven"
+    return End("maps", f"energy {found.cost.energy:g}, {proven}, {took:.1f} s", found.cost.energy)
 
 
 def main() -> None:

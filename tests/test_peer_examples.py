@@ -15,7 +15,6 @@ from tests.peer_examples import (
     OLD_FORMAT,
     SINGLE_NODE,
     VARIABLE,
-    End,
     end_of,
     examples,
     files,
@@ -25,6 +24,18 @@ from einmap import SpecError, load
 
 FOLDER = examples()
 FILES = [] if FOLDER is None else files(FOLDER)
+
+ENERGIES = {
+    "mappings/fused_matmuls_to_simple.yaml": 17498112,
+    "mappings/unfused_matmuls_to_simple.yaml": 17629184,
+    "mappings/fused_matvecs_to_simple_tiled.yaml": 1728,
+    "mappings/fused_matvecs_to_simple_tiled_reuse_A.yaml": 1504,
+    "mappings/fused_matvecs_to_simple_untiled.yaml": 1248,
+    "mappings/unfused_matvecs_to_simple.yaml": 1344,
+    "arches/simple.yaml": 17235968,
+    "arches/snowcat.yaml": 131072,
+}
+"""Energies that AccelForge 1.0.467 itself finds, by evaluation or by its mapper with at most one fused loop."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,8 +69,10 @@ def test_each_file_ends_as_documented(file: Path) -> None:
     assert FOLDER is not None
     stage, said = expected(file)
     end = end_of(file, FOLDER)
-    assert end == End(stage, end.said)
+    assert end.stage == stage
     assert said in end.said
+    energy = ENERGIES.get(file.relative_to(FOLDER).as_posix())
+    assert energy is None or end.energy == pytest.approx(energy, rel=1e-6)
 
 
 def test_a_component_by_itself_is_included_where_it_belongs(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_parts_in_the_folders_above_load_from_wherever_the_command_runs(tree, mo
     "path",
     [
         *("../../secret.yaml", "../../gone.yaml", "../../_text.txt", "../../.hidden/_part.yaml", "../../*.yaml"),
+        *("../../**/_size.yaml", "../../_*.yaml", "../../../*/_renames.yaml"),
         *("/etc/passwd", "../../_link.yaml", "../../_folder/secret.yaml"),
     ],
 )

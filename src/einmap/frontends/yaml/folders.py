@@ -50,7 +50,7 @@ class Roots:
         return Roots(tuple({**named, **homes}.items()), tuple((home, _top(home)) for home in homes))
 
     def above(self, target: Path) -> Path | None:
-        """The folder below which a path may be searched for; None when it is outside."""
+        """The folder below which a pattern may be searched for; None when it is outside."""
         for folder, _ in self.folders:
             if target.is_relative_to(folder):
                 return folder
@@ -236,10 +236,14 @@ def _is_open_to_all(folder: Path) -> bool:
 def _is_part(target: Path, home: Path, top: Path) -> bool:
     """Whether a path below `top` says by a name that it is made to be included from elsewhere.
 
-    What counts are the names on the way down from the innermost folder that holds both `target` and `home`.
+    What counts are the names on the way down from the innermost folder that holds both `target` and `home`. Down to
+    the first that begins with `_` they are plain names: no pattern makes the folders above be searched.
     """
     if not target.is_relative_to(top):
         return False
     shared = len(Path(os.path.commonpath([target, home])).parts)
     names = target.parts[shared:]
-    return any(name.startswith("_") for name in names) and not any(name.startswith(".") for name in names)
+    marked = next((i for i, name in enumerate(names) if name.startswith("_")), None)
+    if marked is None or any(name.startswith(".") for name in names):
+        return False
+    return not any(_MAGIC & set(name) for name in names[: marked + 1])
