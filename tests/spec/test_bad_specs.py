@@ -209,6 +209,7 @@ VERBOSE = "[{name: C, tensor_accesses: [{name: A, projection: %s}, {name: C, pro
             id="58 field of a rename",
         ),
         pytest.param({"einsums": "[]"}, ["no Einsums"], id="W11 no Einsums"),
+        pytest.param({"shape": "{m: 0 <= m < 4}"}, ["`iteration_space_shape`"], id="older format"),
         pytest.param(
             {"einsums": "[{name: C, tensor_accesses: [{name: A, projection: [m]}]}]"}, ["'C'", "no output"], id="W no output"
         ),

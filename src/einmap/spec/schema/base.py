@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -19,6 +19,8 @@ class Input(BaseModel):
     """Base of the input models: unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    former: ClassVar[Mapping[str, str]] = {}
+    """What to write for fields that earlier formats of these files had."""
 
 
 def check[M: Input](
@@ -63,6 +65,10 @@ def _check_type(raw: RawMap, root: Raw, path: Path, problems: list[EinmapError])
         problems.append(SpecError(f"the tag says !{raw.tag}, type says {shown}", at=at, hint="leave out one of them"))
 
 
+def _former(model: type[BaseModel], field: str) -> str | None:
+    return model.former.get(field) if issubclass(model, Input) else None
+
+
 def _title(model: type[BaseModel]) -> str:
     return model.__name__.removesuffix("Input")
 
@@ -88,7 +94,8 @@ def _located(
             return SpecError(
                 f"unknown field {error['loc'][-1]!r} of {_title(owner)}",
                 at=at,
-                hint=did_you_mean(str(error["loc"][-1]), known, listing="fields"),
+                hint=_former(owner, str(error["loc"][-1]))
+                or did_you_mean(str(error["loc"][-1]), known, listing="fields"),
             )
         case "model_type":
             fields = _title(_model_of(owner) or owner)

@@ -15,6 +15,10 @@ METRICS = (
 """What `model.metrics` may name; their numbers are 1, 2, 4, ..."""
 
 
+_SHAPE = "an older format called `iteration_space_shape` so: rename it"
+_VERSION = "an older format had it: leave it out"
+
+
 class AccessInput(Input):
     """One tensor of an Einsum."""
 
@@ -37,6 +41,8 @@ class RenameInput(Input):
 class EinsumInput(Input):
     """One Einsum, verbose or with the concise string in `einsum`."""
 
+    former = {"shape": _SHAPE}
+
     name: str | None = None
     einsum: str | None = None
     tensor_accesses: list[AccessInput] = []
@@ -51,6 +57,8 @@ class EinsumInput(Input):
 
 class WorkloadInput(Input):
     """The top-level key `workload`, its Einsums apart."""
+
+    former = {"shape": _SHAPE, "version": _VERSION}
 
     rank_sizes: dict[str, Expression] = {}
     iteration_space_shape: dict[str, str] = {}
