@@ -6,6 +6,7 @@ anew, and a hundred times as fast. `python children.py` reads commands as JSON a
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +35,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Ended:
-    """`seconds` of the processor; `growth`: bytes of memory at the peak beyond those of the idle interpreter."""
+    """`seconds` of the processor; `growth`: bytes of memory at the peak beyond those of the process as it was forked."""
 
     status: int
     out: str
@@ -57,25 +59,33 @@ def run_all(commands: Sequence[Command], folder: Path) -> list[Ended]:
 
 
 def _serve() -> None:
-    import jinja2  # noqa: F401 - what commands import late would count as theirs
-
-    import einmap.cli.main  # noqa: F401
-
     sys.path[:] = [entry for entry in sys.path if entry != str(Path(__file__).parent)]
-    idle = _resident()
-    json.dump([_run(args, seconds, idle) for args, seconds in json.load(sys.stdin)], sys.stdout)
+    _warm_up()
+    json.dump([_run(args, seconds) for args, seconds in json.load(sys.stdin)], sys.stdout)
 
 
-def _run(args: list[str], seconds: int, idle: int) -> tuple[int, str, str, float, int]:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+def _warm_up() -> None:
+    """Evaluate something here: what commands import late would count as theirs, and be imported by each."""
+    from einmap.cli.main import main
+
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        (Path(folder) / "a.yaml").write_text("{{ 1 / 0 }}")
+        for args in (["evaluate", "simple", "matmul", "simple_matmul"], ["evaluate", f"{folder}/a.yaml"]):
+            with suppress(SystemExit):
+                main(args)
+
+
+def _run(args: list[str], seconds: int) -> tuple[int, str, str, float, int]:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as before:
         child = os.fork()
         if child == 0:
+            os.write(before.fileno(), str(_resident()).encode())
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
             _limit(seconds)
             _main(args)
         _, status, used = os.wait4(child, 0)
-        growth = max(0, used.ru_maxrss * 1024 - idle)
+        growth = used.ru_maxrss * 1024 - int(_text(before))
         texts = [_text(out), _text(err)]
     return os.waitstatus_to_exitcode(status), *texts, used.ru_utime + used.ru_stime, growth
 

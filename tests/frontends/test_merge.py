@@ -40,6 +40,14 @@ def test_the_sources_of_a_deep_merge_are_merged_among_themselves():
     }
 
 
+@pytest.mark.parametrize("key", ["<<", "<<<"])
+def test_thousands_of_sources_are_merged_at_once(key):
+    sources = ", ".join(f"{{k{i}: 1, l: [{i}], m: {{n{i}: 1}}}}" for i in range(4000))
+    found = merged(f"{{{key}: [{sources}]}}")
+    assert len(found) == 4002
+    assert len(found["l"]) == len(found["m"]) == (1 if key == "<<" else 4000)
+
+
 def test_nomerge_values_stay_as_written():
     assert merged("{<<<: *a, items: !nomerge [9], inner: !nomerge {z: 9}}") == {
         "items": [9],

@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.parse import parse_yaml
-from einmap.frontends.yaml.places import Places, marked, unmarked
+from einmap.frontends.yaml.places import Places
+from einmap.frontends.yaml.template.page import Page
+from einmap.frontends.yaml.work import Work
 from einmap.spec.raw import RawMap
 
 
@@ -68,11 +70,13 @@ def test_errors_of_yaml_have_the_line_of_the_template(text):
 
 
 @given(st.lists(st.text("ab: -", max_size=5), min_size=1, max_size=6), st.integers(1, 50))
-def test_marks_leave_the_text_and_name_its_lines(parts, start):
+def test_a_page_names_the_lines_of_constant_text(parts, start):
     text = "\n".join(parts)
-    plain, places = unmarked(marked(text, start), "\n" * (start - 1) + text, "f.yaml")
-    assert plain == text
-    assert places.lines == tuple(range(start, start + len(parts)))
+    page = Page(Work())
+    page.data(text, start)
+    places = page.places("\n" * (start - 1) + text, "f.yaml")
+    assert page.text() == text
+    assert list(places.lines) == list(range(start, start + len(parts)))
     assert all(column == len(part) + 1 for column, part in zip(places.columns, parts, strict=True))
 
 

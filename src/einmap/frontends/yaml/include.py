@@ -6,23 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.files import read_text_file, reading
 from einmap.frontends.yaml.folders import NO_ROOTS, IncludePath, Roots
 from einmap.frontends.yaml.parse import parse_part, parse_yaml
 from einmap.frontends.yaml.places import Places
-from einmap.frontends.yaml.templates import Rendered, Surroundings, is_template, render
+from einmap.frontends.yaml.template.surroundings import Surroundings
+from einmap.frontends.yaml.template.values import given
+from einmap.frontends.yaml.templates import Rendered, is_template, render
 from einmap.frontends.yaml.work import FILE_STEPS, MAX_INCLUDED, Work
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Step, format_path, get_value, parse_path
 
-if TYPE_CHECKING:
-    from jinja2.runtime import Context
-
 # Characters for private use: allowed in YAML, and written by nobody.
 _START, _END = "\ue000", "\ue001"
-_PLACEHOLDER = re.compile(rf"{_START}([0-9]+){_END}((?:\.|\[)\S*)?")
+_PLACEHOLDER = re.compile(rf"{_START}([0-9]{{1,9}}){_END}((?:\.|\[)\S*)?")
 _ANY_PLACEHOLDER = re.compile(rf"{_START}[0-9]+{_END}")
 
 
@@ -53,7 +51,7 @@ class Documents:
 
     def source(self, shown: str, path: Path | None) -> SourceFile:
         """The file at `path`, called `shown` in messages, or a text that is no file."""
-        return SourceFile(_Reading(self.roots, self.names), shown, path, dict(self.define))
+        return SourceFile(_Reading(self.roots, self.names), shown, path, given(self.define))
 
 
 @dataclass(slots=True)
@@ -99,7 +97,8 @@ class SourceFile:
         """`text` without template constructs."""
         if not is_template(text):
             return Rendered(text, Places(self._shown))
-        around = Surroundings(self._path, self._reading.roots, self.work, self._functions())
+        including = {name: self._including(kind) for name, kind in _KINDS.items()}
+        around = Surroundings(self._path, self._reading.roots, self.work, self._functions(), including)
         rendered = render(text, self._shown, self._define, around)
         self._reading.names |= rendered.names
         if (noted := reading()) is not None:
@@ -129,20 +128,16 @@ class SourceFile:
     # functions of templates
 
     def _functions(self) -> dict[str, Callable[..., object]]:
-        # Here, not above: only files with templates need it, and it takes long to import.
-        from jinja2 import pass_context
-
         names = ("cwd", "add_to_path", "find_path", "find_paths", "path_exists")
-        of_paths: dict[str, Callable[..., object]] = {name: getattr(self._paths, name) for name in names}
-        included = {name: pass_context(self._including(kind)) for name, kind in _KINDS.items()}
-        return of_paths | included
+        return {name: getattr(self._paths, name) for name in names}
 
     def _including(self, include: Callable[[SourceFile, str, str, dict[str, object]], str]) -> Callable[..., str]:
         def function(
-            context: Context, path: str, /, keys: str = "", inherit_parse_data: bool = True, **variables: object
+            own: dict[str, object], path: str, /, keys: str = "", inherit_parse_data: bool = True, **variables: object
         ) -> str:
-            inherited = _variables(context) if inherit_parse_data else {}
-            return include(self, path, keys, inherited | variables)
+            if not isinstance(keys, str):
+                raise SpecError(f"keys are a text such as 'arch.nodes', found {keys!r:.40}")
+            return include(self, path, keys, (own if inherit_parse_data else {}) | variables)
 
         return function
 
@@ -198,12 +193,6 @@ _KINDS = {
     "include_all": SourceFile._include_all,
     "include_text": SourceFile._include_text,
 }
-
-
-def _variables(context: Context) -> dict[str, object]:
-    """The variables of a template: those given to it, and those that it sets outside of loops and macros."""
-    own = context.environment.globals
-    return {name: value for name, value in context.get_all().items() if name not in own or own[name] is not value}
 
 
 def _single(files: list[Path], pattern: str) -> Path:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 from operator import is_
 
-from einmap.errors import SpecError
+from einmap.errors import At, SpecError
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
 MERGE_KEYS = ("<<", "<<<")
@@ -31,7 +30,9 @@ def merged(local: RawMap, merges: list[tuple[RawScalar, Raw]]) -> RawMap:
         )
     key, value = merges[0]
     sources = _sources(key, value)
-    return reduce(_deep if key.text == "<<<" else _shallow, sources, local)
+    if key.text == "<<":
+        return _shallow([local, *sources])
+    return _deep([local, _deep(sources)]) if sources else local
 
 
 def without_nomerge(raw: Raw) -> Raw:
@@ -55,7 +56,7 @@ def _plain(tag: str | None) -> str | None:
 
 
 def _sources(key: RawScalar, value: Raw) -> list[RawMap]:
-    """What is merged, as dictionaries; for a deep merge already merged among themselves."""
+    """What is merged, as dictionaries."""
     listed = value.items if isinstance(value, RawList) else (value,)
     sources = []
     for source in listed:
@@ -67,32 +68,43 @@ def _sources(key: RawScalar, value: Raw) -> list[RawMap]:
                 hint=f"name an anchor that stands at a dictionary, e.g. {key.text}: *defaults",
             )
         sources.append(source)
-    return [reduce(_deep, sources)] if key.text == "<<<" and sources else sources
+    return sources
 
 
-def _shallow(local: RawMap, source: RawMap) -> RawMap:
-    present = set(local.keys())
-    pairs = zip(source.items, source.key_at, strict=True)
-    added = [(pair, at) for pair, at in pairs if pair[0] not in present]
-    return replace(
-        local,
-        items=local.items + tuple(pair for pair, _ in added),
-        key_at=local.key_at + tuple(at for _, at in added),
-    )
+def _shallow(maps: list[RawMap]) -> RawMap:
+    """All keys of `maps`, those of earlier ones first; the first value of a key counts."""
+    items: dict[str, Raw] = {}
+    places: dict[str, At | None] = {}
+    for one in maps:
+        for (key, value), at in zip(one.items, one.key_at, strict=True):
+            if key not in items:
+                items[key], places[key] = value, at
+    return replace(maps[0], items=tuple(items.items()), key_at=tuple(places.values()))
 
 
-def _deep(local: RawMap, source: RawMap) -> RawMap:
-    theirs = dict(source.items)
-    both = tuple((key, _combined(value, theirs[key]) if key in theirs else value) for key, value in local.items)
-    return _shallow(replace(local, items=both), source)
+def _deep(maps: list[RawMap]) -> RawMap:
+    """As above, but the values of a key are merged: all of them at once, since there may be thousands."""
+    values: dict[str, list[Raw]] = {}
+    for one in maps:
+        for key, value in one.items:
+            values.setdefault(key, []).append(value)
+    first = _shallow(maps)
+    return replace(first, items=tuple((key, _combined(values[key])) for key, _ in first.items))
 
 
-def _combined(local: Raw, source: Raw) -> Raw:
-    """The value of a key that both sides have."""
-    if NOMERGE in (local.tag, source.tag):
-        return local
-    if isinstance(local, RawMap) and isinstance(source, RawMap):
-        return _deep(local, source)
-    if isinstance(local, RawList) and isinstance(source, RawList):
-        return replace(local, items=local.items + source.items)
-    return local
+def _combined(values: list[Raw]) -> Raw:
+    """The value of a key from all that have it, the nearest first: what is of its kind joins it."""
+    first = values[0]
+    others = [value for value in values[1:] if type(value) is type(first) and _tag(value) != NOMERGE]
+    if not others or _tag(first) == NOMERGE:
+        return first
+    if isinstance(first, RawMap):
+        return _deep([first, *(value for value in others if isinstance(value, RawMap))])
+    if isinstance(first, RawList):
+        lists = [first, *(value for value in others if isinstance(value, RawList))]
+        return replace(first, items=tuple(item for one in lists for item in one.items))
+    return first
+
+
+def _tag(value: Raw) -> str | None:
+    return None if isinstance(value, RawScalar) else value.tag

@@ -28,7 +28,7 @@ from einmap.frontends.yaml.merge import MERGE_KEYS, NOMERGE, merged, without_nom
 from einmap.frontends.yaml.places import Places
 from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.syntax import QUOTE_EINSUM, QUOTE_OPERATOR, at_mark, explain
-from einmap.frontends.yaml.work import MAX_NODES, NODE_STEPS, Work
+from einmap.frontends.yaml.work import MAX_DOCUMENT, MAX_NODES, MAX_PARSED, NODE_STEPS, Work
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
 
 MAX_DEPTH = 100
@@ -88,6 +88,8 @@ def _parsed(
 ) -> Raw:
     text = text.removeprefix("\ufeff")
     places = Places(file) if isinstance(file, str) else file
+    if len(text) > MAX_DOCUMENT:
+        raise SpecError(f"the document has {len(text):,} characters, more than {MAX_DOCUMENT:,}", at=places.at(1))
     try:
         builder = _Builder(_events(text), places, includes, steps)
         raw = builder.document()
@@ -143,6 +145,10 @@ class _Builder:
         if isinstance(event, AliasEvent):
             return self._alias(event, depth)
         self._count(1, event)
+        self._work.parsed += 1
+        if self._work.parsed > MAX_PARSED:
+            text = f"more than {MAX_PARSED:,} values are written in the document, with all that it includes"
+            raise SpecError(text, at=self._at(event), hint="let aliases or includes repeat what is alike")
         self._work.step(self._steps)
         self._check_depth(depth, event)
         before = self._nodes

@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from einmap.errors import SpecError
-from einmap.frontends.files import MAX_TEXT
 
-MAX_STEPS = 1_000_000
-"""Iterations and elements that templates handle, and what costs more, as follows."""
+MAX_STEPS = 500_000
+"""Nodes of templates evaluated, and what costs more, as follows."""
 CALL_STEPS = 4
 """What it costs to call a function or macro."""
-NODE_STEPS = 10
+NODE_STEPS = 5
 """What it costs to read one value of a file that is included."""
-FILE_STEPS = 1_000
+FILE_STEPS = 500
 """What it costs to include a file."""
-FOLDER_STEPS = 500
+FOLDER_STEPS = 250
 """What it costs to look into a folder."""
+MAX_RENDERED = 2_000_000
+"""Characters that the templates of a file give, with all that it includes."""
 MAX_NODES = 1_000_000
 """Values in YAML documents, aliases and includes expanded."""
+MAX_PARSED = 150_000
+"""Values that are written in YAML documents, each of which takes the parser some time."""
+MAX_DOCUMENT = 4_000_000
+"""Characters of one YAML document."""
 MAX_INCLUDED = 20
 """Files that include one another, down from the first."""
 
@@ -32,6 +37,7 @@ class Work:
     nodes: int = 0
     depth: int = 0
     """Levels around the file that a tag includes now, in the files that include it."""
+    parsed: int = 0
 
     def step(self, count: int = 1) -> None:
         """Count steps. Raises SpecError when they are too many."""
@@ -42,5 +48,5 @@ class Work:
     def write(self, characters: int) -> None:
         """Count rendered text. Raises SpecError when it is too much."""
         self.characters += characters
-        if self.characters > MAX_TEXT:
-            raise SpecError(f"the rendered text is longer than {MAX_TEXT:,} characters, with all that is included")
+        if self.characters > MAX_RENDERED:
+            raise SpecError(f"the rendered text is longer than {MAX_RENDERED:,} characters, with all that is included")
