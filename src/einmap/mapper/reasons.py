@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from einmap.arch.component import Compute
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.errors import NoMappingError, Remedy
+from einmap.errors import NoMappingError, Remedy, SpecError
 from einmap.mapper.candidates import Candidates
 from einmap.mapper.changes import Candidate, Step
 from einmap.mapper.dataplacement import kept_nowhere
@@ -56,6 +57,13 @@ def reasons(
     """
     arch = spec.bound[einsum.name].arch
     oracle = Oracle(einsum, request, _patient(progress), instances)
+    with suppress(UndecidedError):
+        if oracle.fit(arch) is not None:
+            raise SpecError(
+                f"mappings of Einsum {einsum.name!r} fit, but what each costs is no finite number",
+                at=spec.provenance("arch.nodes"),
+                hint="look at energy, throughput, leak_power, scales and total_latency of its components",
+            )
     found = [PathSearcher(spec, einsum, arch.only(unit.name), unit, oracle).run() for unit in arch.computes]
     remedies = _remedies(spec, found)
     enabled = [path for path in found if path.compute.enabled]
