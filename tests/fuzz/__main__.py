@@ -2,7 +2,6 @@
 
 import sys
 import traceback
-from collections import defaultdict
 from pprint import pprint
 
 from tests.fuzz import surfaces, workers
@@ -21,22 +20,6 @@ def show(seed, index):
         traceback.print_exc()
 
 
-def report(tally):
-    """Figures by surface, then one failure of each kind."""
-    for name in surfaces.SHARES:
-        counts = {end: tally.ends[name, end] for end in ("result", "error", "failure")}
-        print(f"{name:20} {sum(counts.values()):7} calls: {counts}")
-    seconds, index = tally.slowest
-    print(
-        f"all {sum(tally.ends.values())} calls; slowest {seconds:.1f} s (call {index}); memory grew by {tally.largest / 1e6:.0f} MB at most"
-    )
-    kinds = defaultdict(list)
-    for failure in tally.failures:
-        kinds[failure.where].append(failure)
-    for where, failures in kinds.items():
-        print(f"== {len(failures)} x {where}: calls {[f.index for f in failures][:6]} ({failures[0].surface})")
-
-
 def main():
     seed, *numbers = sys.argv[1:]
     numbers = [int(n) for n in numbers]
@@ -46,7 +29,7 @@ def main():
     tally = workers.run(
         seed, numbers[0], numbers[1], seconds=numbers[2] if len(numbers) > 2 else None, most_failures=10**9
     )
-    report(tally)
+    workers.report(tally, surfaces.SHARES)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ A call is a dictionary of JSON values, `draw[surface](rng)`; `make[surface](call
 
 import contextlib
 import io
+import os
 import random
 from pathlib import Path
 
@@ -548,10 +549,25 @@ def placed(files):
         yield Path(name)
 
 
-def call_of(seed, index):
-    """The surface and the call of a number."""
+def misbehaving(call):
+    """Not a surface: what the limits are for."""
+    if call["how"] == 0:
+        while True:
+            pass
+    if call["how"] == 1:
+        return bytearray(4 * 10**9)
+    os._exit(3)
+
+
+make["misbehaving"] = misbehaving
+
+
+def call_of(seed, index, name=None):
+    """The surface, drawn unless named, and the call of a number."""
     rng = random.Random(f"{seed}/{index}")
-    name = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    name = name or rng.choices(list(SHARES), list(SHARES.values()))[0]
+    if name == "misbehaving":
+        return name, {"how": index}
     return name, draw[name](rng)
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,10 +43,10 @@ class Tally:
     largest: int = 0
 
 
-def run(seed, first, last, n_workers=2, seconds=None, most_failures=50):
+def run(seed, first, last, n_workers=2, seconds=None, most_failures=50, limit=SECONDS):
     """Make the calls `first` to `last` (not included), as far as they go within `seconds`."""
     tally, end = Tally(), time.monotonic() + (seconds or 10**9)
-    workers = [_Worker(seed, range(first + w, last, n_workers)) for w in range(n_workers)]
+    workers = [_Worker(seed, range(first + w, last, n_workers), limit) for w in range(n_workers)]
     try:
         while (
             any(worker.process for worker in workers) and time.monotonic() < end and len(tally.failures) < most_failures
@@ -64,8 +64,25 @@ def run(seed, first, last, n_workers=2, seconds=None, most_failures=50):
     return tally
 
 
+def report(tally, surfaces):
+    """Figures by surface, then one failure of each kind."""
+    for name in surfaces:
+        counts = {end: tally.ends[name, end] for end in ("result", "error", "failure")}
+        print(f"{name:20} {sum(counts.values()):7} calls: {counts}")
+    seconds, index = tally.slowest
+    print(
+        f"all {sum(tally.ends.values())} calls; slowest {seconds:.1f} s (call {index}); memory grew by {tally.largest / 1e6:.0f} MB at most"
+    )
+    kinds = defaultdict(list)
+    for failure in tally.failures:
+        kinds[failure.where].append(failure)
+    for where, failures in kinds.items():
+        print(f"== {len(failures)} x {where}: calls {[f.index for f in failures][:6]} ({failures[0].surface})")
+
+
 class _Worker:
-    def __init__(self, seed, indices):
+    def __init__(self, seed, indices, limit):
+        self.limit = limit
         self.seed, self.left = seed, list(indices)[::-1]
         self.process = None
         self.start()
@@ -76,9 +93,10 @@ class _Worker:
             chunk = [self.left.pop() for _ in range(min(LIFE, len(self.left)))]
             self.chunk = chunk[::-1]
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fuzz.workers", str(self.seed), json.dumps(chunk)],
+                [sys.executable, "-m", "tests.fuzz.workers", str(self.seed), str(self.limit), json.dumps(chunk)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
             )
             self.heard = time.monotonic()
 
@@ -130,7 +148,7 @@ def _alarm(_signal, _frame):
     raise _TooLongError
 
 
-def _serve(seed, indices):
+def _serve(seed, limit, indices):
     import warnings
 
     from tests.fuzz import surfaces
@@ -146,11 +164,11 @@ def _serve(seed, indices):
     resource.setrlimit(resource.RLIMIT_AS, (here + MEMORY, here + MEMORY))
     for index in indices:
         print(json.dumps({"begin": index}), file=out, flush=True)
-        name, call = surfaces.call_of(seed, index)
+        name, call = surfaces.call_of(seed, index, os.environ.get("FUZZ_SURFACE"))
         answer = {"index": index, "surface": name, "end": "failure"}
         begin = time.process_time()
         try:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, limit)
             try:
                 answer["end"] = surfaces.ended(name, call)
             finally:
@@ -169,4 +187,4 @@ def _where(error):
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], json.loads(sys.argv[2]))
+    _serve(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]))
