@@ -1,41 +1,119 @@
 """What `import einmap` gives, and what it must not bring along."""
 
 import ast
+import json
+import pickle
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import einmap
 
 PACKAGE = Path(einmap.__file__).parent
 
 
-def statements_of_the_package() -> list[ast.stmt]:
-    """The statements of einmap/__init__.py after its docstring."""
-    docstring, *rest = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")).body
-    assert isinstance(docstring, ast.Expr)
-    return rest
+def imports_for_type_checkers() -> list[ast.ImportFrom]:
+    """The imports below `if TYPE_CHECKING:` of einmap/__init__.py."""
+    body = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")).body
+    checked = next(s for s in body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
+    return [s for s in checked.body if isinstance(s, ast.ImportFrom)]
 
 
-def public_imports() -> list[ast.ImportFrom]:
-    return [s for s in statements_of_the_package() if isinstance(s, ast.ImportFrom)]
+def in_a_new_process(code: str) -> object:
+    """What the code prints, as JSON."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
-def test_all_lists_the_public_names():
-    public = {alias.asname or alias.name for line in public_imports() for alias in line.names}
+def test_all_type_checkers_and_the_table_of_homes_have_the_same_names():
+    public = {alias.asname: line.module for line in imports_for_type_checkers() for alias in line.names}
     assert sorted(einmap.__all__) == sorted(public)
-    assert [name for name in einmap.__all__ if not hasattr(einmap, name)] == []
+    assert public == einmap._HOMES
+    assert [ast.unparse(s) for s in imports_for_type_checkers() if any(a.asname != a.name for a in s.names)] == []
 
 
-def test_every_public_name_is_imported_as_itself_from_a_module_of_einmap():
-    imports = public_imports()
-    assert [ast.unparse(s) for s in imports if not (s.module or "").startswith("einmap.")] == []
-    assert [ast.unparse(s) for s in imports if any(a.asname != a.name for a in s.names)] == []
+def test_every_public_name_is_that_of_its_module():
+    for name, home in einmap._HOMES.items():
+        assert getattr(einmap, name) is getattr(import_module(home), name)
 
 
-def test_the_package_holds_its_imports_and_all_and_nothing_else():
-    others = [s for s in statements_of_the_package() if not isinstance(s, ast.ImportFrom)]
-    assert [ast.unparse(s).split(" = ")[0] for s in others] == ["__all__"]
+def test_names_are_there_for_dir_stars_and_pickles_and_others_are_not():
+    assert {*einmap.__all__, "__version__"} <= {*dir(einmap)}
+    code = (
+        "import json; from einmap import *; print(json.dumps(sorted(n for n in dir() if n[0] != '_' and n != 'json')))"
+    )
+    assert in_a_new_process(code) == sorted(einmap.__all__)
+    assert pickle.loads(pickle.dumps(einmap.Level)) is einmap.Level
+    with pytest.raises(AttributeError, match="module 'einmap' has no attribute 'evalute'"):
+        einmap.evalute  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'evalute'"):
+        from einmap import evalute  # noqa: F401
+    assert not hasattr(einmap, "a.b")
+
+
+def test_sub_packages_are_attributes_and_do_not_take_the_place_of_functions():
+    code = (
+        "import json, einmap; parts = [einmap.errors.SpecError.__name__, einmap.mapping.__name__];"
+        "import einmap.distribute.mesh, einmap.emit.c, einmap.execute.execute;"
+        "print(json.dumps([*parts, *(callable(f) for f in (einmap.distribute, einmap.emit, einmap.execute))]))"
+    )
+    assert in_a_new_process(code) == ["SpecError", "einmap.mapping", True, True, True]
+
+
+def test_the_version_is_that_of_the_project():
+    project = PACKAGE.parents[1] / "pyproject.toml"
+    written = [line for line in project.read_text().splitlines() if line.startswith("version = ")]
+    assert written == [f'version = "{einmap.__version__}"']
+
+
+MODULES = (
+    "print(json.dumps([len([m for m in sys.modules if m.startswith('einmap')]), sorted(HEAVY & sys.modules.keys())]))"
+)
+HEAVY = {
+    "numba",
+    "numpy",
+    "jax",
+    "matplotlib",
+    "pydantic",
+    "ruamel.yaml",
+    "jinja2",
+    "typer",
+    "rich",
+    "pyarrow",
+    "psutil",
+}
+HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "most", "needed"),
+    [
+        ("import einmap", [], 4, set()),
+        ("import einmap; einmap.__version__", [], 4, set()),
+        ("import einmap; einmap.SpecError", [], 8, set()),
+        ("import einmap.cli.main", [], 10, {"typer"}),
+        (HELP, ["--help"], 10, {"typer", "rich"}),
+        (HELP, ["--version"], 10, {"typer"}),
+        (HELP, ["schema", "-o", "/"], 100, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
+    ],
+    ids=["import", "version", "one class", "command line", "--help", "--version", "schema"],
+)
+def test_what_starts_brings_along_only_what_it_needs(code, words, most, needed):
+    whole = f"import json, sys\nHEAVY = {HEAVY!r}\n{code}\n{MODULES}"
+    done = subprocess.run([sys.executable, "-c", whole, *words], capture_output=True, text=True, check=True)
+    count, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert count <= most
+    assert {*loaded} <= needed
+
+
+def test_the_help_of_the_whole_says_of_each_command_what_its_own_help_begins_with():
+    from einmap.cli.commands import COMMANDS, Commands
+
+    for name, command in Commands().items():
+        assert COMMANDS[name].summary == " ".join(command.help.partition("\n\n")[0].split())
 
 
 def test_init_files_of_sub_packages_hold_a_docstring_and_nothing_else():
@@ -49,9 +127,3 @@ def test_every_directory_of_modules_is_a_package():
     # A directory without __init__.py would be unseen by the check of the layers.
     folders = {file.parent for file in PACKAGE.rglob("*.py")}
     assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []
-
-
-def test_import_einmap_does_not_import_heavy_libraries():
-    code = "import sys, einmap; print(sorted({'numba', 'typer', 'rich'} & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -1,55 +1,61 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
-from einmap.distribute.backends.engines import engine_named as engine_named
-from einmap.distribute.backends.jax_mesh import JaxEngine as JaxEngine
-from einmap.distribute.backends.jax_mesh import JaxOptions as JaxOptions
-from einmap.distribute.cost import communication as communication
-from einmap.distribute.cost import plan_cost as plan_cost
-from einmap.distribute.derive import distribute as distribute
-from einmap.distribute.mesh import Mesh as Mesh
-from einmap.distribute.plan import Plan as Plan
-from einmap.distribute.read import plan_of as plan_of
-from einmap.einsum.delay import delay_reduction as delay_reduction
-from einmap.einsum.flatten import flatten as flatten
-from einmap.einsum.flatten import linearise as linearise
-from einmap.einsum.partition import split as split
-from einmap.einsum.pretty import pretty_einsums as pretty_einsums
-from einmap.einsum.pretty import pretty_loops as pretty_loops
-from einmap.einsum.steps import Partitioned as Partitioned
-from einmap.einsum.steps import partition as partition
-from einmap.emit.emit import emit as emit
-from einmap.errors import CapacityError as CapacityError
-from einmap.errors import EinmapError as EinmapError
-from einmap.errors import EngineError as EngineError
-from einmap.errors import FanoutError as FanoutError
-from einmap.errors import MappingError as MappingError
-from einmap.errors import NoMappingError as NoMappingError
-from einmap.errors import SpecError as SpecError
-from einmap.execute.execute import execute as execute
-from einmap.execute.result import Execution as Execution
-from einmap.frontends.yaml.spec import dump as dump
-from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
-from einmap.frontends.yaml.spec import load as load
-from einmap.frontends.yaml.spec import loads as loads
-from einmap.mapper.mapper import map_workload as map_workload
-from einmap.mapper.mapspace import Mapspace as Mapspace
-from einmap.mapper.result import MapResult as MapResult
-from einmap.mapping.mapping import Mapping as Mapping
-from einmap.mapping.template import PartialMapping as PartialMapping
-from einmap.mapping.template import Template as Template
-from einmap.matmul.machine import ComputeUnit as ComputeUnit
-from einmap.matmul.machine import Level as Level
-from einmap.matmul.machine import Machine as Machine
-from einmap.matmul.plan import plan_matmul as plan_matmul
-from einmap.matmul.read_machine import load_machine as load_machine
-from einmap.matmul.read_machine import machine_from_dict as machine_from_dict
-from einmap.matmul.result import MatmulPlan as MatmulPlan
-from einmap.matmul.to_mapping import to_mapping as to_mapping
-from einmap.model.cost import Cost as Cost
-from einmap.model.evaluate import evaluate as evaluate
-from einmap.progress import Progress as Progress
-from einmap.spec.raw import LiteralString as LiteralString
-from einmap.spec.spec import Spec as Spec
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from einmap.distribute.backends.engines import engine_named as engine_named
+    from einmap.distribute.backends.jax_mesh import JaxEngine as JaxEngine
+    from einmap.distribute.backends.jax_mesh import JaxOptions as JaxOptions
+    from einmap.distribute.cost import communication as communication
+    from einmap.distribute.cost import plan_cost as plan_cost
+    from einmap.distribute.derive import distribute as distribute
+    from einmap.distribute.mesh import Mesh as Mesh
+    from einmap.distribute.plan import Plan as Plan
+    from einmap.distribute.read import plan_of as plan_of
+    from einmap.einsum.delay import delay_reduction as delay_reduction
+    from einmap.einsum.flatten import flatten as flatten
+    from einmap.einsum.flatten import linearise as linearise
+    from einmap.einsum.partition import split as split
+    from einmap.einsum.pretty import pretty_einsums as pretty_einsums
+    from einmap.einsum.pretty import pretty_loops as pretty_loops
+    from einmap.einsum.steps import Partitioned as Partitioned
+    from einmap.einsum.steps import partition as partition
+    from einmap.emit.emit import emit as emit
+    from einmap.errors import CapacityError as CapacityError
+    from einmap.errors import EinmapError as EinmapError
+    from einmap.errors import EngineError as EngineError
+    from einmap.errors import FanoutError as FanoutError
+    from einmap.errors import MappingError as MappingError
+    from einmap.errors import NoMappingError as NoMappingError
+    from einmap.errors import SpecError as SpecError
+    from einmap.execute.execute import execute as execute
+    from einmap.execute.result import Execution as Execution
+    from einmap.frontends.yaml.spec import dump as dump
+    from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
+    from einmap.frontends.yaml.spec import load as load
+    from einmap.frontends.yaml.spec import loads as loads
+    from einmap.mapper.mapper import map_workload as map_workload
+    from einmap.mapper.mapspace import Mapspace as Mapspace
+    from einmap.mapper.result import MapResult as MapResult
+    from einmap.mapping.mapping import Mapping as Mapping
+    from einmap.mapping.template import PartialMapping as PartialMapping
+    from einmap.mapping.template import Template as Template
+    from einmap.matmul.machine import ComputeUnit as ComputeUnit
+    from einmap.matmul.machine import Level as Level
+    from einmap.matmul.machine import Machine as Machine
+    from einmap.matmul.plan import plan_matmul as plan_matmul
+    from einmap.matmul.read_machine import load_machine as load_machine
+    from einmap.matmul.read_machine import machine_from_dict as machine_from_dict
+    from einmap.matmul.result import MatmulPlan as MatmulPlan
+    from einmap.matmul.to_mapping import to_mapping as to_mapping
+    from einmap.model.cost import Cost as Cost
+    from einmap.model.evaluate import evaluate as evaluate
+    from einmap.progress import Progress as Progress
+    from einmap.spec.raw import LiteralString as LiteralString
+    from einmap.spec.spec import Spec as Spec
+
+    __version__: str
 
 __all__ = [
     "CapacityError",
@@ -103,3 +109,101 @@ __all__ = [
     "split",
     "to_mapping",
 ]
+
+# Where each public name is defined; the module is imported when the name is first asked for.
+_HOMES = {
+    "CapacityError": "einmap.errors",
+    "ComputeUnit": "einmap.matmul.machine",
+    "Cost": "einmap.model.cost",
+    "EinmapError": "einmap.errors",
+    "EngineError": "einmap.errors",
+    "Execution": "einmap.execute.result",
+    "FanoutError": "einmap.errors",
+    "JaxEngine": "einmap.distribute.backends.jax_mesh",
+    "JaxOptions": "einmap.distribute.backends.jax_mesh",
+    "Level": "einmap.matmul.machine",
+    "LiteralString": "einmap.spec.raw",
+    "Machine": "einmap.matmul.machine",
+    "MapResult": "einmap.mapper.result",
+    "Mapping": "einmap.mapping.mapping",
+    "MappingError": "einmap.errors",
+    "Mapspace": "einmap.mapper.mapspace",
+    "MatmulPlan": "einmap.matmul.result",
+    "Mesh": "einmap.distribute.mesh",
+    "NoMappingError": "einmap.errors",
+    "PartialMapping": "einmap.mapping.template",
+    "Partitioned": "einmap.einsum.steps",
+    "Plan": "einmap.distribute.plan",
+    "Progress": "einmap.progress",
+    "Spec": "einmap.spec.spec",
+    "SpecError": "einmap.errors",
+    "Template": "einmap.mapping.template",
+    "communication": "einmap.distribute.cost",
+    "delay_reduction": "einmap.einsum.delay",
+    "distribute": "einmap.distribute.derive",
+    "dump": "einmap.frontends.yaml.spec",
+    "dump_mapping": "einmap.frontends.yaml.spec",
+    "emit": "einmap.emit.emit",
+    "engine_named": "einmap.distribute.backends.engines",
+    "evaluate": "einmap.model.evaluate",
+    "execute": "einmap.execute.execute",
+    "flatten": "einmap.einsum.flatten",
+    "linearise": "einmap.einsum.flatten",
+    "load": "einmap.frontends.yaml.spec",
+    "load_machine": "einmap.matmul.read_machine",
+    "loads": "einmap.frontends.yaml.spec",
+    "machine_from_dict": "einmap.matmul.read_machine",
+    "map_workload": "einmap.mapper.mapper",
+    "partition": "einmap.einsum.steps",
+    "plan_cost": "einmap.distribute.cost",
+    "plan_matmul": "einmap.matmul.plan",
+    "plan_of": "einmap.distribute.read",
+    "pretty_einsums": "einmap.einsum.pretty",
+    "pretty_loops": "einmap.einsum.pretty",
+    "split": "einmap.einsum.partition",
+    "to_mapping": "einmap.matmul.to_mapping",
+}
+
+# Functions that have the name of a sub-package. It is imported now, so that its name is free from then on: a later
+# import of one of its modules would put the sub-package in the place of the function.
+for _name in ("distribute", "emit", "execute"):
+    import_module(f"{__name__}.{_name}")
+    globals().pop(_name, None)
+del _name
+
+if not TYPE_CHECKING:  # else every name would seem to exist
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            value = _version()
+        elif name in _HOMES:
+            value = getattr(import_module(_HOMES[name]), name)
+        else:
+            value = _part(name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, "__version__"})
+
+
+def _part(name: str) -> object:
+    """A sub-package or module: `einmap.errors`. Raises AttributeError."""
+    where = f"{__name__}.{name}"
+    try:
+        if name.isidentifier() and not name.startswith("_"):
+            return import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name != where:
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+def _version() -> str:
+    """The version of the package that is installed; pyproject.toml has it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("einmap")
+    except PackageNotFoundError:
+        return "0+unknown"

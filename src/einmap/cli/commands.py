@@ -1,0 +1,138 @@
+"""The commands by name; the module of a command is imported when it runs, not when the help lists it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+import typer.core
+from typer.main import get_command
+
+from einmap.cli.ordered import OrderedCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: its module below `einmap.cli`, which has a function `MODULE_command`, and the first words of its help.
+
+    `needs_arguments`: without any the help is shown. `is_ordered`: the order of its options matters.
+    """
+
+    module: str
+    summary: str
+    needs_arguments: bool = True
+    is_ordered: bool = False
+
+
+COMMANDS = {
+    "evaluate": Entry("evaluate", "Evaluate a mapping: energy, latency, area, traffic and how full memories are."),
+    "map": Entry("map", "Find the best mapping of a workload onto an architecture, and say how good it is."),
+    "rewrite": Entry("rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
+    "partition": Entry(
+        "partition",
+        "Partition the ranks of a workload, which goes on to compute the same values, and print it.",
+        is_ordered=True,
+    ),
+    "plan-matmul": Entry(
+        "plan_matmul", "Block C <- A B + C, A: M x K, B: K x N, for every memory of a machine, and predict the time."
+    ),
+    "simulate": Entry(
+        "simulate",
+        "Run a mapping on real tensors through explicit buffers, and compare outputs, counts and usage with the model.",
+    ),
+    "emit": Entry("emit", "Print the loop nest of a mapping as code: buffers, loops, mvin and mvout, compute."),
+    "run": Entry(
+        "run",
+        "Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.",
+    ),
+    "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
+    "schema": Entry(
+        "schema",
+        "Print the JSON Schema (draft 2020-12) of specification files, which editors check and complete by.",
+        needs_arguments=False,
+    ),
+    "explain": Entry(
+        "explain", "Explain a mapping: reuse at every storage node, what each count is made of, what would help."
+    ),
+    "diff": Entry(
+        "diff", "Compare two mappings, architectures, workloads or whole specifications: structure and cost."
+    ),
+    "show": Entry(
+        "show", "Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file."
+    ),
+    "examples": Entry(
+        "examples",
+        "List the shipped architectures, workloads, mappings, distributions and machines; their names stand for files.",
+        needs_arguments=False,
+    ),
+    "warmup": Entry(
+        "warmup",
+        "Compile the kernels of the mapper and the simulator, which takes some seconds once on a machine.",
+        needs_arguments=False,
+    ),
+}
+"""In the order of the help."""
+
+
+class Commands(MutableMapping[str, Any]):
+    """The commands by name, each made when it is first looked up; others may be added."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _made(name, COMMANDS[name])
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**COMMANDS, **self._made})
+
+    def __len__(self) -> int:
+        return len({**COMMANDS, **self._made})
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """A group whose commands are imported when they run."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """The names, in the order of the help."""
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """What stands for the command in the help, and becomes the command itself when it is to run."""
+        entry = COMMANDS.get(cmd_name)
+        return self.commands.get(cmd_name) if entry is None else _Named(self.commands, cmd_name, entry.summary)
+
+
+class _Named(typer.core.TyperCommand):
+    """A command of which no more is known than its name and the first words of its help."""
+
+    def __init__(self, commands: MutableMapping[str, Any], name: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self._commands = commands
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """That of the command itself, which is run by it."""
+        return self._commands[str(self.name)].make_context(info_name, args, parent, **extra)
+
+
+def _made(name: str, entry: Entry) -> Any:
+    function = getattr(import_module(f"einmap.cli.{entry.module}"), f"{entry.module}_command")
+    kind = OrderedCommand if entry.is_ordered else typer.core.TyperCommand
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name, cls=kind, no_args_is_help=entry.needs_arguments)(function)
+    return get_command(alone)
