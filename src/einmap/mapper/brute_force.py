@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.bounds import least_costs
 from einmap.mapper.cascade import nondominated
+from einmap.mapper.dataplacement import Dataplacement
 from einmap.mapper.einsum_search import Optimum
 from einmap.mapper.factors import coprime_near, rank
 from einmap.mapper.limits import tile_limits
@@ -245,9 +246,12 @@ def brute_force(
     progress: Progress,
     max_evaluations: float,
     rng: np.random.Generator,
+    backed: Mapping[str, str] | None = None,
 ) -> Optimum:
     """Try the mappings of one Einsum, all if there are not too many: objectives are energy, latency and their product.
 
+    `backed`: tensors that are kept whole, with the memory of each one's outermost node; others are backed outside. Of
+    `request.shared` all are kept whole.
     Raises NotSupportedError for other objectives.
     """
     if request.uneven_loops or request.uneven_lanes or request.coarseness != 1:
@@ -257,16 +261,19 @@ def brute_force(
     if not set(request.goals) <= set(columns):
         raise NotSupportedError(f"Einsum {einsum.name!r}: only energy and latency can be minimised for it")
     limited = math.isfinite(max_evaluations)
+    kept = dict(backed or {})
     space = mapspace_of(
         einsum,
         arch,
-        backed_outside=einsum.tensors,
+        backed_outside=einsum.tensors - kept.keys(),
         first_partial_matters=request.rules.lowering,
         force_hierarchy_order=request.force_hierarchy_order,
         progress=share_of(progress, BUILDING),
         # more subspaces than points to be tried are of no use
         most=min(MOST_SUBSPACES, max(int(max_evaluations), LEAST_SUBSPACES)) if limited else MOST_SUBSPACES,
         seed=int(rng.integers(1 << 30)),
+        whole=(request.shared & einsum.tensors) | kept.keys(),
+        admits=(lambda placement: _backs(placement, kept)) if kept else None,
     )
     # the product of sums needs the front of each part
     objectives = ("energy_delay_product", "front") if request.goals == ("energy_delay_product",) else request.goals
@@ -274,10 +281,10 @@ def brute_force(
     searched = found.run()
     points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
     values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [columns[g] for g in request.goals]]
-    kept: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
+    best: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
     return Optimum(
-        values=[tuple(float(x) for x in values[i]) for i in kept],
-        mappings=[space.decode(searched.front.what[i]) for i in kept],
+        values=[tuple(float(x) for x in values[i]) for i in best],
+        mappings=[space.decode(searched.front.what[i]) for i in best],
         complete=searched.complete,
         bound=tuple(float(x) for x in values.min(axis=0))
         if searched.complete and len(values)
@@ -288,3 +295,11 @@ def brute_force(
         size=float(space.size),
         cut=not searched.complete,
     )
+
+
+def _backs(placement: Dataplacement, wanted: Mapping[str, str]) -> bool:
+    """Whether the outermost nodes of some tensors are in these memories."""
+    found: dict[str, str] = {}
+    for memory, tensor in placement.nodes:
+        found.setdefault(tensor, memory)
+    return all(found[tensor] == memory for tensor, memory in wanted.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,14 +129,47 @@ def _searched(
         return _fused(spec, asked, token, start)
     whole = Whole(spec, asked, patterns)
     whole.run(token)
-    return unfused_result(whole, start, token, fuse=fuse)
+    try:
+        return unfused_result(whole, start, token, fuse=fuse)
+    except MappingError as error:
+        return _side_by_side(spec, asked, patterns, token, start, error)
+
+
+def _side_by_side(
+    spec: Spec, asked: Options, patterns: Mapping[str, Pattern], token: Progress, start: float, error: MappingError
+) -> MapResult:
+    """The best unfused mapping where the best ones of the Einsums do not fit beside each other.
+
+    Raises NoMappingError, with what is wrong (`error`) where the options are such that this cannot be searched.
+    """
+    from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.fused_result import fused_result
+
+    unfit = NoMappingError(
+        f"the Einsums' best mappings do not fit together: {error.message}",
+        at=error.at,
+        hint="let the outermost memory keep all tensors, or leave out what keeps Einsums from being fused",
+    )
+    if not searches_whole(asked, patterns):
+        raise unfit
+    search = FusedSearch(spec, replace(asked, most_fused=0), inside=False)
+    best = search.run(token)
+    if not best:
+        raise unfit
+    found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
+    return fused_result([search], found, asked, start)
 
 
 def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
     """Whether there is anything to fuse, and the options are such that the fused search knows them."""
-    simple = not (asked.brute_force or patterns or asked.uneven_loops or asked.uneven_lanes)
     several = bool(spec.workload.intermediates) or (asked.share_inputs and bool(shareable(spec.workload)))
-    return simple and several and "resource_usage" not in asked.goals
+    return several and searches_whole(asked, patterns)
+
+
+def searches_whole(asked: Options, patterns: Mapping[str, Pattern]) -> bool:
+    """Whether the options are such that a cascade can be searched as a whole."""
+    simple = not (asked.brute_force or patterns or asked.uneven_loops or asked.uneven_lanes)
+    return simple and "resource_usage" not in asked.goals
 
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
@@ -167,7 +201,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
         return Early(spec, asked, searches, token, start).unfused()
     if not found:
         # nothing fits: the Einsums one by one tell why
-        whole = Whole(spec, asked)
+        whole = Whole(spec, asked, together=False)
         try:
             whole.run(token)
             return unfused_result(whole, start, token, fuse=True, why="no mapping of the fused search fits")

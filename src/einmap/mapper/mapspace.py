@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Compute, Leaf
+from einmap.arch.component import Compute, Leaf, Memory
 from einmap.arch.constraint import Names
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
@@ -273,12 +273,15 @@ def mapspace_of(
     progress: Progress | None = None,
     most: int = MOST_SUBSPACES,
     seed: int = 0,
+    whole: Names = frozenset(),
+    admits: Callable[[Dataplacement], bool] | None = None,
 ) -> Mapspace:
     """The mapspace over all enabled computes.
 
     `backed_outside`: see `dataplacements`. `first_partial_matters`: which partially relevant loop comes first in a
     gap is a choice (it decides what lowering passes). `progress`, `most`: building ends early when the token says so,
     or with that many subspaces; the mapspace is then `truncated` and holds a fair part of them, drawn by `seed`.
+    `whole`: tensors above whose outermost node no loop stands; `admits`: which dataplacements are wanted.
     The subspaces of one that is not truncated, and their order, depend on nothing but the arguments before.
     """
     token = progress or Progress()
@@ -287,7 +290,7 @@ def mapspace_of(
     truncated = False
     for position, unit in enumerate(units):
         left = len(units) - position
-        builder = _Builder(einsum, arch.path(unit.name), unit, backed_outside, first_partial_matters)
+        builder = _Builder(einsum, arch.path(unit.name), unit, backed_outside, first_partial_matters, whole, admits)
         built = builder.build(force_hierarchy_order, share_of(token, 1 / left), max(most // len(units), 1), seed)
         subspaces += built.subspaces
         truncated |= not built.complete
@@ -309,6 +312,8 @@ class _Builder:
     unit: Compute
     backed_outside: Names
     first_partial_matters: bool
+    whole: Names = frozenset()
+    admits: Callable[[Dataplacement], bool] | None = None
 
     def build(self, force_hierarchy_order: bool, token: Progress, most: int, seed: int) -> _Built:
         """Pairs are visited in a scattered order, so that a stop at any time leaves a fair part of them."""
@@ -328,7 +333,7 @@ class _Builder:
             at, lane = divmod(pair, len(lanes))
             if at not in makers:
                 makers[at] = TemplateBuilder(
-                    self.einsum, self.leaves, self.unit, placed[at], self.first_partial_matters
+                    self.einsum, self.leaves, self.unit, placed[at], self.first_partial_matters, self.whole, self.uncut
                 )
             made[pair] = [Subspace(t, self.einsum.bounds, lanes[lane]) for t in makers[at].templates(lanes[lane])]
             count += len(made[pair])
@@ -338,13 +343,21 @@ class _Builder:
         return _Built([subspace for pair in sorted(made) for subspace in made[pair]], complete)
 
     def placements(self, force_hierarchy_order: bool, walk: Walk) -> Iterator[Dataplacement]:
-        return dataplacements(
+        memories = (leaf.name for leaf in self.leaves if isinstance(leaf, Memory) and leaf.enabled)
+        found = dataplacements(
             self.einsum,
             self.leaves,
             backed_outside=self.backed_outside,
             force_hierarchy_order=force_hierarchy_order,
             walk=walk,
+            top=next(memories, None) if self.whole else None,
         )
+        return found if self.admits is None else filter(self.admits, found)
+
+    @cached_property
+    def uncut(self) -> frozenset[tuple[str, str]]:
+        """All ranks of the tensors that are kept whole."""
+        return frozenset((t, rank) for t in self.whole for rank, _ in self.einsum.by_tensor[t].projection)
 
 
 def _pairs(n_placed: int, lanes: list[SpatialChoice], rng: np.random.Generator) -> Iterator[int]:

@@ -16,7 +16,6 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.bounds import least_costs
 from einmap.mapper.cascade import PARTS
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
-from einmap.mapper.request import Request
 from einmap.mapper.unfused import Whole
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
@@ -72,7 +71,8 @@ def _relaxed_least(
     floor = least_costs(einsum, arch, parts)
     if why_not(einsum, arch, parts) is not None or whole.options.brute_force:
         return floor
-    asked: Request = replace(whole.request(einsum.name), given=None, shared=shared, intermediates=shared)
+    given = whole.request(einsum.name)
+    asked = replace(given, given=None, shared=shared, intermediates=shared, uncut=frozenset())
     search = EinsumSearch(einsum, arch, asked, token)
     search.prepare()
     if any(path.lanes_above() for path in search.paths):

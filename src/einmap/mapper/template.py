@@ -140,6 +140,8 @@ class TemplateBuilder:
         for lanes in choice:
             place = self.place_of(lanes.component)
             for tensor in self.einsum.tensors - self.held_above(place):
+                if tensor in self.shared and not self.may_stand_above(tensor, lanes.variable):
+                    return False
                 if self.einsum.by_tensor[tensor].relevance(lanes.variable) is Relevance.NONE:
                     return False
         return True

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.arch.constraint import Names
 from einmap.arch.tree import outermost_memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
@@ -27,6 +29,7 @@ from einmap.mapper.options import Options
 from einmap.mapper.reasons import is_empty, reasons
 from einmap.mapper.request import Others, Request
 from einmap.mapper.tally import STEPS
+from einmap.mapper.whole_tensors import exchanged_whole
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
@@ -73,6 +76,8 @@ class Whole:
     given: Mapping[str, Pattern] = field(default_factory=dict)
     """What is given, by Einsum; those not named are free."""
     parts: dict[str, Part] = field(default_factory=dict)
+    together: bool = True
+    """Whether the parts are to be put into one tree; else each is searched as if there were no other Einsum."""
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
@@ -100,6 +105,11 @@ class Whole:
             for name, unit in arch.components.items()
             if math.isfinite(getattr(unit, "size_bits", math.inf))
         ]
+
+    @cached_property
+    def whole(self) -> Names:
+        """Tensors that Einsums exchange whole below the outermost memory."""
+        return exchanged_whole(self.spec) if self.together else frozenset()
 
     def weight(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
@@ -269,6 +279,8 @@ class Whole:
 
     def request(self, einsum: str) -> Request:
         """What is asked of an Einsum's search."""
+        bound = self.workload.by_name[einsum]
+        own = self.whole & bound.tensors
         return Request(
             self.goals,
             self.options.rules,
@@ -280,6 +292,8 @@ class Whole:
             most_plans=self.options.most_plans,
             memory=self.options.memory / self.options.workers,
             given=self.given.get(einsum),
+            shared=own,
+            uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in own for rank, _ in a.projection),
         )
 
     def search(self, part: Part, token: Progress, budget: float, position: int) -> Optimum:
@@ -391,9 +405,29 @@ class Whole:
                     break
                 head.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(node.tensors))
                 lead += 1
-            branches.append(part.nodes[lead:])
+            branches.append(self.without_whole(part.nodes[lead:], head))
         storage = [tree.Storage(tuple(tensors), name, lasting) for (name, lasting), tensors in head.items()]
         return LoopTree((*_once(storage), tree.Sequential(tuple(branches))))
+
+    def without_whole(
+        self, nodes: tuple[tree.Node, ...], head: dict[tuple[str, bool], dict[str, None]]
+    ) -> tuple[tree.Node, ...]:
+        """A branch without the outermost nodes of tensors that are exchanged whole: these go to the head."""
+        seen = {tensor for tensors in head.values() for tensor in tensors}
+        found: list[tree.Node] = []
+        own: set[str] = set()
+        for node in nodes:
+            if isinstance(node, tree.Storage):
+                whole = [t for t in node.tensors if t in self.whole and t not in own]
+                own.update(node.tensors)
+                inside = [t for t in whole if t not in seen or t in head.get((node.component, node.persistent), {})]
+                head.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
+                rest = tuple(t for t in node.tensors if t not in inside)
+                if rest:
+                    found.append(tree.Storage(rest, node.component, node.persistent))
+            else:
+                found.append(node)
+        return tuple(found)
 
     def stats(self) -> Mapping[str, dict[str, Any]]:
         """How the search of each Einsum went."""

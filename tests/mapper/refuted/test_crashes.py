@@ -101,3 +101,65 @@ def test_a_depthwise_layer_that_ends_with_its_input_maps_on_every_shipped_archit
     result = einmap.map_workload(einmap.load(architecture, workload), metrics="energy")
     assert result.optimal
     assert any("no box" in note.text for note in result.cost.notes)
+
+
+TRUNCATED = json.loads((DATA / "truncated-crash.json").read_text())
+LIMITS = ({"max_evaluations": 1}, {"max_evaluations": 50}, {"time_limit_s": 0}, {"fuse": False})
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+@pytest.mark.parametrize("semantics", ["exact", "accelforge"])
+@pytest.mark.parametrize("metrics", ["energy", "energy|latency"])
+def test_einsums_one_by_one_exchange_whole_what_the_outermost_memory_may_not_keep(metrics, semantics, limits):
+    spec = einmap.Spec.from_dict(TRUNCATED["spec"])
+    result = einmap.map_workload(spec, metrics=metrics, semantics=semantics, **limits)
+    for found in result.front:
+        assert einmap.evaluate(spec, found.mapping, semantics=semantics, strict=True) == found.cost
+        (kept,) = fusion_of(found.mapping, spec).tensors
+        assert (kept.memory, kept.loops) == ("L1", ())
+    assert result.optimal == ("fuse" in limits)
+    if metrics == "energy" and "fuse" not in limits:
+        assert result.lower_bound <= einmap.map_workload(spec, metrics=metrics, semantics=semantics).cost.energy
+
+
+def chain(size, middle="Y[m] = C[m] * E[m]", **outermost):
+    """Three Einsums, the second of them `middle`; the outermost memory may not keep what they exchange."""
+    nodes = [memory("L0", "inf", 12, {"keep": "~Intermediates"}, **outermost), memory("L1", size, 1), compute()]
+    einsums = ["X[m, n] = A[m] * B[n]", middle, "Z[m, n] = X[m, n] * Y[m]"]
+    sizes = {"M": 4, "N": 2, "K": 2, "J": 6}
+    workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}
+    return einmap.Spec.from_dict({"arch": {"nodes": nodes}, "workload": workload})
+
+
+@pytest.mark.parametrize("options", [{}, {"brute_force": True}, {"explore_imperfect_temporal_loops": True}], ids=str)
+def test_what_is_exchanged_whole_lives_while_others_run(options):
+    # X (8 values) stays while Y (4 values) is made
+    spec = chain(8 * (8 + 4))
+    result = einmap.map_workload(spec, metrics="energy", fuse=False, **options)
+    assert result.optimal
+    assert differences(spec.with_mapping(result.mapping), result.cost) == []
+    with pytest.raises(einmap.NoMappingError):
+        einmap.map_workload(chain(8 * (8 + 3)), metrics="energy", fuse=False, **options)
+
+
+def test_where_the_best_of_each_do_not_fit_together_the_best_that_do_are_found():
+    # by itself the second Einsum keeps a column of C (4 values) and one of E beside Y (4), but X (8) is there too
+    middle = "Y[m] = C[m, k] * E[k, j]"
+    spec, roomy = (chain(8 * size, middle) for size in (8 + 4 + 2, 8 + 4 + 6))
+    result, better = (einmap.map_workload(each, metrics="energy", fuse=False) for each in (spec, roomy))
+    assert result.optimal
+    assert result.reason == "every unfused mapping (each Einsum by itself) was evaluated or ruled out by a bound"
+    assert differences(spec.with_mapping(result.mapping), result.cost) == []
+    assert better.cost.energy < result.cost.energy
+    assert result.cost.energy == pytest.approx(
+        einmap.map_workload(spec, metrics="energy", max_fused_loops=0).cost.energy
+    )
+    with pytest.raises(einmap.NoMappingError, match="do not fit together"):
+        einmap.map_workload(spec, metrics="energy", fuse=False, explore_imperfect_temporal_loops=True)
+
+
+def test_lanes_over_the_outermost_memory_do_not_part_what_einsums_exchange():
+    spec = chain(8 * 16, spatial=[{"name": "X", "fanout": 2}])
+    for metrics in ("energy", "latency"):
+        result = einmap.map_workload(spec, metrics=metrics, fuse=False)
+        assert einmap.evaluate(spec, result.mapping, strict=True) == result.cost

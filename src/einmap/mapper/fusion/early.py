@@ -95,7 +95,16 @@ class Early:
                 mappings += whole.best()
             except (MappingError, NoMappingError):
                 pass
-        found = [Found(evaluate(self.spec, mapping, self.asked.rules), mapping, self.spec) for mapping in mappings]
+        found: list[Found] = []
+        wrong: MappingError | None = None
+        for mapping in mappings:
+            try:
+                found.append(Found(evaluate(self.spec, mapping, self.asked.rules), mapping, self.spec))
+            except MappingError as error:
+                wrong = error
+        if wrong is not None and not found:
+            text = f"each has a mapping, but these do not fit together: {wrong.message}"
+            raise NoMappingError(text, at=wrong.at, hint="give it more time or evaluations")
         return best_of(found, self.asked.goals)
 
     def evaluations(self) -> float:

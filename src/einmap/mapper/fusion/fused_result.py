@@ -40,9 +40,11 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
         steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
     )
     left_out = left_out_by(searches)
+    inside = all(search.inside for search in searches)
+    kind = "fused mapping" if inside else "unfused mapping (each Einsum by itself)"
     covered = Coverage(
-        every="other fused mapping" if left_out else "fused mapping",
-        narrowed=narrowed_by(asked, fused=True),
+        every=f"other {kind}" if left_out else kind,
+        narrowed=narrowed_by(asked, fused=inside),
         ended=f"stopped after {stats.evaluated:,} choices" if any(map(_cut, searches)) else None,
         left_out=left_out,
         bound=bound_of(searches),

@@ -54,11 +54,15 @@ class Member:
 
 @dataclass
 class Cascade:
-    """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out."""
+    """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out.
+
+    `inside`: whether intermediate tensors may be kept inside of the outermost memory that may keep them.
+    """
 
     spec: Spec
     options: Options
     optional: frozenset[str] = frozenset()
+    inside: bool = True
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
@@ -221,7 +225,7 @@ class Cascade:
             most_plans=options.most_plans,
             memory=options.memory / options.workers,
             shared=self.workload.shared & einsum.tensors,
-            intermediates=self.workload.intermediates & einsum.tensors,
+            intermediates=self.workload.intermediates & einsum.tensors if self.inside else frozenset(),
             uncut=self.uncut,
             joint=self.joint & einsum.tensors,
             fused_per_axis=options.most_fused_per_variable,
