@@ -6,7 +6,7 @@ import numpy as np
 
 import einmap
 from einmap.execute.compiled import run_leaf
-from einmap.mapper import kernels, table_kernels, warm
+from einmap.mapper import kernels, sparse_kernels, table_kernels, warm
 from einmap.mapper.fusion import compiled
 from einmap.progress import Progress
 
@@ -25,7 +25,8 @@ OF_EINSUMS = (
     ),
 )
 OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined")
-KERNELS = (*OF_TABLES, *OF_EINSUMS, *OF_CASCADES)
+OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
+KERNELS = (*OF_TABLES, *OF_EINSUMS, *OF_CASCADES, *OF_LARGE)
 
 
 def test_it_says_what_is_ready(run):
@@ -46,7 +47,7 @@ def test_json_holds_each_kernel(run):
 def signatures():
     """How many kinds of arguments each kernel is compiled for."""
     modules = dict.fromkeys(OF_TABLES, table_kernels) | dict.fromkeys(OF_EINSUMS, kernels)
-    modules |= dict.fromkeys(OF_CASCADES, compiled)
+    modules |= dict.fromkeys(OF_CASCADES, compiled) | dict.fromkeys(OF_LARGE, sparse_kernels)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 
@@ -55,6 +56,7 @@ def test_searches_and_simulations_compile_nothing_more(run):
     made = signatures()
     assert set(made.values()) == {1}
     einmap.map_workload(einmap.load("edge", "matmul", define={"M": 8, "K": 8, "N": 8}), metrics="energy,latency")
+    einmap.map_workload(einmap.load("edge", "matmul", define={"M": 2520, "K": 2520, "N": 2520}), metrics="energy")
     cascade = einmap.load("simple", "matmul_chain")
     for metrics in ("energy", "edp", "energy,latency"):
         einmap.map_workload(cascade, metrics=metrics)

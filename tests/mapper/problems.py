@@ -151,6 +151,35 @@ def draw_problem(rng: random.Random) -> dict[str, Any]:
     }
 
 
+def draw_array(rng: random.Random) -> dict[str, Any]:
+    """A problem with three or four fanout dimensions, all in one place or in two, beside one, two or three memories."""
+    problem = draw_problem(rng)
+    text, ranks = rng.choice(EINSUMS[:6])
+    problem["workload"]["einsums"] = [text]
+    problem["workload"]["rank_sizes"] = {rank: rng.choice((1, 2, 4, 4, 6, 8)) for rank in ranks}
+    nodes = [node for node in problem["arch"]["nodes"] if node["type"] != "Container"]
+    for node in nodes:
+        node.pop("spatial", None)
+        if node.get("tensors"):
+            node["tensors"].pop("tile_shape", None)
+    dimensions = []
+    for name in ("X", "Y", "V", "W")[: rng.choice((3, 3, 4))]:
+        found = {"name": name, "fanout": rng.choice((2, 2, 3, 4, 8)), "may_reuse": _tensors(rng)}
+        if _maybe(rng, 0.3):
+            found["reuse"] = rng.choice(("A", "B", "Z"))
+        if _maybe(rng, 0.15):
+            found["power_gateable"] = True
+        if _maybe(rng, 0.1):
+            found["min_usage"] = rng.choice((0.5, 1))
+        dimensions.append(found)
+    split = rng.choice((0, 0, 1, 2))
+    for name, own in (("Outer", dimensions[:split]), ("Inner", dimensions[split:])):
+        if own:
+            nodes.insert(rng.randrange(1, len(nodes)), {"type": "Container", "name": name, "spatial": own})
+    problem["arch"]["nodes"] = nodes
+    return problem
+
+
 def _window_sizes(text: str, sizes: dict[str, int]) -> dict[str, int]:
     return sizes
 

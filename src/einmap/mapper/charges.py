@@ -29,6 +29,7 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.lanes import FEW_USES, LaneTable
 from einmap.mapper.latency_forms import Form, forms_of
 from einmap.mapper.lattice import Lattice
+from einmap.mapper.layout import top_values
 from einmap.model.latency import busy_time
 from einmap.model.semantics import Semantics
 
@@ -92,6 +93,12 @@ class Pricer:
             known[key] = find(whole)
         found: T = known[key] if rows is None else _some(known[key], rows)
         return found
+
+    @cached_property
+    def _sizes(self) -> dict[str, float]:
+        """Values of each tensor."""
+        sizes = top_values(self.lattice, self.einsum)
+        return {access.tensor: float(size) for access, size in zip(self.einsum.accesses, sizes, strict=True)}
 
     # lanes
 
@@ -230,7 +237,7 @@ class Pricer:
             return self._nothing(table)
         total = np.zeros((len(table), self.columns.n))
         tensor, child = access.tensor, exchange[-1]
-        size = self.lattice.values(self.einsum, tensor)[self.lattice.top]
+        size = self._sizes[tensor]
         for at in exchange:
             if self.pays_initial(exchange, at):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from einmap.einsum.projection import Relevance
+from einmap.mapper import point_kernels
 from einmap.mapper.given.order import GapLoops, arranged
 from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.optimal import Compiled, PathSearch
@@ -123,18 +124,18 @@ def _order(search: PathSearch, axes: Sequence[int], above: Held | None, outer: i
     tensor = above.tensor
     relevance = search.pricer.axis_relevance[tensor]
     rank = {Relevance.FULL: 0, Relevance.PARTIAL: 1, Relevance.NONE: 2}
-    values = search.values[search.tensors.index(tensor)]
-    strides, coord = search.lattice.strides, search.coord
+    lattice, number = search.lattice, search.tensors.index(tensor)
+    coord = {point: point // lattice.strides % lattice.radices for point in (outer, inner)}
 
     def left(axis: int) -> float:
         passed = outer
         for other in axes:
             if relevance[other] is Relevance.FULL or other == axis:
-                passed += int((coord[inner, other] - coord[outer, other]) * strides[other])
-        return float(values[passed])
+                passed += int((coord[inner][other] - coord[outer][other]) * lattice.strides[other])
+        return float(point_kernels.value_at(search.layout, number, passed))
 
     def key(axis: int) -> tuple[int, float, int]:
-        same = coord[inner, axis] == coord[outer, axis]
+        same = coord[inner][axis] == coord[outer][axis]
         partial = relevance[axis] is Relevance.PARTIAL and not same
         return rank[relevance[axis]], left(axis) if partial else 0.0, axis
 

@@ -30,6 +30,8 @@ from einmap.mapper.optimal import Compiled, Descent, PathSearch
 from einmap.mapper.quick_bounds import FIRST_LANES, FIRST_PLANS, Bounds
 from einmap.mapper.request import Others, Request
 from einmap.mapper.search_path import PLANNING, Group, Path
+from einmap.mapper.sparse_search import SparseSearch
+from einmap.mapper.sparse_tables import Limit
 from einmap.mapper.steps import Plan
 from einmap.mapper.tally import Loops, Tally
 from einmap.mapping.mapping import Mapping
@@ -236,17 +238,35 @@ class EinsumSearch:
                 self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
             self.later = float(known.of_lanes[waiting, 0].min(initial=np.inf))
-            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), group.census.weights(chunk))
+            self.search_chunk(path, group, known, chunk)
             beaten = self.ruled_out(known.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.census.total(waiting[beaten]))
             waiting = waiting[~beaten]
             size = most
 
+    def search_chunk(self, path: Path, group: Group, known: Bounds, chunk: Ints) -> None:
+        """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
+        plans, lanes, census = group.plans, group.lanes, group.census
+        if not path.is_sparse:
+            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), census.weights(chunk))
+            return
+        parts: dict[bytes, list[int]] = {}
+        left = [~self.ruled_out(own[chunk]) for own in known.values]
+        for number, way in enumerate(known.way_of):
+            parts.setdefault(left[way].tobytes(), []).append(number)
+        bounds = known.of_plans(chunk)
+        for flags, numbers in sorted(parts.items(), key=lambda part: float(bounds[part[1], 0].min())):
+            own = np.frombuffer(flags, dtype=bool)
+            some = [plans[i] for i in numbers]
+            self.count("lane bounds", some, lanes.only(chunk[~own]), census.weights(chunk[~own]))
+            if own.any():
+                self.search_lanes(path, some, lanes.only(chunk[own]), bounds[numbers], census.weights(chunk[own]))
+
     def with_room(self, path: Path, plans: list[Plan], lanes: LaneTable, chosen: Ints) -> Ints:
         """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
         room = self.request.room * PART_OF_ROOM
         # for few lanes room is there without looking
-        while len(chosen) > max(1, path.lanes_with_room()):
+        while not path.is_sparse and len(chosen) > max(1, path.lanes_with_room()):
             search = path.search(lanes.only(chosen), self.instances)
             if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
                 break
@@ -262,26 +282,33 @@ class EinsumSearch:
         `weights`: mappings of a plan with these lanes, by its loops.
         """
         waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
-        size = FIRST_PLANS
+        size = 1 if path.is_sparse else FIRST_PLANS
         while waiting:
             out = self.ruled_out(bounds[waiting])
             self.count(
                 "plan bounds", [plans[i] for i, ruled in zip(waiting, out, strict=True) if ruled], lanes, weights
             )
             waiting = [i for i, ruled in zip(waiting, out, strict=True) if not ruled]
-            if waiting and self.stopped:
+            if not waiting:
+                return
+            if self.stopped:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
             with self.tally.timed("tables"):
                 search = path.search(lanes, self.instances)
-                taken = search.take([plans[i] for i in waiting[:size]], self.request.room)
-                filled = search.tables.fill(lambda: self.stopped)
+                taken = self.take(search, [plans[i] for i in waiting[:size]])
+                filled = taken > 0 and search.tables_filled(lambda: self.stopped)
                 search.gather()
+            if not taken and not search.ended and len(lanes) > 1:
+                for half in np.array_split(np.arange(len(lanes)), 2):
+                    fewer = {loops: own * len(half) / len(lanes) for loops, own in weights.items()}
+                    self.search_lanes(path, [plans[i] for i in waiting], lanes.only(half), bounds[waiting], fewer)
+                return
             if not filled:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
             tried, waiting = waiting[:taken], waiting[taken:]
-            size = MOST_PLANS
+            size = FIRST_PLANS if size < FIRST_PLANS else MOST_PLANS
             unfit = {id(plans[i]): plans[i] for i in tried}
             for compiled in search.compiled:
                 del unfit[id(compiled.plan)]
@@ -289,6 +316,14 @@ class EinsumSearch:
             self.then = float(bounds[waiting, 0].min(initial=np.inf))
             self.search_plans(search, weights)
             search.forget_tables()
+
+    def take(self, search: PathSearch, plans: Sequence[Plan]) -> int:
+        """Give a search as many plans as there is room for; how many these are."""
+        if not isinstance(search, SparseSearch):
+            return search.take(plans, self.request.room)
+        search.limit = Limit(self.archive, self.slack, self.request.known_others)
+        search.stopped = lambda: self.stopped
+        return search.take(plans, self.request.sparse_room)
 
     def count(self, outcome: str, plans: Sequence[Plan], lanes: LaneTable, weights: dict[Loops, float]) -> None:
         """Say what became of some plans with some lanes."""

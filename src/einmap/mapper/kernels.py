@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from einmap.mapper.point_kernels import has_fewer_rows, leads_to, place_of, row_of, tiles_at, value_at
+
 ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)
 BITS, KEPT = 1_000, 2_000
 """Objectives; USAGE + m is the used part of memory m, BITS + m what is used of it, KEPT + i a number that is given."""
@@ -54,7 +56,7 @@ def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, wanted:
 
 
 @njit(cache=True, nogil=True)
-def _beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
+def beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
     """Whether some point found is at most as large in everything, but for `slack` in the first `eased` values."""
     for row in range(n):
         worse = False
@@ -227,10 +229,8 @@ def reorder(values: Any, order: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that it can pause anywhere
-    # the lattice
-    coord: Any, strides: Any, offsets: Any, below: Any, starts: Any, quotients: Any,
-    # values of each tensor's tile and of all its fills, for each point
-    values: Any, fills: Any,
+    # the lattice: see `Lattice.layout`
+    layout: Any, below: Any, starts: Any, quotients: Any,
     # levels of the plan
     kind: Any, mask: Any, tables: Any, lowered: Any, node: Any, rates: Any, fixed: Any, bits: Any, lowered_bits: Any,
     # lanes: children of each prefix, rows of `quotients`
@@ -249,20 +249,22 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
     bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
-    `tables`: the row of `pool` at which the table of each level and prefix begins, and the row in it of each level and
-    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made.
+    `tables`: the row of `pool` at which the table of each level and prefix begins, the row in it of each level and
+    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made; where each table
+    ends and the point of each row, with which `slots` has no columns (see `row_of`).
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
     -2: none).
     `budget`: the call ends before the node at which it is used up; in the middle of a list of choices where it is
     negative (then it stands for its absolute value, and there is no going on).
     """
-    begins, slots = tables
+    begins, offsets, strides, radices = tables[0], layout[1], layout[2], layout[3]
     at_once = budget < 0
     budget = abs(budget)
     n_levels = len(kind)
     k = acc.shape[1]
     n_axes = len(strides)
+    coord = np.zeros(n_axes, dtype=np.int64)
     bound = np.empty(k)
     goal = np.empty(len(wanted))
     odometer = np.zeros(n_axes, dtype=np.int64)
@@ -279,11 +281,28 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         if cand_n[level] < 0:
             # open: list what may be chosen here, best first
             here, prefix = point_at[level], prefix_at[level]
+            for axis in range(n_axes):
+                coord[axis] = here // strides[axis] % radices[axis]
             count = 0
             for m in range(occupied.shape[1]):
                 room[m] = occupied[level, m]
-            if kind[level] == GAP:
-                begin = begins[level, prefix]
+            if kind[level] == GAP and has_fewer_rows(tables, level, prefix, mask[level], coord, offsets, starts):
+                # rather all points of the table than all that loops can come to
+                for row in range(begins[level, prefix], tables[2][level, prefix]):
+                    target = tables[3][row]
+                    if not leads_to(layout, below, starts, mask[level], coord, target):
+                        continue
+                    if at_once and work >= budget:
+                        state[0] = level
+                        return PAUSED, n_found, nodes, work
+                    work += 1
+                    _bound(acc[level], pool[row], columns, bound)
+                    objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                    if not beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
+                        cand[level, count] = goal[0]
+                        cand_point[level, count] = target
+                        count += 1
+            elif kind[level] == GAP:
                 for axis in range(n_axes):
                     odometer[axis] = 0
                 going = True
@@ -295,20 +314,20 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     target = here
                     for axis in range(n_axes):
                         if mask[level, axis]:
-                            first = starts[offsets[axis] + coord[here, axis]]
-                            target += (below[first + odometer[axis]] - coord[here, axis]) * strides[axis]
-                    slot = slots[level, target]
-                    if slot >= 0 and pool[begin + slot, 0] < np.inf:
-                        _bound(acc[level], pool[begin + slot], columns, bound)
+                            first = starts[offsets[axis] + coord[axis]]
+                            target += (below[first + odometer[axis]] - coord[axis]) * strides[axis]
+                    row = row_of(tables, level, prefix, target)
+                    if row >= 0 and pool[row, 0] < np.inf:
+                        _bound(acc[level], pool[row], columns, bound)
                         objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
-                        if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
+                        if not beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                             cand[level, count] = goal[0]
                             cand_point[level, count] = target
                             count += 1
                     going = False
                     for axis in range(n_axes):
                         if mask[level, axis]:
-                            first = offsets[axis] + coord[here, axis]
+                            first = offsets[axis] + coord[axis]
                             odometer[axis] += 1
                             if odometer[axis] < starts[first + 1] - starts[first]:
                                 going = True
@@ -323,20 +342,19 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     work += 1
                     target = 0
                     for axis in range(n_axes):
-                        position = quotients[divides[child, axis], coord[here, axis]]
+                        position = quotients[divides[child, axis], coord[axis]]
                         if position < 0:
                             target = -1
                             break
                         target += position * strides[axis]
                     if target < 0:
                         continue
-                    slot = slots[level, target]
-                    begin = begins[level, child]
-                    if slot < 0 or pool[begin + slot, 0] == np.inf:
+                    row = row_of(tables, level, child, target)
+                    if row < 0 or pool[row, 0] == np.inf:
                         continue
-                    _bound(acc[level], pool[begin + slot], columns, bound)
+                    _bound(acc[level], pool[row], columns, bound)
                     objectives(bound, leak[child], room, capacity, kept, wanted, goal)
-                    if not _beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
+                    if not beaten(goal, found, n_found, slack, eased) and not hopeless(goal, others, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
                         cand_prefix[level, count] = child
@@ -358,11 +376,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         target = cand_point[level, at]
         prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
         # what was found since the list was made may rule the choice out
-        _bound(acc[level], pool[begins[level, prefix] + slots[level, target]], columns, bound)
+        _bound(acc[level], pool[row_of(tables, level, prefix, target)], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
         objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
-        if _beaten(goal, found, n_found, slack, eased):
+        if beaten(goal, found, n_found, slack, eased):
             if len(wanted) == 1:
                 cand_next[level] = cand_n[level]
             continue
@@ -375,22 +393,24 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             passed = base
             for axis in range(n_axes):
                 if lowered[level, 2 + axis] == 2:
-                    passed += (coord[target, axis] - coord[base, axis]) * strides[axis]
+                    passed += (
+                        place_of(target, axis, layout) * strides[axis] - place_of(base, axis, layout) * strides[axis]
+                    )
                 elif lowered[level, 2 + axis] >= 3:
                     # a tile shape that is given: loops further in are not passed
-                    passed += (lowered[level, 2 + axis] - 3 - coord[base, axis]) * strides[axis]
-            least = values[t, passed]
+                    passed += (lowered[level, 2 + axis] - 3 - place_of(base, axis, layout)) * strides[axis]
+            least = value_at(layout, t, passed)
             for axis in range(n_axes):
                 if lowered[level, 2 + axis] == 1:
-                    other = passed + (coord[target, axis] - coord[base, axis]) * strides[axis]
-                    least = min(least, values[t, other])
+                    other = passed + (place_of(target, axis, layout) - place_of(base, axis, layout)) * strides[axis]
+                    least = min(least, value_at(layout, t, other))
             m = lowered[level, 1]
             room[m] += least * lowered_bits[level]
             if room[m] > capacity[m]:
                 fits = False
         t, m = node[level, 0], node[level, 1]
         if fits and m >= 0:
-            room[m] += values[t, target] * bits[level]
+            room[m] += value_at(layout, t, target) * bits[level]
             if room[m] > capacity[m]:
                 fits = False
         if not fits:
@@ -401,8 +421,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             occupied[level + 1, m] = room[m]
         if t >= 0:
             row = node[level, 2] + prefix
+            filled = value_at(layout, t, target) * tiles_at(layout, target)
             for column in range(k):
-                acc[level + 1, column] = acc[level, column] + rates[row, column] * fills[t, target] + fixed[row, column]
+                acc[level + 1, column] = acc[level, column] + rates[row, column] * filled + fixed[row, column]
         elif t == -1:
             for column in range(k):
                 acc[level + 1, column] = acc[level, column] + constants[prefix, column]
@@ -414,7 +435,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             cand_n[level] = -1
             continue
         objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, wanted, goal)
-        if not _beaten(goal, found, n_found, slack, eased):
+        if not beaten(goal, found, n_found, slack, eased):
             if not exact:
                 state[0] = level
                 return LEAF, n_found, nodes, work

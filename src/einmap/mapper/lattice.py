@@ -25,6 +25,11 @@ from einmap.mapper.factors import divisors, prime_factors
 type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
 
+LARGE = 100_000
+"""Points of a lattice up to which tables have a row for each point at which a node fits."""
+WORD = 2**62
+"""Numbers up to this one are safe in 64-bit integers."""
+
 
 MOST_UNEVEN = 3000
 """Bounds up to here are tried with every tile shape that is worth it where tile shapes need not divide them."""
@@ -64,15 +69,27 @@ class Axis:
     @cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
         """For each position those that may stand inside, itself last."""
-        return tuple(tuple(j for j in range(i + 1) if self.inside(s, self.sizes[j])) for i, s in enumerate(self.sizes))
+        if self.loose or self.sizes[-1] > WORD:
+            return tuple(
+                tuple(j for j in range(i + 1) if self.inside(s, self.sizes[j])) for i, s in enumerate(self.sizes)
+            )
+        sizes = np.array(self.sizes, dtype=np.int64)
+        return tuple(tuple(np.flatnonzero(s % sizes[: i + 1] == 0).tolist()) for i, s in enumerate(sizes))
 
     @cached_property
     def covers(self) -> tuple[tuple[int, ...], ...]:
         """The same without those that stand inside another one of them, and without itself."""
+        known = [frozenset(inner) for inner in self.below]
         found = []
         for i, candidates in enumerate(self.below):
-            inner = [j for j in candidates if j != i]
-            found.append(tuple(j for j in inner if not any(j in self.below[k] for k in inner if k != j)))
+            covered: set[int] = set()
+            own = []
+            # the largest first: what stands inside another one stands inside one that nothing else covers
+            for j in reversed(candidates):
+                if j != i and j not in covered:
+                    own.append(j)
+                    covered |= known[j]
+            found.append(tuple(reversed(own)))
         return tuple(found)
 
     def narrowed(self, shapes: Mapping[str, int], size: int) -> dict[str, int]:

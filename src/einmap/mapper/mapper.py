@@ -119,10 +119,11 @@ def _searched(
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.unfused import Whole
     from einmap.mapper.unfused_result import unfused_result
-    from einmap.mapper.warm import warm
+    from einmap.mapper.warm import needs_all, warm
 
     # compiling is not searching: it happens once on a machine and is not counted
-    warm(progress)
+    bounds = [[bound for _, bound in einsum.bounds] for einsum in spec.workload.einsums]
+    warm(progress, everything=needs_all(bounds))
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
     if fuse and may_fuse(spec, asked, patterns):

@@ -8,7 +8,7 @@ from the outside in, dataplacements in the order of their bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -92,6 +92,8 @@ class PathSearch(PathCosts):
     instances: int = 1
     of_tables: Ints | None = None
     """Columns of cost whose tables are worth their time, if not all that the objectives need."""
+    ended = False
+    """Whether making tables ended because the search was stopped."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,7 +101,11 @@ class PathSearch(PathCosts):
         self.wanted = self.goal_codes
         self.compiled: list[Compiled] = []
         columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
-        self.tables = Tables(self, columns)
+        self.tables = self.new_tables(columns)
+
+    def new_tables(self, columns: Ints) -> Tables:
+        """Tables without blocks."""
+        return Tables(self, columns)
 
     def again(self) -> PathSearch:
         """A search of the same kind without dataplacements."""
@@ -169,6 +175,10 @@ class PathSearch(PathCosts):
                 break
         return taken
 
+    def tables_filled(self, stopped: Callable[[], bool]) -> bool:
+        """Fill the tables; False when that was stopped before the end."""
+        return self.tables.fill(stopped)
+
     def gather(self) -> None:
         """Put the coefficients of all nodes into one array for the kernel."""
         rows: list[Floats] = []
@@ -213,15 +223,11 @@ class PathSearch(PathCosts):
         n, axes = len(compiled.levels), len(self.lattice.axes)
         kind = np.array([kernels.GAP if lv.axes is not None else kernels.PLACE for lv in compiled.levels])
         mask = np.zeros((n, axes), dtype=np.bool_)
-        begins = np.zeros((n, self.prefixes.n), dtype=np.int64)
-        slots = np.stack([self.tables.slots(block) for block in compiled.blocks])
         lowered = np.full((n, 2 + axes), -1, dtype=np.int64)
         node = np.full((n, 3), -2, dtype=np.int64)
         bits, lowered_bits = np.zeros(n), np.zeros(n)
         for i, level in enumerate(compiled.levels):
             first = self.prefixes.first[level.r]
-            own = self.tables.begins(compiled.blocks[i])
-            begins[i, first : first + len(own)] = own
             if level.axes is not None:
                 mask[i, list(level.axes)] = True
             if level.lowers is not None and math.isfinite(self.memory(level.lowers.level).size_bits):
@@ -245,14 +251,28 @@ class PathSearch(PathCosts):
             following = compiled.levels[i + 1]
             if self.lowers(level.node) and math.isfinite(memory.size_bits) and following.lowers is None:
                 node[i, 1] = self.memories.index(level.node.level)
-        return kind, mask, (begins, slots), lowered, node, self.rates, self.fixed, bits, lowered_bits
+        tables = self.kernel_tables(compiled)
+        return kind, mask, tables, lowered, node, self.rates, self.fixed, bits, lowered_bits
+
+    def kernel_tables(self, compiled: Compiled) -> tuple[Ints, Ints, Ints, Ints]:
+        """Where the tables of each level and prefix begin, and the row in them of each level and point.
+
+        The last two of `kernels.row_of` are not looked at: tables have their points in common.
+        """
+        begins = np.zeros((len(compiled.levels), self.prefixes.n), dtype=np.int64)
+        for i, level in enumerate(compiled.levels):
+            first = self.prefixes.first[level.r]
+            own = self.tables.begins(compiled.blocks[i])
+            begins[i, first : first + len(own)] = own
+        slots = np.stack([self.tables.slots(block) for block in compiled.blocks])
+        return begins, slots, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def occupied(self, plan: Plan) -> Floats:
         """Bits that the nodes of the outermost memory take."""
         found = np.zeros(len(self.capacity))
         for held in plan.outer:
             memory = self.memory(held.level)
-            values = self.values[self.tensors.index(held.tensor), self.lattice.top]
+            values = self.sizes[self.tensors.index(held.tensor)]
             times = self.instances if self.einsum.by_tensor[held.tensor].persistent else 1
             found[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
         return found
@@ -263,10 +283,15 @@ class PathSearch(PathCosts):
         if (occupied > self.capacity).any():
             return None
         n = len(compiled.levels)
-        walk = Descent(n, self.columns, len(self.capacity), max(self.lattice.size, len(self.children) + 1))
+        walk = Descent(n, self.columns, len(self.capacity), self.widest(compiled))
         walk.occupied[0] = occupied
         walk.point_at[0] = self.lattice.top
         return walk
+
+    def widest(self, compiled: Compiled) -> int:
+        """Choices of a level, at most."""
+        del compiled
+        return max(self.lattice.size, len(self.children) + 1)
 
     def step(self, compiled: Compiled, number: int, walk: Descent, archive: Archive, slack: float, budget: int) -> int:
         """Go on for a while; how that ended (see `kernels`). The archive takes what it can use."""
@@ -274,8 +299,7 @@ class PathSearch(PathCosts):
             walk.arrays = (*self.arrays(compiled), self.child_start, self.children, self.divides,
                            self.final_constants(compiled), self.leak)  # fmt: skip
         ended, archive.n, nodes, work = kernels.search(
-            self.coord, self.lattice.strides, self.lattice.offsets, *self.below, self.quotients,
-            self.values, self.fills, *walk.arrays,
+            self.layout, *self.below, self.quotients, *walk.arrays,
             self.tables.pool, self.tables.columns, self.others.rows, self.others.most, self.capacity, walk.kept,
             self.wanted, slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,

@@ -14,6 +14,7 @@ from einmap.arch.component import Memory
 from einmap.einsum.projection import Relevance
 from einmap.mapper.charges import Chain, Pricer
 from einmap.mapper.lanes import LaneTable
+from einmap.mapper.layout import layout_of, top_values
 from einmap.mapper.limits import limit_holds
 from einmap.mapper.prefixes import Prefixes
 from einmap.mapper.steps import Held
@@ -35,10 +36,9 @@ class PathCosts:
         self.lattice, self.rules = self.pricer.lattice, self.pricer.rules
         self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
         self.tensors = [a.tensor for a in self.einsum.accesses]
-        self.values, self.fills = self.lattice.filled(self.einsum)
-        self.coord = self.lattice.coord
         self.below = self.lattice.packed("below")
         self.covers = self.lattice.packed("covers")
+        self.layout = layout_of(self.lattice, self.einsum)
         self.divides, self.quotients = self.prefixes.divides, self.prefixes.quotients
         self.multiples = _inverted(self.quotients)
         self.child_start, self.children = self.prefixes.children()
@@ -46,7 +46,23 @@ class PathCosts:
         # the last one stands for memories of other paths
         self.capacity = np.array([*(self.memory(i).size_bits for i in self.memories), math.inf], dtype=np.float64)
         self.leak = self._leak()
+        self.sizes = top_values(self.lattice, self.einsum)
         self.known: dict[tuple[Any, ...], Any] = {}
+
+    @property
+    def values(self) -> Floats:
+        """Values in each tensor's tile (a row for each access), for each point."""
+        return self.lattice.filled(self.einsum)[0]
+
+    @property
+    def fills(self) -> Floats:
+        """Values in all fills of each tensor's tile, for each point."""
+        return self.lattice.filled(self.einsum)[1]
+
+    @property
+    def coord(self) -> Ints:
+        """Position on each axis, for each point."""
+        return self.lattice.coord
 
     def memory(self, level: int) -> Memory:
         """The memory at a level of the path."""

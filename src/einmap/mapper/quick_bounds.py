@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from einmap.einsum.projection import Relevance
 from einmap.mapper import kernels
 from einmap.mapper.lanes import LaneTable
+from einmap.mapper.layout import least_fills
 from einmap.mapper.optimal import goal_codes
 from einmap.mapper.search_path import Path
 from einmap.mapper.steps import Plan
@@ -71,7 +72,7 @@ class Bounds:
         """Columns of cost, a row for each use of the lanes."""
         path, lanes = self.path, self.lanes
         costs = path.pricer.constants(lanes, plan.chains)
-        fills = path.lattice.filled(path.einsum)[1].min(axis=1)
+        fills = least_fills(path.lattice, path.einsum)
         least = {access.tensor: float(own) for access, own in zip(path.einsum.accesses, fills, strict=True)}
         for step in plan.steps:
             if step.node is None or step.node.backing:

@@ -18,6 +18,8 @@ type Floats = NDArray[np.float64]
 
 POOL_BYTES = 80_000_000
 """Room for cost-to-go tables."""
+SPARSE_BYTES = 500_000_000
+"""Room for those of large lattices, of which only rows that are needed are made."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,8 @@ class Request:
     def room(self) -> int:
         """Bytes for cost-to-go tables."""
         return int(min(POOL_BYTES, self.memory / 2))
+
+    @property
+    def sparse_room(self) -> int:
+        """Bytes for those of large lattices."""
+        return int(min(SPARSE_BYTES, self.memory / 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,10 +19,11 @@ from einmap.mapper.charges import Pricer, columns_of
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
-from einmap.mapper.lattice import Lattice, lattice_of
+from einmap.mapper.lattice import LARGE, Lattice, lattice_of
 from einmap.mapper.listing import InOrder, Walk, listed, share_of
 from einmap.mapper.optimal import PathSearch, table_columns
 from einmap.mapper.request import Request
+from einmap.mapper.sparse_search import SparseSearch
 from einmap.mapper.steps import Plan, Planner
 from einmap.mapper.tally import Census
 from einmap.progress import Progress
@@ -63,13 +65,20 @@ class Path:
         """Tile shapes; a coarser choice of them where there is no room for tables of all."""
         coarseness = self.request.coarseness
         found = self._lattice(coarseness)
+        self.is_sparse = found.size > LARGE and self.may_be_sparse
         columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
-        most = self.request.room // (PLAN_TABLES * 8 * len(columns))
+        most = math.inf if self.is_sparse else self.request.room // (PLAN_TABLES * 8 * len(columns))
         while found.size > max(most, 2 ** len(found.axes)):
             coarseness *= 1.5
             found = self._lattice(coarseness)
         self.is_coarse = coarseness != self.request.coarseness or any(axis.is_thinned for axis in found.axes)
         return found
+
+    @property
+    def may_be_sparse(self) -> bool:
+        """Whether the search knows tables with few rows for what is asked."""
+        asked = self.request
+        return not (asked.uneven_loops or asked.uneven_lanes or asked.shared) and asked.given is None
 
     def _lattice(self, coarseness: float) -> Lattice:
         """Variables that constraints speak of are not merged with others."""
@@ -269,7 +278,8 @@ class Path:
 
     def search(self, lanes: LaneTable, instances: int) -> PathSearch:
         """A search with some of the lanes."""
-        return PathSearch(
+        kind = SparseSearch if self.is_sparse else PathSearch
+        return kind(
             self.pricer,
             lanes,
             self.fanouts,

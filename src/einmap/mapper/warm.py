@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from einmap.mapper import kernels, table_kernels
+from einmap.mapper import kernels, sparse_kernels, table_kernels
+from einmap.mapper.factors import divisors
 from einmap.mapper.fusion import compiled
+from einmap.mapper.lattice import LARGE
 from einmap.progress import Progress
 
 
@@ -29,6 +32,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     rows, levels = np.zeros((0, 2)), np.zeros((1, 1, 0))
+    layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
     return {
         "moves_inside": lambda: table_kernels.moves_inside(one, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: table_kernels.with_gap_and_node(
@@ -50,9 +54,9 @@ def _calls() -> dict[str, Callable[[], Any]]:
             np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
         ),
         "search": lambda: kernels.search(
-            column, one, two, one, two, column, np.zeros((1, 1)), np.zeros((1, 1)),
-            one, np.zeros((1, 1), dtype=np.bool_), (column, column), np.full((1, 3), -1), np.full((1, 3), -1),
-            table, table, row, row, two, one, column, table, row,
+            layout, one, two, column,
+            one, np.zeros((1, 1), dtype=np.bool_), (column, column, column[:0], one[:0]), np.full((1, 3), -1),
+            np.full((1, 3), -1), table, table, row, row, two, one, column, table, row,
             np.zeros((1, 2)), two, table[:0], np.inf, row + 1, row, one, 0.0, 0, True,
             np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
             two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
@@ -72,21 +76,44 @@ def _calls() -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
+def _calls_of_large() -> dict[str, Callable[[], Any]]:
+    """The same for kernels that only large lattices need."""
+    one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
+    table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
+    layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
+    return {
+        "rows_above_gap": lambda: sparse_kernels.rows_above_gap(
+            np.zeros((2, 2)), two.copy(), 0, 1, 1, layout, (flags, one, flags, np.zeros((1, 2), dtype=np.int32)),
+            (one, row, 0.0), (0, one, row, 0.0, (np.zeros((1, 4), dtype=np.int64), one, row)), costs, costs,
+            (np.zeros((1, 1)), 1, 0.0, table[:0, :1].copy(), 0.0, one, 0.0, row + 1, row, one, row, 2),
+        ),
+        "outer_points": lambda: sparse_kernels.outer_points(one, 0, 1, layout, one, column, flags, one.copy()),
+        "take_least": lambda: sparse_kernels.take_least(table.copy(), one, one, table),
+    }  # fmt: skip
+
+
 _ready: dict[str, Warmed] = {}
 
 
-def warm(progress: Progress | None = None) -> tuple[Warmed, ...]:
+def needs_all(bounds: Iterable[Sequence[int]]) -> bool:
+    """Whether a search may need every kernel, from the bounds of each Einsum's rank variables."""
+    return any(prod(len(divisors(b)) for b in own) > LARGE for own in bounds)
+
+
+def warm(progress: Progress | None = None, *, everything: bool = True) -> tuple[Warmed, ...]:
     """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
 
-    Says to `progress` which kernel is being made; what is ready in this process is not made again.
+    Says to `progress` which kernel is being made; what is ready in this process is not made again. Without
+    `everything` kernels that only large lattices need are left out.
     """
-    calls = _calls()
+    calls = _calls() | (_calls_of_large() if everything else {})
     for done, (name, call) in enumerate(calls.items()):
         if name in _ready:
             continue
         if progress is not None:
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
-        module = next(module for module in (table_kernels, kernels, compiled) if hasattr(module, name))
+        module = next(module for module in (table_kernels, sparse_kernels, kernels, compiled) if hasattr(module, name))
         _ready[name] = made_ready(name, getattr(module, name), call)
     return tuple(_ready[name] for name in calls)
 

@@ -274,7 +274,7 @@ class Heads:
         """Choices of a level that can be completed, to something good as far as that is known."""
         search, left_out = self.search, self.left_out
         others = self.others or Others(np.zeros((0, len(search.goal_codes))), math.inf)
-        begins, slots = self.tables
+        begins, slots = self.tables[:2]
         found: Ints
         found, left_out.n = kernels.promising(
             search.tables.pool, search.tables.columns, begins[i], slots[i], targets, prefixes, state.acc, search.leak,
@@ -414,7 +414,7 @@ class Heads:
     def _bound(self, state: _State) -> Floats:
         """Costs so far, and what the tables say of the rest."""
         search = self.search
-        begins, slots = self.tables
+        begins, slots = self.tables[:2]
         node = self.node[self.last]
         row = int(node[2]) + state.prefix
         bound = state.acc.copy()

@@ -1,0 +1,98 @@
+"""The compiled part of what is asked about single points of a lattice: positions, tiles, rows of tables.
+
+`layout` is that of `layout.Layout`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def place_of(point: int, axis: int, layout: Any) -> Any:
+    """Position of a point on an axis."""
+    return point // layout[2][axis] % layout[3][axis]
+
+
+@njit(cache=True, nogil=True)
+def value_at(layout: Any, tensor: int, point: int) -> float:
+    """Values in a tensor's tile at a point; see `Lattice.layout`."""
+    sizes, offsets, strides, radices, _, index_start, term_start, term_axis, term_scale = layout
+    found = 1.0
+    for index in range(index_start[tensor], index_start[tensor + 1]):
+        length = 1.0
+        for term in range(term_start[index], term_start[index + 1]):
+            axis = term_axis[term]
+            position = point // strides[axis] % radices[axis]
+            length += term_scale[term] * (sizes[offsets[axis] + position] - 1.0)
+        found *= length
+    return found
+
+
+@njit(cache=True, nogil=True)
+def tiles_at(layout: Any, point: int) -> float:
+    """How many tiles there are in all at a point; the bound over the tile shape where that is no integer."""
+    counts, offsets, strides, radices = layout[4], layout[1], layout[2], layout[3]
+    found = 1.0
+    for axis in range(len(strides)):
+        found *= counts[offsets[axis] + point // strides[axis] % radices[axis]]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
+    """Row of the pool that is a point's in the table of a level and prefix; -1 where it is infinite.
+
+    `tables`: begins and slots, ends and points; without columns in `slots` a table's rows are sorted by point.
+    """
+    begins, slots, ends, points = tables
+    if slots.shape[1]:
+        slot = slots[level, point]
+        return begins[level, prefix] + slot if slot >= 0 else -1
+    low, high = begins[level, prefix], ends[level, prefix]
+    last = high
+    while low < high:
+        middle = (low + high) // 2
+        if points[middle] < point:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < last and points[low] == point else -1
+
+
+@njit(cache=True, nogil=True)
+def has_fewer_rows(tables: Any, level: int, prefix: int, mask: Any, coord: Any, offsets: Any, starts: Any) -> Any:
+    """Whether the loops of a gap lead from a place to more points than a table with few rows has."""
+    if tables[1].shape[1]:
+        return False
+    choices = 1
+    for axis in range(len(mask)):
+        if mask[axis]:
+            first = offsets[axis] + coord[axis]
+            choices *= starts[first + 1] - starts[first]
+    return choices > tables[2][level, prefix] - tables[0][level, prefix]
+
+
+@njit(cache=True, nogil=True)
+def leads_to(layout: Any, below: Any, starts: Any, mask: Any, coord: Any, point: int) -> bool:
+    """Whether loops over the axes of `mask` lead from a place (positions on the axes) to a point."""
+    offsets = layout[1]
+    for axis in range(len(mask)):
+        position = place_of(point, axis, layout)
+        if position == coord[axis]:
+            continue
+        if not mask[axis] or position > coord[axis]:
+            return False
+        low, high = starts[offsets[axis] + coord[axis]], starts[offsets[axis] + coord[axis] + 1]
+        last = high
+        while low < high:
+            middle = (low + high) // 2
+            if below[middle] < position:
+                low = middle + 1
+            else:
+                high = middle
+        if low == last or below[low] != position:
+            return False
+    return True
