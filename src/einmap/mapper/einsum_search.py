@@ -304,6 +304,13 @@ class EinsumSearch:
                     fewer = {loops: own * len(half) / len(lanes) for loops, own in weights.items()}
                     self.search_lanes(path, [plans[i] for i in waiting], lanes.only(half), bounds[waiting], fewer)
                 return
+            if not taken and not search.ended:
+                # one plan with one use of the fanouts, and no room for its tables
+                path.short_of_room += 1
+                self.unlisted += 1
+                self.left.append(bounds[waiting[0]])
+                waiting = waiting[1:]
+                continue
             if not filled:
                 self.left.append(bounds[waiting].min(axis=0))
                 return

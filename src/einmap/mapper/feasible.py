@@ -19,6 +19,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.lanes import LaneTable
+from einmap.mapper.layout import values_of
 from einmap.mapper.limits import limit_holds
 from einmap.mapper.request import Request
 from einmap.mapper.search_path import Group, Path
@@ -139,7 +140,6 @@ class Tiles:
     def __init__(self, einsum: Einsum, rules: Semantics, instances: int, path: Path, leaves: tuple[Leaf, ...]) -> None:
         self.einsum, self.rules, self.instances = einsum, rules, instances
         self.path, self.lattice, self.leaves = path, path.lattice, leaves
-        self.values = {a.tensor: self.lattice.values(self.einsum, a.tensor) for a in self.einsum.accesses}
         self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
         self.tops = np.array([axis.sizes[-1] for axis in self.lattice.axes], dtype=np.int64)
 
@@ -151,15 +151,9 @@ class Tiles:
 
     def values_at(self, tensor: str, shapes: Ints) -> Floats:
         """Values in a tensor's tile, for tile shapes on each axis (a row for each use of the lanes)."""
-        found: Floats = self.values[tensor][self.points(shapes)]
-        return found
-
-    def points(self, shapes: Ints) -> Ints:
-        """Points of the lattice with these tile shapes."""
-        points = np.zeros(len(shapes), dtype=np.int64)
-        for axis, sizes in enumerate(self.sizes):
-            points += np.searchsorted(sizes, shapes[:, axis]) * self.lattice.strides[axis]
-        return points
+        on_lattice = [sizes[np.searchsorted(sizes, shapes[:, axis])] for axis, sizes in enumerate(self.sizes)]
+        rows = np.stack(on_lattice, axis=1) if on_lattice else shapes
+        return values_of(self.lattice, self.einsum.by_tensor[tensor], rows)
 
     def fit(self, plan: Plan, lanes: LaneTable, least: str | None) -> Fit | None:
         """The use of the lanes with which a plan fits, the one that needs least if a memory is named.

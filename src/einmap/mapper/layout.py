@@ -64,6 +64,14 @@ def top_values(lattice: Lattice, einsum: Einsum) -> Floats:
     return np.array([point_kernels.value_at(layout, t, lattice.top) for t in range(len(einsum.accesses))])
 
 
+def values_of(lattice: Lattice, access: TensorAccess, shapes: Ints) -> Floats:
+    """Values in a tensor's tile, for tile shapes on each axis (a row for each tile)."""
+    found = np.ones(len(shapes))
+    for terms in _indices(lattice, access):
+        found = found * (1.0 + sum((scale * (shapes[:, a] - 1) for a, scale in terms), start=np.zeros(len(shapes))))
+    return found
+
+
 def least_fills(lattice: Lattice, einsum: Einsum) -> Floats:
     """The least number of values in all fills of each tensor, at any point (an element for each access).
 

@@ -59,6 +59,8 @@ class Path:
     leaves: tuple[Leaf, ...]
     request: Request
     given: GivenPlanner | None = field(default=None, init=False)
+    short_of_room: int = field(default=0, init=False)
+    """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -223,6 +225,11 @@ class Path:
             found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
         if self.is_coarse:
             found.append(f"some tile shapes of {name}, since memory_limit leaves too little room for all")
+        if self.short_of_room:
+            subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
+            found.append(
+                f"{subspaces} of {name} with some uses of the fanouts, since memory_limit has no room for tables"
+            )
         return tuple(found)
 
     @property
