@@ -155,6 +155,13 @@ class Tiles:
         rows = np.stack(on_lattice, axis=1) if on_lattice else shapes
         return values_of(self.lattice, self.einsum.by_tensor[tensor], rows)
 
+    def points(self, shapes: Ints) -> Ints:
+        """Points of the lattice with these tile shapes."""
+        points = np.zeros(len(shapes), dtype=np.int64)
+        for axis, sizes in enumerate(self.sizes):
+            points += np.searchsorted(sizes, shapes[:, axis]) * self.lattice.strides[axis]
+        return points
+
     def fit(self, plan: Plan, lanes: LaneTable, least: str | None) -> Fit | None:
         """The use of the lanes with which a plan fits, the one that needs least if a memory is named.
 
