@@ -1,4 +1,10 @@
-"""Optima and fronts of random small cascades are those of the brute force over all fused mappings."""
+"""Optima and fronts of random small cascades are those of the brute force over all fused mappings.
+
+Cascades are of two sorts. Those of problems.py were written by hand. They had no halo beside a rank that both Einsums
+share, no reader of a part of an intermediate, hardly any memory that keeps everything, so that several nodes of one
+Einsum stand above an intermediate, bits by tensor but never by memory, and no `tile_shape`, `tensor_order_options`,
+`back` or third memory. Those of wide.py are drawn freely, with all of that.
+"""
 
 import math
 import random
@@ -6,12 +12,20 @@ import random
 import pytest
 from tests.mapper.fusion.combine import front, optimum
 from tests.mapper.fusion.problems import draw_problem
+from tests.mapper.fusion.wide import draw_wide
 
 import einmap
 
 GOALS = ("energy", "latency", "energy_delay_product", "energy,latency")
 IN_FAST_TESTS = 25
 IN_SLOW_TESTS = 50
+WIDE_IN_FAST_TESTS = 8
+WIDE_IN_SLOW_TESTS = 100
+KINDS = {
+    "1 levels", "2 levels", "3 levels", "2 Einsums", "3 Einsums", "element-wise", "halo", "stride", "renamed", "residual",
+    "loops: 0", "loops: 1", "loops: 2", "loops: 3", "loops: inf", "loops over one variable", "fanout", "toll", "bits",
+    "bits of a memory", "tile_shape", "orders", "constraints of moves",
+}  # fmt: skip
 
 
 def searched(problem, goal):
@@ -52,9 +66,9 @@ def covers(ours, theirs):
     )
 
 
-def compare(seed):
+def compare(seed, wide=False):
     rng = random.Random(seed)
-    problem = draw_problem(rng, small=seed % 2 == 1)
+    problem = draw_wide(rng)[0] if wide else draw_problem(rng, small=seed % 2 == 1)
     goal = rng.choice(GOALS)
     ours, theirs = searched(problem, goal), tried(problem, goal)
     assert covers(ours, theirs), (seed, ours, theirs)
@@ -75,3 +89,23 @@ def test_optima_of_random_cascades_are_those_of_brute_force():
 def test_optima_of_many_random_cascades_are_those_of_brute_force(part):
     for seed in range(1_000 + IN_SLOW_TESTS * part, 1_000 + IN_SLOW_TESTS * (part + 1)):
         compare(seed)
+
+
+def test_every_kind_of_problem_is_drawn():
+    drawn = [draw_wide(random.Random(seed))[1] for seed in range(1_000)]
+    for kind in KINDS:
+        assert sum(kind in kinds for kinds in drawn) >= 5, kind
+    assert frozenset().union(*drawn) == KINDS
+
+
+def test_optima_of_cascades_of_all_kinds_are_those_of_brute_force():
+    for seed in range(WIDE_IN_FAST_TESTS):
+        compare(seed, wide=True)
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(18))
+def test_optima_of_many_cascades_of_all_kinds_are_those_of_brute_force(part):
+    for seed in range(20_000 + WIDE_IN_SLOW_TESTS * part, 20_000 + WIDE_IN_SLOW_TESTS * (part + 1)):
+        compare(seed, wide=True)

@@ -1,0 +1,66 @@
+"""Random fused mappings, made better step by step, never beat what is called proven.
+
+Problems are larger than those that the brute force can enumerate: ranks of up to 64, three memories with many nodes above
+an intermediate, any number of fused loops.
+"""
+
+import math
+import random
+
+import pytest
+from tests.mapper.fusion.attack import Attack
+from tests.mapper.fusion.combine import GOALS
+from tests.mapper.fusion.wide import draw_wide
+from tests.mapper.refuted.beaten import beaten
+
+import einmap
+
+TRIES = 300
+IN_FAST_TESTS = 2
+IN_SLOW_TESTS = 40
+
+
+def attacked(seed):
+    """Attack one problem; how many valid mappings were drawn."""
+    rng = random.Random(seed)
+    problem, _ = draw_wide(rng, large=True)
+    goal = rng.choice((*GOALS, "energy_delay_product"))
+    options = {"max_fused_loops": problem.max_fused_loops, "max_fused_loops_per_rank_variable": problem.per_variable}
+    limits = {**options, "share_inputs": False, "max_evaluations": 20_000_000}
+    attack = Attack(problem.spec, problem.semantics, rng, problem.max_fused_loops, problem.per_variable)
+    try:
+        result = einmap.map_workload(problem.spec, metrics=goal, semantics=problem.semantics, **limits)
+    except einmap.NoMappingError:
+        best, mapping = attack.least(GOALS[goal], TRIES // 4)
+        assert math.isinf(best), (seed, goal, mapping)
+        return 0
+    found = GOALS[goal](result.cost.energy, result.cost.latency)
+    best, mapping = attack.least(GOALS[goal], TRIES, result.mapping)
+    assert not result.optimal or best >= found * (1 - 1e-9), (seed, goal, found, best, mapping)
+    return attack.accepted
+
+
+@pytest.mark.parametrize("name", ["fused-15", "fused-258", "head-order"])
+def test_the_attack_knows_the_mappings_that_beat_what_was_proven(name):
+    problem = beaten(name)
+    attack = Attack(problem.spec, problem.semantics, random.Random(1), 2, 2)
+    energy, latency, _ = attack.evaluated(attack.read(problem.better.mapping))
+    assert GOALS[problem.goal](energy, latency) == problem.value(problem.better)
+
+
+def test_the_attack_finds_what_was_lost():
+    problem = beaten("fused-15")
+    best, _ = Attack(problem.spec, problem.semantics, random.Random(1)).least(GOALS[problem.goal], 150)
+    assert best == problem.value(problem.better)
+
+
+def test_random_mappings_do_not_beat_what_is_proven():
+    assert sum(attacked(seed) for seed in range(IN_FAST_TESTS)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(5))
+def test_many_random_mappings_do_not_beat_what_is_proven(part):
+    seeds = range(50_000 + IN_SLOW_TESTS * part, 50_000 + IN_SLOW_TESTS * (part + 1))
+    assert sum(attacked(seed) for seed in seeds) > IN_SLOW_TESTS * TRIES / 10
