@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_hint, print_notes
+from einmap.cli.output import print_file, print_hint, print_notes
 from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
 
@@ -50,7 +49,7 @@ def dump_command(
 def write_or_print(text: str, target: Target | None) -> None:
     """`text` into the file, or to the standard output."""
     if target is None:
-        sys.stdout.write(text)
+        print_file(text)
         return
     target.write(text)
     print_hint(f"wrote {target.path}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_hint, print_notes
+from einmap.cli.output import print_file, print_hint, print_notes
 from einmap.cli.target import Force, Target
 from einmap.emit.emit import emit, language_of
 
@@ -50,8 +49,7 @@ def emit_command(
         spec = load_spec(files, define, allow_code, root, top_key)
     text = emit(spec, lang)
     if target is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        print_file(text)
     else:
         target.write(text)
         print_hint(f"wrote {output}")

@@ -128,7 +128,7 @@ def _scalar(text: str) -> object:
 def _is_unknown_name(name: str) -> bool:
     """Whether `name` is neither a file nor a pattern nor a shipped example, and has no directory."""
     is_name = bool(name) and name == os.path.basename(name) and not any(c in name for c in "*?[\0")  # noqa: PTH119
-    return is_name and name not in example_paths() and not exists(name)
+    return not name or (is_name and name not in example_paths() and not exists(name))
 
 
 def _unused(name: str, read: Reading) -> SpecError:
@@ -140,6 +140,10 @@ def _unused(name: str, read: Reading) -> SpecError:
 
 
 def _unknown(name: str) -> SpecError:
+    if not name:
+        return SpecError("a file name is empty", hint="perhaps a variable of the shell is not set")
+    if os.path.islink(name):  # noqa: PTH114
+        return SpecError(f"the link {name!r} leads to {os.readlink(name)!r}, where no file can be found")  # noqa: PTH115
     shipped = example_paths()
     here = [entry.name for entry in Path().iterdir() if entry.is_file()]
     guesses = closest(name, here), closest(Path(name).stem, shipped), closest(name, shipped)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,15 +31,29 @@ app = typer.Typer(
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line. Ends with SystemExit: 0, 1 when a check fails, 2 for bad input, 130 when interrupted."""
+    # None where the stream was closed from outside: what is printed goes nowhere then
+    sys.stdout, sys.stderr = (stream or Path(os.devnull).open("w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     try:
         with _ended_by_ctrl_c():
             app(args, prog_name="einmap")
+    except OSError as error:
+        # files are read and written with errors of their own: this is the stream that is printed to
+        reason = error.strerror or str(error)
+        print(f"error: cannot print: {reason}", file=sys.stderr)
+        _forget_output()
+        raise SystemExit(BAD_INPUT) from None
     except EinmapError as error:
         # Here, not above: what prints takes long to import, and most commands end well.
         from einmap.cli.output import print_error
 
         print_error(error)
         raise SystemExit(BAD_INPUT) from None
+
+
+def _forget_output() -> None:
+    """Leave nothing in the buffer that Python would try to write once more at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import numbers
@@ -47,6 +48,17 @@ def print_text(text: str) -> None:
     """Print text as it is, lines of any length; what could steer the terminal is escaped."""
     _tolerate(sys.stdout)
     sys.stdout.write(visible(text) + "\n")
+    sys.stdout.flush()
+
+
+def print_file(text: str) -> None:
+    """Print the content of a file, character by character; in UTF-8 where the stream cannot write it otherwise."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 

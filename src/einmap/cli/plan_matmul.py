@@ -82,7 +82,10 @@ Grain = Annotated[
 Candidates = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Most block sizes of one dimension that are tried; the default is 16.", show_default=False
+        metavar="N",
+        min=1,
+        help="Most block sizes of one dimension that are tried; the default is 16.",
+        show_default=False,
     ),
 ]
 TimeLimit = Annotated[
@@ -93,7 +96,7 @@ TimeLimit = Annotated[
 ]
 Cores = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Cores of this-cpu to plan for; the default is 1.", show_default=False),
+    typer.Option(metavar="N", min=1, help="Cores of this-cpu to plan for; the default is 1.", show_default=False),
 ]
 Measure = Annotated[
     bool,

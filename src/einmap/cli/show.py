@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_hint, print_notes
+from einmap.cli.output import print_file, print_hint, print_notes
 from einmap.cli.target import Force, Target
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.files import read_text_file
@@ -81,8 +80,7 @@ def show_command(
         target = _default_target(Path(f"{name}.svg"), force, read.files)
     picture = draw(spec, what, einsum=einsum, costs=costs, title=name, theme=theme)
     if target is None:
-        sys.stdout.write(picture)
-        sys.stdout.flush()
+        print_file(picture)
     else:
         target.write(picture)
     print_notes(spec.load_notes)

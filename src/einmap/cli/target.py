@@ -35,6 +35,9 @@ class Target:
         if path is None:
             return None
         target = Target(path, force)
+        if str(path) in (".", "-"):
+            hint = "leave the option out to print" if str(path) == "-" else "write a name after the option"
+            raise SpecError("this is not the name of a file", at=At(str(path)), hint=hint)
         check_target(path)
         target.spare(file for word in inputs for file in paths_of(str(word)))
         if path.exists() and not force:

@@ -87,6 +87,9 @@ class _Binder:
         raise_all(self.problems)
         assert given is not None
         self.given = given
+        if self.root.get("workload") is None:
+            hint = "give a file with this key, or one of the workloads that `einmap examples` lists"
+            raise SpecError("the specification has no key 'workload'", at=place(self.root, ()), hint=hint)
         if not einsums:
             raise SpecError("the workload has no Einsums", at=place(self.root, ("workload",)))
         self.reader.check_cascade(einsums)
