@@ -86,6 +86,7 @@ class Search:
         start = time.perf_counter()
         self.front = Front(keep=self._keep())
         self.seen: set[int] = set()
+        self.uncounted: NotSupportedError | None = None
         self.batches: dict[int, Batch] = {}
         complete = self._cover() if self.space.size <= COMPLETE_LIMIT else self._sample()
         seconds = time.perf_counter() - start
@@ -106,7 +107,13 @@ class Search:
             points = points[: int(self.budget.left)]
         if index not in self.batches:
             self.batches[index] = Batch(subspace.template, self.space.einsum, self.space.arch, self.semantics)
-        cost = self.batches[index].evaluate(subspace.shapes(points), len(points))
+        try:
+            cost = self.batches[index].evaluate(subspace.shapes(points), len(points))
+        except NotSupportedError as error:
+            # some use of the fanouts, say: what else there is can be searched all the same
+            self.uncounted = error
+            nothing = np.full(len(points), np.inf)
+            return BatchCost(nothing, nothing, np.zeros(len(points), dtype=bool))
         self.budget.used += len(points)
         self.seen.add(index)
         fits = cost.fits & tile_limits(self.batches[index].path, subspace, points)
@@ -277,23 +284,28 @@ def brute_force(
     )
     # the product of sums needs the front of each part
     objectives = ("energy_delay_product", "front") if request.goals == ("energy_delay_product",) else request.goals
-    found = Search(space, request.rules, objectives, rng, progress, Budget(int(max_evaluations) if limited else None))
-    searched = found.run()
+    search = Search(space, request.rules, objectives, rng, progress, Budget(int(max_evaluations) if limited else None))
+    searched = search.run()
+    if search.uncounted is not None and not len(searched.front.energy):
+        raise search.uncounted
     points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
     values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [columns[g] for g in request.goals]]
     best: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
     return Optimum(
         values=[tuple(float(x) for x in values[i]) for i in best],
         mappings=[space.decode(searched.front.what[i]) for i in best],
-        complete=searched.complete,
+        complete=searched.complete and search.uncounted is None,
         bound=tuple(float(x) for x in values.min(axis=0))
-        if searched.complete and len(values)
+        if searched.complete and search.uncounted is None and len(values)
         else least_costs(einsum, arch, request.goals),
         plans=len(space.subspaces),
         searched=searched.subspaces,
         work=searched.evaluated,
         size=float(space.size),
         cut=not searched.complete,
+        without=()
+        if search.uncounted is None
+        else (f"mappings of {einsum.name} that cannot be counted ({search.uncounted.message})",),
     )
 
 

@@ -66,7 +66,8 @@ class Optimum:
     dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
     search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
     `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
-    `cut`: whether the search was stopped (else what it left out had no room, or was not asked for).
+    `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
+    brute force could not look at, in words.
     """
 
     values: list[tuple[float, ...]]
@@ -82,6 +83,7 @@ class Optimum:
     points: int = 0
     tally: Tally | None = None
     cut: bool = False
+    without: tuple[str, ...] = ()
 
     def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
         """The best of what was found and of other mappings with their objectives."""

@@ -372,8 +372,11 @@ class Whole:
 
     def left_out(self) -> tuple[str, ...]:
         """What of the Einsums' mapspaces was not looked at, in words."""
-        searches = [part.search for part in self.parts.values() if part.search is not None and part.same_as is None]
-        return tuple(text for search in searches for path in search.paths for text in path.left_out)
+        found: list[str] = []
+        for part in self.own:
+            found += [text for path in part.search.paths for text in path.left_out] if part.search is not None else []
+            found += self.optimum(part.einsum).without
+        return tuple(found)
 
     def cut(self) -> tuple[str, ...]:
         """Einsums whose search was stopped."""

@@ -1,4 +1,7 @@
-"""Chains of an Einsum that tables cannot search: found by brute force, each tensor backed outside, so never fused."""
+"""Chains of an Einsum that tables cannot search: found by brute force, without loops above shared tensors.
+
+All mappings with each tensor backed outside are tried, and some that keep intermediate tensors whole in inner memories.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
-from einmap.arch.tree import Architecture
+from einmap.arch.tree import Architecture, outermost_memory
 from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
 from einmap.mapper.brute_force import brute_force
+from einmap.mapper.dataplacement import backings
 from einmap.mapper.einsum_search import Optimum
 from einmap.mapper.fusion.chains import Front, Space
 from einmap.mapper.fusion.effort import Effort
@@ -26,10 +31,15 @@ from einmap.model.traffic import EinsumTraffic
 
 type Floats = NDArray[np.float64]
 
+MOST_WAYS = 64
+"""Choices of inner memories for an Einsum's intermediate tensors that are tried."""
+MOST_TRIED = 50_000
+"""Mappings that are tried for each of them."""
+
 
 @dataclass
 class FixedChains:
-    """The best mappings of one Einsum by itself. `why`: why there are no others."""
+    """The best mappings of one Einsum found by brute force. `why`: why there are no others."""
 
     einsum: Einsum
     arch: Architecture
@@ -63,8 +73,8 @@ class FixedChains:
             self.einsum, self.arch, self.request, self.effort.progress, self.effort.left, rng
         )
         self.complete = self.optimum.complete
-        self.effort.work += self.optimum.work
-        self.effort.nodes += self.optimum.nodes
+        self._count(self.optimum)
+        self._keep_inside(rng)
         self.used: list[dict[str, float]] = []
         self.backings: list[dict[int, tuple[str, float]]] = []
         for row, mapping in enumerate(self.optimum.mappings):
@@ -84,6 +94,35 @@ class FixedChains:
             self.backings.append(backed)
             keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
             self.outlines.setdefault(Outline(keys, (), (), ()), []).append(row)
+
+    def _count(self, found: Optimum) -> None:
+        self.effort.work += found.work
+        self.effort.nodes += found.nodes
+
+    def _keep_inside(self, rng: np.random.Generator) -> None:
+        """Add the best mappings found with intermediate tensors whole in inner memories, for each choice of these."""
+        inside = self.request.intermediates
+        ways: dict[tuple[tuple[str, str], ...], None] = {}
+        for unit in self.arch.computes if inside else ():
+            for held in backings(self.einsum, self.arch.path(unit.name), self.einsum.tensors - inside):
+                if unit.enabled and len(ways) < MOST_WAYS:
+                    ways.setdefault(tuple(sorted((t, held[t]) for t in inside)))
+        for way in ways:
+            if self.effort.stopped:
+                return
+            most = min(self.effort.left, MOST_TRIED)
+            try:
+                found = brute_force(
+                    self.einsum, self.arch, self.request, self.effort.progress, most, rng, backed=dict(way)
+                )
+            except NotSupportedError:
+                continue  # none of these can be counted; that some are left out is said anyway
+            self._count(found)
+            self.optimum = replace(
+                self.optimum,
+                values=[*self.optimum.values, *found.values],
+                mappings=[*self.optimum.mappings, *found.mappings],
+            )
 
     def bounds(self, outline: Outline) -> Floats:
         """Costs of an outline, a row for each mapping."""
@@ -133,8 +172,10 @@ class FixedChains:
                 nodes += [replace(node, tensors=(t,)) for t in node.tensors]
             else:
                 nodes.append(node)
-        outer = nodes[0].component if isinstance(nodes[0], tree.Storage) else None
-        n_outer = 0
+        last = nodes[-1]
+        assert isinstance(last, tree.Compute)
+        top = outermost_memory(self.arch.path(last.component))
+        outer, n_outer = top.name if top is not None else None, 0
         while isinstance(node := nodes[n_outer], tree.Storage) and node.component == outer:
             n_outer += 1
         return nodes, n_outer

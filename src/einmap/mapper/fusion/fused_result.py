@@ -103,8 +103,13 @@ def _not_searched(search: FusedSearch) -> list[str]:
         chains, name = member.chains, member.einsum.name
         if isinstance(chains, Chains):
             found += [text for path in chains.paths for text in path.left_out]
-        elif isinstance(chains, FixedChains) and chains.request.intermediates:
-            found.append(f"mappings that keep {_kept(search, name)} inside: {_alone(search, name, chains.why)}")
+        elif isinstance(chains, FixedChains):
+            found += chains.optimum.without
+        if isinstance(chains, FixedChains) and chains.request.intermediates:
+            found.append(
+                f"mappings that keep {_kept(search, name)} inside tile by tile, and some that keep them whole: "
+                f"{_alone(search, name, chains.why)}"
+            )
     return found
 
 
