@@ -18,6 +18,7 @@ from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
+from einmap.mapper.dataplacement import Dataplacement
 from einmap.mapper.lanes import LaneTable
 from einmap.mapper.layout import values_of
 from einmap.mapper.limits import limit_holds
@@ -56,13 +57,38 @@ def why_not_smallest(leaves: tuple[Leaf, ...]) -> str | None:
 
 
 @dataclass
+class Listed:
+    """The dataplacements of a path, listed and planned as far as somebody has asked for them."""
+
+    path: Path
+    seen: list[Dataplacement] = field(default_factory=list)
+    plans: dict[Dataplacement, tuple[Plan, LaneTable]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.walk = self.path.in_order()
+
+    def __iter__(self) -> Iterator[Dataplacement]:
+        yield from self.seen
+        for placement in self.walk:
+            self.seen.append(placement)
+            yield placement
+
+    def plan(self, placement: Dataplacement) -> tuple[Plan, LaneTable]:
+        """A dataplacement as a chain of steps, and the uses of the fanouts that it admits."""
+        if placement not in self.plans:
+            plan = self.path.planner.plan(placement)
+            self.plans[placement] = plan, self.path.admitted(plan)
+        return self.plans[placement]
+
+
+@dataclass
 class Smallest:
     """The smallest tiles on the path to one compute; plans and lanes are remembered, they do not depend on sizes."""
 
     einsum: Einsum
     request: Request
     instances: int = 1
-    known: dict[object, Path] = field(default_factory=dict)
+    known: dict[object, Listed] = field(default_factory=dict)
     tables: dict[object, LaneTable] = field(default_factory=dict)
 
     def fit(self, arch: Architecture, compute: str, least: str | None, progress: Progress) -> tuple[Fit | None, bool]:
@@ -70,25 +96,29 @@ class Smallest:
 
         With `least`, the one that needs the fewest bits in that memory.
         """
-        path = self.path(arch, compute, progress)
+        listed = self.listed(arch, compute)
+        path = listed.path
         if path.lattice.size > 1 and path.is_coarse:
             return None, False
         best: Fit | None = None
         tiles = Tiles(self.einsum, self.request.rules, self.instances, path, arch.path(compute))
-        for plan, lanes in _pairs(path):
+        for placement in listed:
             if progress.stopped:
                 return best, best is not None and least is None
-            found = tiles.fit(plan, lanes, least)
+            if tiles.too_large(placement):
+                continue
+            plan, lanes = listed.plan(placement)
+            found = tiles.fit(plan, lanes, least) if len(lanes) else None
             if found is None:
                 continue
             if least is None:
                 return found, True
             if best is None or found.bits(least) < best.bits(least):
                 best = found
-        certain = path.all_plans
-        return (replace(best, is_least=certain) if best else None), certain or best is not None
+                tiles.capacity[least] = best.bits(least) - 1e-9
+        return (replace(best, is_least=True) if best else None), True
 
-    def path(self, arch: Architecture, compute: str, progress: Progress) -> Path:
+    def listed(self, arch: Architecture, compute: str) -> Listed:
         """Dataplacements and lanes."""
         leaves = arch.path(compute)
         key = tuple(replace(leaf, size_bits=0) if isinstance(leaf, Memory) else leaf for leaf in leaves)
@@ -98,9 +128,8 @@ class Smallest:
             if fanouts in self.tables:
                 # fills the cached property: the table depends on nothing but fanouts and lattice
                 vars(path)["lanes"] = self.tables[fanouts]
-            path.make_plans(progress)
             self.tables[fanouts] = path.lanes
-            self.known[key] = path
+            self.known[key] = Listed(path)
         return self.known[key]
 
 
@@ -120,15 +149,11 @@ def fits_nowhere(
         tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
         for group in groups:
             for plan in group.plans:
-                if progress.stopped or tiles.fit(plan, group.lanes, None) is not None:
+                if progress.stopped:
+                    return False
+                if not tiles.too_large(plan.placement) and tiles.fit(plan, group.lanes, None) is not None:
                     return False
     return True
-
-
-def _pairs(path: Path) -> Iterator[tuple[Plan, LaneTable]]:
-    for group in path.groups():
-        for plan in group.plans:
-            yield plan, group.lanes
 
 
 class Tiles:
@@ -142,6 +167,21 @@ class Tiles:
         self.path, self.lattice, self.leaves = path, path.lattice, leaves
         self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
         self.tops = np.array([axis.sizes[-1] for axis in self.lattice.axes], dtype=np.int64)
+
+        memories = [leaf for leaf in leaves if isinstance(leaf, Memory)]
+        self.capacity = {leaf.name: leaf.size_bits for leaf in memories}
+        """More is not looked for in each memory (bits)."""
+        each = [(leaf, a) for leaf in memories for a in einsum.accesses]
+        self.value = {(leaf.name, a.tensor): float(leaf.bits.get(a.tensor, 0)) for leaf, a in each}
+        self.whole = {t: float(values[self.lattice.top]) for t, values in self.values.items()}
+
+    def too_large(self, placement: Dataplacement) -> bool:
+        """Whether not even one value of each tensor fits into some memory, or not all of all into the outermost one."""
+        used: dict[str, float] = {}
+        for i, (memory, tensor) in enumerate(placement.nodes):
+            values = self.whole[tensor] if i < placement.n_outer else 1.0
+            used[memory] = used.get(memory, 0.0) + values * self.value[memory, tensor]
+        return any(bits > self.capacity[memory] for memory, bits in used.items())
 
     def memory(self, node: Held) -> Memory:
         """The memory of a storage node, with its size."""

@@ -130,20 +130,22 @@ def _fitting(
         vars(path)["lanes"] = few_lanes(einsum, path.leaves, path.lattice, path.fused_dimensions)
         path.all_plans, path.hurried = False, True
         tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
-        for plan in path.plans_in_order():
+        for placement in path.in_order():
             if last.stopped:
                 return
-            path.plans = [plan]
-            for group in path.groups():
-                tiles.fit(plan, group.lanes, None)
-                rows = np.flatnonzero(tiles.fits)
-                if path.is_coarse:
-                    # other tile shapes than all and one may be missing
-                    rows = rows[(group.lanes.bounds[rows] == 1).all(axis=(1, 2))]
-                for row in dict.fromkeys(rows[[0, -1]].tolist() if len(rows) else ()):
-                    lanes = group.lanes.only(np.array([row]))
-                    mapping = _mapping(path, plan, tiles, lanes, row, instances)
-                    yield _Fitting(objectives_of(mapping, einsum, arch, request, instances), mapping, path, plan, lanes)
+            if tiles.too_large(placement):
+                continue
+            plan = path.planner.plan(placement)
+            admitted = path.admitted(plan)
+            tiles.fit(plan, admitted, None)
+            rows = np.flatnonzero(tiles.fits)
+            if path.is_coarse:
+                # other tile shapes than all and one may be missing
+                rows = rows[(admitted.bounds[rows] == 1).all(axis=(1, 2))]
+            for row in dict.fromkeys(rows[[0, -1]].tolist() if len(rows) else ()):
+                lanes = admitted.only(np.array([row]))
+                mapping = _mapping(path, plan, tiles, lanes, row, instances)
+                yield _Fitting(objectives_of(mapping, einsum, arch, request, instances), mapping, path, plan, lanes)
 
 
 def _mapping(path: Path, plan: Plan, tiles: Tiles, lanes: LaneTable, row: int, instances: int) -> Mapping:

@@ -144,7 +144,7 @@ class Path:
 
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
-        given, planner = self.request.given, self.planner()
+        given, planner = self.request.given, self.planner
         self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         self.plans: list[Plan] = []
@@ -156,16 +156,16 @@ class Path:
                 break
             self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
 
-    def plans_in_order(self) -> Iterator[Plan]:
-        """Dataplacements one by one as chains of steps, those first that keep least."""
-        planner = self.planner()
-        return (planner.plan(placement) for placement in self._walked(InOrder()))
+    def in_order(self) -> Iterator[Dataplacement]:
+        """All dataplacements one by one, those first that keep least."""
+        return self._walked(InOrder())
 
     @property
     def prunes(self) -> bool:
         """Whether loops that are never better are left out."""
         return self.request.prune and self.costs_nothing_less
 
+    @cached_property
     def planner(self) -> Planner:
         """What makes plans of dataplacements."""
         reducing = frozenset(
@@ -250,26 +250,26 @@ class Path:
         for plan in self.plans:
             waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
             found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
-        for (waiting, _), plans in found.items():
-            allowed = plans[0].lanes
-            admitted = np.ones(len(self.lanes), dtype=bool) if allowed is None else allowed.copy()
-            for level, tensors in zip(self.fanouts, waiting, strict=True):
-                for tensor in tensors:
-                    own = self.lanes.levels == level
-                    shared = tensor in self.request.shared
-                    none = np.array(
-                        [
-                            not plans[0].builder.may_stand_above(tensor, axis.variables[0])
-                            if shared
-                            else r is Relevance.NONE
-                            for axis, r in zip(self.lattice.axes, self.pricer.axis_relevance[tensor], strict=True)
-                        ]
-                    )
-                    admitted &= self.lanes.over(own, none) == 1
-            rows = np.flatnonzero(admitted)
-            if len(rows):
-                lanes = self.lanes.only(rows)
+        for plans in found.values():
+            lanes = self.admitted(plans[0])
+            if len(lanes):
                 yield Group(plans, lanes, Census(self.lattice, plans, lanes))
+
+    def admitted(self, plan: Plan) -> LaneTable:
+        """The lanes that a plan admits."""
+        admitted = np.ones(len(self.lanes), dtype=bool) if plan.lanes is None else plan.lanes.copy()
+        for level in self.fanouts:
+            for tensor in self.waiting(plan, level):
+                own = self.lanes.levels == level
+                shared = tensor in self.request.shared
+                none = np.array(
+                    [
+                        not plan.builder.may_stand_above(tensor, axis.variables[0]) if shared else r is Relevance.NONE
+                        for axis, r in zip(self.lattice.axes, self.pricer.axis_relevance[tensor], strict=True)
+                    ]
+                )
+                admitted &= self.lanes.over(own, none) == 1
+        return self.lanes.only(np.flatnonzero(admitted))
 
     def lanes_above(self) -> bool:
         """Whether some fanout that may be used stands above the outermost memory of some plan."""
