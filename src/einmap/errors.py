@@ -145,14 +145,21 @@ class Remedy:
 class NoMappingError(EinmapError):
     """The mapspace holds no valid mapping; the message says what clashes.
 
-    `remedies`: the smallest changes, smallest first, each enough by itself.
+    `remedies`: the smallest changes, smallest first, each enough by itself; `complete`: whether all were tried.
     """
 
     def __init__(
-        self, message: str, *, at: At | None = None, hint: str | None = None, remedies: Sequence[Remedy] = ()
+        self,
+        message: str,
+        *,
+        at: At | None = None,
+        hint: str | None = None,
+        remedies: Sequence[Remedy] = (),
+        complete: bool = True,
     ) -> None:
         super().__init__(message, at=at, hint=hint)
         self.remedies = tuple(remedies)
+        self.complete = complete
 
 
 class InvariantError(EinmapError):

@@ -154,6 +154,16 @@ class EinsumSearch:
                     self.tally.plan(path.plans)
                     self.paths.append(path)
 
+    def fits_nowhere(self, progress: Progress) -> bool:
+        """Whether it is certain, and found out soon, that no mapping fits."""
+        return fits_nowhere(self.einsum, self.request, self.instances, self.paths, progress.within(DECIDING))
+
+    def nothing(self) -> Optimum:
+        """The result where no mapping fits."""
+        none = tuple([math.inf] * len(self.request.goals))
+        plans, lanes = sum(len(path.plans) for path in self.paths), sum(len(path.lanes) for path in self.paths)
+        return Optimum([], [], True, none, plans=plans, lanes=lanes)
+
     def unlike(self) -> NoMappingError:
         """The error when no mapping of the mapspace has the given nodes."""
         return unlike(self.einsum.name, [path.given.aligner for path in self.paths if path.given is not None])
@@ -172,9 +182,6 @@ class EinsumSearch:
             for group in (group for own in groups.values() for group in own):
                 self.tally.mapspace += group.census.total()
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
-        known = [(path, groups[id(path)]) for path in self.paths]
-        if fits_nowhere(self.einsum, self.request, self.instances, known, self.progress.within(DECIDING)):
-            return self.result()
         self.waiting = sum(len(own) for own in groups.values())
         for path in self.paths:
             self.search_path(path, groups[id(path)])

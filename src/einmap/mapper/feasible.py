@@ -23,7 +23,7 @@ from einmap.mapper.lanes import LaneTable
 from einmap.mapper.layout import values_of
 from einmap.mapper.limits import limit_holds
 from einmap.mapper.request import Request
-from einmap.mapper.search_path import Group, Path
+from einmap.mapper.search_path import Path
 from einmap.mapper.steps import Held, Plan, Step
 from einmap.model.semantics import Semantics
 from einmap.progress import Progress
@@ -133,26 +133,23 @@ class Smallest:
         return self.known[key]
 
 
-def fits_nowhere(
-    einsum: Einsum, request: Request, instances: int, paths: Sequence[tuple[Path, Sequence[Group]]], progress: Progress
-) -> bool:
+def fits_nowhere(einsum: Einsum, request: Request, instances: int, paths: Sequence[Path], progress: Progress) -> bool:
     """Whether it is certain that no mapping of the mapspace fits, by the smallest tiles of each dataplacement.
 
     `paths`: those of all computes, with their dataplacements. False as well where that was not decided: dataplacements
     that are not all listed, limits from below on tile shapes, or no time.
     """
-    for path, groups in paths:
+    for path in paths:
         if path.given is not None or not path.all_plans or why_not_smallest(path.leaves) is not None:
             return False
         if path.lattice.size > 1 and path.is_coarse:
             return False
         tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
-        for group in groups:
-            for plan in group.plans:
-                if progress.stopped:
-                    return False
-                if not tiles.too_large(plan.placement) and tiles.fit(plan, group.lanes, None) is not None:
-                    return False
+        for plan in path.plans:
+            if progress.stopped:
+                return False
+            if not tiles.too_large(plan.placement) and tiles.fit(plan, path.admitted(plan), None) is not None:
+                return False
     return True
 
 
@@ -167,13 +164,12 @@ class Tiles:
         self.path, self.lattice, self.leaves = path, path.lattice, leaves
         self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
         self.tops = np.array([axis.sizes[-1] for axis in self.lattice.axes], dtype=np.int64)
-
         memories = [leaf for leaf in leaves if isinstance(leaf, Memory)]
         self.capacity = {leaf.name: leaf.size_bits for leaf in memories}
         """More is not looked for in each memory (bits)."""
         each = [(leaf, a) for leaf in memories for a in einsum.accesses]
         self.value = {(leaf.name, a.tensor): float(leaf.bits.get(a.tensor, 0)) for leaf, a in each}
-        self.whole = {t: float(values[self.lattice.top]) for t, values in self.values.items()}
+        self.whole = {a.tensor: float(self.values_at(a.tensor, self.tops[None])[0]) for a in einsum.accesses}
 
     def too_large(self, placement: Dataplacement) -> bool:
         """Whether not even one value of each tensor fits into some memory, or not all of all into the outermost one."""

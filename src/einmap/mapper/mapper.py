@@ -129,7 +129,14 @@ def _searched(
     if fuse and may_fuse(spec, asked, patterns):
         return _fused(spec, asked, token, start)
     whole = Whole(spec, asked, patterns)
-    whole.run(token)
+    try:
+        whole.run(token)
+    except NoMappingError as error:
+        if not error.remedies:
+            raise
+        from einmap.mapper.fusion.misfit import misfit
+
+        raise misfit(spec, asked, error, token, fuse=False) from None
     try:
         return unfused_result(whole, start, token, fuse=fuse)
     except MappingError as error:
@@ -203,11 +210,14 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     if not found:
         # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked, together=False)
+        alone = [search.impossible for search in searches if search.impossible in spec.workload.by_name]
         try:
+            if alone and alone[0] is not None:
+                raise whole.why_nothing(alone[0], token)
             whole.run(token)
             return unfused_result(whole, start, token, fuse=True, why="no mapping of the fused search fits")
         except (MappingError, NoMappingError) as error:
-            raise misfit(spec, asked, error, token) from None
+            raise misfit(spec, asked, error, token, fuse=True) from None
     front = best_of(found, asked.goals) if len(searches) > 1 else found
     result = fused_result(searches, front, asked, start)
     cut = any(search.effort.cut for search in searches)

@@ -30,7 +30,7 @@ REPORTED = 3
 """Changes that are reported."""
 PATIENCE = 1.0
 """Seconds that there are for finding them where the time of the search is over."""
-MOST_SECONDS = 20.0
+MOST_SECONDS = 10.0
 """Time for finding them where the search has no limit (s)."""
 MOST_PAIRS = 100
 """Pairs of changes that are tried."""
@@ -52,7 +52,7 @@ def reasons(
 ) -> NoMappingError:
     """The error for an Einsum whose mapspace is empty; `looked_at`: how much that was, in words.
 
-    Takes no more than what is left of the time (at least a second, 20 s where there is no limit); what was not
+    Takes no more than what is left of the time (at least a second, 10 s where there is no limit); what was not
     tried by then is not reported.
     """
     arch = spec.bound[einsum.name].arch
@@ -76,6 +76,7 @@ def reasons(
         at=remedies[0].at if remedies else spec.provenance("arch.nodes"),
         hint=hint_of(remedies, all(path.complete for path in found)),
         remedies=remedies,
+        complete=all(path.complete for path in found),
     )
 
 

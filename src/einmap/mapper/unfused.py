@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.constraint import Names
-from einmap.arch.tree import outermost_memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.bounds import least_costs
@@ -22,15 +21,16 @@ from einmap.mapper.brute_force import brute_force
 from einmap.mapper.canonical import canonical_key, renamed, rules_key
 from einmap.mapper.cascade import PARTS, nondominated, sums
 from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
+from einmap.mapper.feasible import why_not_smallest
 from einmap.mapper.first import LONGEST, first_mapping
 from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.joined import joined
 from einmap.mapper.listing import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.reasons import is_empty, reasons
 from einmap.mapper.request import Others, Request
 from einmap.mapper.tally import STEPS
 from einmap.mapper.whole_tensors import exchanged_whole
-from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
@@ -39,6 +39,8 @@ CORNER = 0.01
 """How far from the best the corners of a front may be found."""
 ANY = 1e9
 """A tolerance with which the first mapping is good enough."""
+OF_CASCADE = 4.0
+"""Seconds for the reason why one of several Einsums has no mapping."""
 GRACE = 0.75
 """Seconds for better mappings than the first ones when time is over."""
 IMPROVING = 20_000
@@ -122,6 +124,7 @@ class Whole:
         """
         self.prepare(token)
         own = self.own
+        self.decide(token)
         self.share_evaluations(math.inf if self.options.max_evaluations is None else self.options.max_evaluations)
         if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
             self.narrow(token)
@@ -136,6 +139,20 @@ class Whole:
                 if not part.optimum.mappings:
                     executor.shutdown(wait=False, cancel_futures=True)
                     raise self.nothing(part, token)
+
+    def decide(self, token: Progress) -> None:
+        """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
+        for part in self.own:
+            if part.search is not None and not token.stopped and part.search.fits_nowhere(token):
+                part.optimum = part.search.nothing()
+                raise self.nothing(part, token)
+
+    def why_nothing(self, name: str, token: Progress) -> NoMappingError:
+        """Why an Einsum, of which not even the smallest tiles fit, has no mapping."""
+        einsum = self.workload.by_name[name]
+        search = EinsumSearch(einsum, self.spec.bound[name].arch, self.request(name), token, self.weight(einsum))
+        search.prepare()
+        return self.nothing(Part(einsum, search, None, optimum=search.nothing()), token)
 
     def share_evaluations(self, most: float) -> None:
         """Give each distinct Einsum its part of the choices that may be looked at, as even as whole numbers are."""
@@ -167,7 +184,20 @@ class Whole:
                 part.optimum = self.any_mapping(part, share, most)
             if not part.optimum.mappings:
                 raise self.nothing(part, token)
-        return self.join([self.mapping(einsum, 0) for einsum in self.workload.einsums])
+        return joined(self.spec, self.whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
+
+    def any(self) -> LoopTree | None:
+        """Some mapping of each Einsum by itself, put together; None where none of some Einsum is found soon.
+
+        They may not fit together.
+        """
+        over = Progress().within(0)
+        self.prepare(over, plan_first=False)
+        for part in self.own:
+            part.optimum = self.any_mapping(part, over, 0)
+            if not part.optimum.mappings:
+                return None
+        return joined(self.spec, self.whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
 
     def any_mapping(self, part: Part, token: Progress, budget: float) -> Optimum:
         """Any mapping of an Einsum, soon, where there was no time or budget for a search; a good one while there is.
@@ -189,6 +219,13 @@ class Whole:
                 self.late = self.late or Progress(token.callback).within(GRACE)
             token = self.late
         found = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
+        if not found.mappings and any(why_not_smallest(arch.path(unit.name)) for unit in arch.computes if unit.enabled):
+            # where tiles must not be small only a search comes to one that fits
+            search = EinsumSearch(
+                einsum, arch, replace(request, tolerance=ANY), Progress(token.callback).within(LONGEST), times
+            )
+            search.prepare()
+            return replace(search.run(), complete=False, cut=True, bound=known.bound)
         return replace(
             known, mappings=found.mappings, values=found.values, complete=False, work=known.work + found.work
         )
@@ -247,14 +284,14 @@ class Whole:
             found = self.any_mapping(part, share, part.budget - found.work)
         return found
 
-    def prepare(self, token: Progress) -> None:
-        """The searches, and which are the same."""
+    def prepare(self, token: Progress, plan_first: bool = True) -> None:
+        """The searches, and which are the same. `plan_first`: plan that of the first Einsum even without time."""
         known: dict[Any, str] = {}
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             given = einsum.name in self.given
             why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch, self.goals)
-            if token.stopped and self.parts and not given:
+            if token.stopped and not given and (self.parts or not plan_first):
                 rules = rules_key(einsum, arch), einsum.n_instances
                 first = known.setdefault(rules, einsum.name)
                 self.parts[einsum.name] = Part(einsum, None, why, first if first != einsum.name else None)
@@ -330,7 +367,8 @@ class Whole:
         looked_at = f"looked at {_dataplacements(found)}"
         if part.why is None:
             looked_at += f" and {_uses(found)}"
-        return reasons(self.spec, part.einsum, self.request(name), self.weight(part.einsum), token, looked_at)
+        limited = token if self.single else token.within(OF_CASCADE)
+        return reasons(self.spec, part.einsum, self.request(name), self.weight(part.einsum), limited, looked_at)
 
     # results
 
@@ -348,9 +386,8 @@ class Whole:
         total = sums(fronts, [self.weight(e) for e in einsums])
         values = self.objectives(total.values)
         rows = [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
-        return [
-            self.join([self.mapping(e, i) for e, i in zip(einsums, total.chosen[row], strict=True)]) for row in rows
-        ]
+        chosen = (zip(einsums, total.chosen[row], strict=True) for row in rows)
+        return [joined(self.spec, self.whole, [self.mapping(e, i) for e, i in each]) for each in chosen]
 
     def objectives(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
         """The objectives that were asked for, from sums of what they are made of."""
@@ -392,46 +429,6 @@ class Whole:
             total *= self.weight(self.workload.einsums[0])
         return float(self.objectives(total[None, :])[0, 0])
 
-    def join(self, parts: list[LoopTree]) -> LoopTree:
-        """One tree: what the outermost memory holds stands above the split, the rest in a branch each."""
-        if len(parts) == 1:
-            return parts[0]
-        head: dict[tuple[str, bool], dict[str, None]] = {}
-        branches = []
-        for part in parts:
-            lead = 0
-            last = part.nodes[-1]
-            assert isinstance(last, tree.Compute)
-            outer = outermost_memory(self.spec.arch(last.einsum).path(last.component))
-            for node in part.nodes:
-                if not (isinstance(node, tree.Storage) and outer is not None and node.component == outer.name):
-                    break
-                head.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(node.tensors))
-                lead += 1
-            branches.append(self.without_whole(part.nodes[lead:], head))
-        storage = [tree.Storage(tuple(tensors), name, lasting) for (name, lasting), tensors in head.items()]
-        return LoopTree((*_once(storage), tree.Sequential(tuple(branches))))
-
-    def without_whole(
-        self, nodes: tuple[tree.Node, ...], head: dict[tuple[str, bool], dict[str, None]]
-    ) -> tuple[tree.Node, ...]:
-        """A branch without the outermost nodes of tensors that are exchanged whole: these go to the head."""
-        seen = {tensor for tensors in head.values() for tensor in tensors}
-        found: list[tree.Node] = []
-        own: set[str] = set()
-        for node in nodes:
-            if isinstance(node, tree.Storage):
-                whole = [t for t in node.tensors if t in self.whole and t not in own]
-                own.update(node.tensors)
-                inside = [t for t in whole if t not in seen or t in head.get((node.component, node.persistent), {})]
-                head.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
-                rest = tuple(t for t in node.tensors if t not in inside)
-                if rest:
-                    found.append(tree.Storage(rest, node.component, node.persistent))
-            else:
-                found.append(node)
-        return tuple(found)
-
     def stats(self) -> Mapping[str, dict[str, Any]]:
         """How the search of each Einsum went."""
         found: dict[str, dict[str, Any]] = {}
@@ -461,18 +458,6 @@ class Whole:
         """Wall time of the steps of all searches; empty where brute force searched."""
         tallies = [part.search.tally for part in self.parts.values() if part.search is not None]
         return {step: math.fsum(tally.seconds[step] for tally in tallies) for step in STEPS if tallies}
-
-
-def _once(storage: list[tree.Storage]) -> list[tree.Storage]:
-    """A tensor that is persistent for one Einsum is held persistently, once."""
-    seen: set[str] = set()
-    found = []
-    for node in sorted(storage, key=lambda node: not node.persistent):
-        tensors = tuple(t for t in node.tensors if t not in seen)
-        seen.update(tensors)
-        if tensors:
-            found.append(replace(node, tensors=tensors))
-    return found
 
 
 def _dataplacements(found: Optimum) -> str:

@@ -115,10 +115,6 @@ class Chains:
             self.by_lanes += [(path, group) for group in path.groups()]
         self.census = sum(group.census.total() for _, group in self.by_lanes)
 
-    def by_path(self) -> list[tuple[Path, list[Group]]]:
-        """The sorted dataplacements of each path."""
-        return [(path, [group for own, group in self.by_lanes if own is path]) for path in self.paths]
-
     def begin(self, room: float) -> None:
         """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
         self._by_plan = {id(plan): self._family(plan) for path in self.paths for plan in path.plans}

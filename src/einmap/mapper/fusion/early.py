@@ -58,9 +58,10 @@ class Early:
         whole = Whole(self.spec, self.asked)
         try:
             found = self.found(whole)
-        except NoMappingError as error:
+        except (MappingError, NoMappingError) as error:
             text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
-            raise NoMappingError(text, at=error.at, hint=error.hint, remedies=error.remedies) from None
+            remedies = error.remedies if isinstance(error, NoMappingError) else ()
+            raise NoMappingError(text, at=error.at, hint=error.hint, remedies=remedies) from None
         by_einsum = {name: {**row, "complete": False} for name, row in whole.stats().items()}
         own = [part for part in by_einsum.values() if part["same_as"] is None]
         stats = MapStats(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from einmap.arch.component import Memory
-from einmap.errors import CapacityError, MappingError, NoMappingError, Remedy
+from einmap.errors import CapacityError, EinmapError, MappingError, NoMappingError, Remedy
 from einmap.mapper.changes import bits, grain
-from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.fusion.whether import Whether
 from einmap.mapper.options import Options
 from einmap.mapper.oracle import UndecidedError
-from einmap.mapper.reasons import MOST_SECONDS, REPORTED, hint_of
+from einmap.mapper.reasons import REPORTED, hint_of
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.raw import format_path
@@ -22,38 +23,68 @@ UNLIMITED = 2**60
 """Bits of a memory in which everything fits; a power of two, so that its used part is known exactly."""
 ROOM = 2.0
 """By how much a size grows from one try to the next while nothing fits."""
+LONGEST = 5.0
+"""Seconds for what would help."""
 
 
-def misfit(spec: Spec, asked: Options, found: MappingError | NoMappingError, token: Progress) -> NoMappingError:
-    """The error for a cascade that has no mapping, fused or not.
+def misfit(
+    spec: Spec, asked: Options, found: MappingError | NoMappingError, token: Progress, *, fuse: bool
+) -> NoMappingError:
+    """The error for a workload that has no mapping, with changes of which each was tried on the whole workload.
 
     `found`: what is wrong where each Einsum is mapped by itself. For each finite memory the least size is searched
-    with which there is a mapping; that takes no longer than is left of the time, and 20 s where there is no limit.
+    with which there is a mapping; that takes no longer than is left of the time, and 5 s where there is no limit.
     """
-    limit = MOST_SECONDS if token.deadline is None else min(max(token.deadline - time.monotonic(), 1.0), MOST_SECONDS)
-    sizes = Sizes(spec, replace(asked, goals=("energy",), max_evaluations=None), token.within(limit))
-    remedies, complete = sizes.remedies()
+    limit = LONGEST if token.deadline is None else min(max(token.deadline - time.monotonic(), 1.0), LONGEST)
+    whether = Whether(asked, fuse, token.within(limit))
+    single = len(spec.workload.einsums) == 1
+    sizes = Sizes(spec, whether)
+    # one Einsum's own sizes are the least ones already; of several each may need another one
+    remedies, complete = ([], True) if single else sizes.remedies()
     if isinstance(found, NoMappingError):
-        text = f"no fused mapping fits, and Einsum by Einsum: {found.message}"
-        # sizes are larger there, since intermediate tensors are kept whole
-        fields = sizes.memories()
-        remedies += [one for one in found.remedies if not any(name in fields for name, _ in one.settings)]
-    elif isinstance(found, CapacityError):
-        text = f"each Einsum has mappings, but none of them fit together: {found.message}"
-    else:
-        text = "each Einsum has mappings, but none of them fit together"
+        fields = () if single else sizes.memories()
+        others = [one for one in found.remedies if not any(name in fields for name, _ in one.settings)]
+        kept, decided = checked(spec, others, whether)
+        remedies, complete = remedies + kept, complete and decided and found.complete
     remedies = sorted(remedies, key=lambda remedy: remedy.size)[:REPORTED]
     at = remedies[0].at if remedies else found.at
-    return NoMappingError(text, at=at, hint=hint_of(remedies, complete), remedies=remedies)
+    return NoMappingError(
+        _text(found, fuse), at=at, hint=hint_of(remedies, complete), remedies=remedies, complete=complete
+    )
+
+
+def _text(found: MappingError | NoMappingError, fuse: bool) -> str:
+    if isinstance(found, NoMappingError):
+        return f"no fused mapping fits, and Einsum by Einsum: {found.message}" if fuse else found.message
+    if isinstance(found, CapacityError):
+        return f"each Einsum has mappings, but none of them fit together: {found.message}"
+    return "each Einsum has mappings, but none of them fit together"
+
+
+def checked(spec: Spec, remedies: Sequence[Remedy], whether: Whether) -> tuple[list[Remedy], bool]:
+    """Those changes with which the whole workload has a mapping, and whether that was decided of all."""
+    kept, complete = [], True
+    for remedy in remedies:
+        changed = spec
+        try:
+            for path, value in remedy.settings:
+                changed = changed.set(path, value)
+            if whether.mapping(changed) is not None:
+                kept.append(remedy)
+        except UndecidedError:
+            complete = False
+        except EinmapError:
+            # another expression speaks of what was changed, and is wrong now
+            continue
+    return kept, complete
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Looks for sizes of memories with which a cascade has a mapping."""
+    """Looks for sizes of memories with which a workload has a mapping."""
 
     spec: Spec
-    options: Options
-    token: Progress
+    whether: Whether
 
     def remedies(self) -> tuple[list[Remedy], bool]:
         """One for each memory whose size alone helps, and whether all were tried."""
@@ -82,40 +113,46 @@ class Sizes:
         return found
 
     def least(self, field: str, memory: Memory) -> int | None:
-        """The least bits with which there is a mapping, by bisection; None if no size is enough."""
+        """The least bits with which there is a mapping; None if no size is enough.
+
+        No size below what some Einsum needs by itself will do, and mostly that is enough. Else it is bisected.
+        """
         # what mappings need is a multiple of the grain, so no other sizes need be tried
         step = math.gcd(*(grain(one) for one in self.everywhere(memory.name)))
-        needed = self.needed(field, UNLIMITED, memory.name)
-        if needed is None:
+        boundless = self.spec.set(field, UNLIMITED)
+        enough = self.needed(boundless, memory.name)
+        if enough is None:
             return None
-        low, high = math.floor(memory.size_bits / step), max(-(-needed // step), 1)
+        low, own = math.floor(memory.size_bits / step), -(-self.whether.least(boundless, memory.name) // step)
+        if own > low:
+            if self.whether.mapping(self.spec.set(field, own * step)) is not None:
+                return own * step
+            low = own
+        high = max(-(-enough // step), low + 1)
         while high - low > 1:
             # sizes that do are mostly near the one that is there: the first tries are
             middle = min((low + high) // 2, max(int(low * ROOM), low + 1))
-            needed = self.needed(field, middle * step, memory.name)
+            needed = self.needed(self.spec.set(field, middle * step), memory.name)
             if needed is None:
                 low = middle
             else:
-                high = min(middle, -(-needed // step))
+                high = min(middle, max(-(-needed // step), low + 1))
         return high * step
 
-    def needed(self, field: str, size: int, memory: str) -> int | None:
-        """The bits of a memory that some mapping needs if it has this size; None if there is no mapping.
+    def needed(self, spec: Spec, memory: str) -> int | None:
+        """The bits of a memory that some mapping needs; None if there is no mapping.
 
         Raises UndecidedError when time is over.
         """
-        spec = self.spec.set(field, size)
-        search = FusedSearch(spec, self.options)
-        found = search.run(self.token)
-        if not found:
-            if search.effort.cut or self.token.stopped:
-                raise UndecidedError
+        found = self.whether.mapping(spec)
+        if found is None:
             return None
-        usage = evaluate(spec, found[0], self.options.rules).memory_usage
+        size = max(one.size_bits for one in self.everywhere(memory, spec))
+        usage = evaluate(spec, found, self.whether.options.rules).memory_usage
         part = max((row.usage for row in usage if row.component == memory), default=0.0)
         return math.ceil(round(part * size, 6))
 
-    def everywhere(self, memory: str) -> list[Memory]:
+    def everywhere(self, memory: str, spec: Spec | None = None) -> list[Memory]:
         """A memory as each Einsum sees it; nothing where the name is that of something else."""
-        own = (bound.arch.find(memory) for bound in self.spec.bound.values())
+        own = (bound.arch.find(memory) for bound in (spec or self.spec).bound.values())
         return [one for one in own if isinstance(one, Memory)]

@@ -179,8 +179,8 @@ class Cascade:
         for member in self.distinct:
             chains = member.chains
             if isinstance(chains, Chains):
-                known, token = chains.by_path(), self.effort.progress.within(DECIDING)
-                if fits_nowhere(member.einsum, chains.request, self.times(member.einsum), known, token):
+                token = self.effort.progress.within(DECIDING)
+                if fits_nowhere(member.einsum, chains.request, self.times(member.einsum), chains.paths, token):
                     return member.einsum.name
         return None
 

@@ -1,0 +1,95 @@
+"""Whether a workload has any mapping: what hints are checked with before they are given.
+
+Three answers, the quickest first: no, since an Einsum does not fit by itself whatever the others do; yes, since the
+smallest tiles of each Einsum fit together without fusion; else what a fused search says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from einmap.einsum.einsum import Einsum
+from einmap.errors import MappingError
+from einmap.mapper.canonical import rules_key
+from einmap.mapper.einsum_search import why_not
+from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.options import Options
+from einmap.mapper.oracle import Oracle, UndecidedError
+from einmap.mapper.request import Request
+from einmap.mapper.unfused import Whole
+from einmap.mapping.mapping import Mapping
+from einmap.model.evaluate import evaluate
+from einmap.progress import Progress
+from einmap.spec.spec import Spec
+
+
+@dataclass
+class Whether:
+    """Answers for one workload on changed architectures. `fuse`: whether mappings may fuse Einsums."""
+
+    options: Options
+    fuse: bool
+    token: Progress
+    oracles: dict[str, Oracle] = field(default_factory=dict)
+    """By the first of the Einsums that are alike."""
+
+    def __post_init__(self) -> None:
+        self.options = replace(self.options, goals=("energy",), max_evaluations=None)
+
+    def mapping(self, spec: Spec) -> Mapping | None:
+        """Some mapping, None if there is none. Raises UndecidedError when that is not found out in time."""
+        if not all(oracle.admits(spec.bound[name].arch) for name, oracle in self.each(spec)):
+            return None
+        try:
+            found = Whole(spec, self.options).any()
+            if found is not None:
+                evaluate(spec, found, self.options.rules)
+                return found
+        except MappingError:
+            pass
+        if not self.fuse or self.token.stopped:
+            raise UndecidedError
+        search = FusedSearch(spec, self.options)
+        mappings = search.run(self.token)
+        if not mappings and (search.effort.cut or self.token.stopped):
+            raise UndecidedError
+        return mappings[0] if mappings else None
+
+    def each(self, spec: Spec) -> Iterator[tuple[str, Oracle]]:
+        """The distinct Einsums that tables can search, and who says whether they fit."""
+        seen: set[Any] = set()
+        cascade = FusedSearch(spec, self.options)
+        whole = Whole(spec, self.options)
+        for einsum in spec.workload.einsums:
+            bound = spec.bound[einsum.name]
+            request = cascade.request(einsum) if self.fuse else whole.request(einsum.name)
+            kinds = tuple((a.tensor in request.shared, a.tensor in request.intermediates) for a in einsum.accesses)
+            key = bound.like, kinds, einsum.n_instances
+            if key in seen:
+                continue
+            seen.add(key)
+            rules = rules_key(einsum, bound.arch), kinds, einsum.n_instances
+            if rules in seen or why_not(einsum, bound.arch, ("energy",)) is not None:
+                continue
+            seen.add(rules)
+            yield einsum.name, self.oracle(einsum, request, whole.weight(einsum))
+
+    def oracle(self, einsum: Einsum, request: Request, times: int) -> Oracle:
+        """Who says whether an Einsum fits by itself."""
+        if einsum.name not in self.oracles:
+            self.oracles[einsum.name] = Oracle(einsum, request, self.token, times)
+        return self.oracles[einsum.name]
+
+    def least(self, spec: Spec, memory: str) -> int:
+        """Bits that a memory needs at least for each Einsum by itself, as far as that is found out in time."""
+        most = 0
+        for name, oracle in self.each(spec):
+            try:
+                found = oracle.fit(spec.bound[name].arch, memory)
+            except UndecidedError:
+                break
+            if found is not None and found.is_least:
+                most = max(most, found.bits(memory))
+        return most
