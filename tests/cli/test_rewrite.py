@@ -92,3 +92,23 @@ def test_the_output_does_not_replace_an_input(run, tmp_path):
     file.write_text(text)
     done = run("rewrite", "simple", "matmul", file, "--do", "merge", "-o", file)
     assert (done.status, file.read_text()) == (2, text)
+
+
+def test_the_copies_that_a_mapping_is_made_for_are_written_with_it(run, tmp_path):
+    workload, mapping, new = (tmp_path / f"{name}.yaml" for name in ("workload", "mapping", "new"))
+    einsums = "einsums: ['Z[m] = A[m]', 'Y[m] = A[m]']"
+    workload.write_text(f"workload: {{rank_sizes: {{M: 8}}, bits_per_value: {{All: 8}}, {einsums}}}\n")
+    loops = "!Temporal {rank_variable: m, tile_shape: 1}, !Compute {component: MAC, einsum"
+    branches = ", ".join(f"!Nested {{nodes: [{loops}: {name}}}]}}" for name in ("S", "Z", "Y"))
+    mapping.write_text(
+        "mapping:\n  shared_inputs: {A: S}\n  nodes:\n  - !Storage {component: MainMemory, tensors: [A, Y, Z]}\n"
+        f"  - !Storage {{component: GlobalBuffer, tensors: [S]}}\n  - !Sequential {{nodes: [{branches}]}}\n"
+    )
+    words = ("simple", workload)
+    assert run("evaluate", *words, mapping).status == 0
+    done = run("rewrite", *words, mapping, "--do", "split m#1 2", "-o", new)
+    assert done.status == 0, done.err
+    assert "shared_inputs: {A: S}" in new.read_text()
+    assert run("evaluate", *words, new).status == 0
+    document = json.loads(run("rewrite", *words, mapping, "--do", "split m#1 2", "--json").out)
+    assert document["mapping"]["shared_inputs"] == {"A": "S"}

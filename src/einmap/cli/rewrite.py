@@ -22,6 +22,7 @@ from einmap.model.evaluate import evaluate
 from einmap.report.change import change_report
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
+from einmap.spec.shared_inputs import put_in
 from einmap.spec.spec import Spec
 
 SCHEMA = 1
@@ -67,14 +68,15 @@ def rewrite_command(
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, semantics)
     mapping = _applied(spec, tree, steps)
+    copies = put_in(spec.raw, spec.workload)
     after = evaluate(spec, mapping, semantics)
     if as_json:
-        print_json(_document(steps, before, after, mapping))
+        print_json(_document(steps, before, after, mapping, copies))
     else:
         print_report(change_report(before, after, spec.with_mapping(mapping), mapping, console().width))
     print_notes([*problem, *after.notes])
     if target is not None:
-        target.write(_mapping_file(mapping, files, define or [], steps))
+        target.write(_mapping_file(mapping, copies, files, define or [], steps))
         print_hint(f"wrote the mapping to {output}")
 
 
@@ -104,17 +106,21 @@ def _applied(spec: Spec, mapping: Mapping, steps: list[str]) -> Mapping:
     return mapping
 
 
-def _mapping_file(mapping: Mapping, files: list[str], define: list[str], steps: list[str]) -> str:
+def _mapping_file(
+    mapping: Mapping, copies: dict[str, str], files: list[str], define: list[str], steps: list[str]
+) -> str:
     given = [*files, *(w for one in define for w in ("-D", one)), *(w for step in steps for w in ("--do", step))]
     lines = f"Rewritten by: {shlex.join(['einmap', 'rewrite', *given])}".splitlines()
-    return "\n".join([*(f"# {line}" for line in lines), dump_mapping(mapping)])
+    return "\n".join([*(f"# {line}" for line in lines), dump_mapping(mapping, copies)])
 
 
-def _document(steps: list[str], before: Cost | None, after: Cost, mapping: Mapping) -> dict[str, object]:
+def _document(
+    steps: list[str], before: Cost | None, after: Cost, mapping: Mapping, copies: dict[str, str]
+) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "rewrites": steps,
         "before": before.to_dict() if before else None,
         "after": after.to_dict(),
-        "mapping": to_python(write_mapping(mapping)),
+        "mapping": {**({"shared_inputs": copies} if copies else {}), **to_python(write_mapping(mapping))},
     }

@@ -107,6 +107,19 @@ def expanded(root: RawMap, workload: Workload) -> RawMap:
     return with_copies(bare, workload, copies) if copies else bare
 
 
+def put_in(root: RawMap, workload: Workload) -> dict[str, str]:
+    """The copies that loading has put into a workload for its mapping: the name of each by its input.
+
+    They stand in no file, unlike the Einsums that somebody has written.
+    """
+    given = root.get("workload")
+    written = list(flat_einsums(given.get("einsums") or RawList(()))) if isinstance(given, RawMap) else []
+    if len(written) != len(workload.einsums):
+        return {}
+    pairs = zip(written, workload.einsums, strict=True)
+    return {min(einsum.inputs): einsum.name for raw, einsum in pairs if einsum.is_copy and raw.at is None}
+
+
 def names_copies(root: RawMap) -> bool:
     """Whether there is a workload, and a mapping that is made for copies of its inputs."""
     mapping = root.get("mapping")
