@@ -75,7 +75,7 @@ def specifications():
     found += [
         (file.read_text(encoding="utf-8"), {})
         for file in files
-        if file.stat().st_size < 10_000 and not file.name.startswith(("01", "08", "09", "10", "12", "03", "04"))
+        if file.stat().st_size < 10_000 and not file.name.startswith(("08", "09"))
     ]
     return found
 

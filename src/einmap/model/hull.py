@@ -103,12 +103,12 @@ class Hull:
         used, ranks = self._bounds(indices)
         n = used.shape[axis]
         now, before = np.arange(1, n), np.arange(n - 1)
-        total: Any = (used.take(now, axis) & used.take(before, axis)).astype(np.int64)
+        parts = []
         for low, high in ranks.values():
             begin = np.maximum(low.take(now, axis), low.take(before, axis))
             end = np.minimum(high.take(now, axis), high.take(before, axis))
-            total = total * np.clip(end - begin + 1, 0, None)
-        return int(total.sum())
+            parts.append(np.clip(end - begin + 1, 0, None))
+        return int(_product(used.take(now, axis) & used.take(before, axis), parts).sum())
 
     def covers(self, user: User, slides: Address | None = None) -> bool:
         """Whether `user` alone uses the whole hull in every visit, as far as it ever uses the tensor.
@@ -151,10 +151,7 @@ class Hull:
 
     def _footprints(self, indices: list[Any], loops: tuple[Address, ...] | None = None) -> Any:
         used, ranks = self._bounds(indices, loops)
-        total: Any = used.astype(np.int64)
-        for low, high in ranks.values():
-            total = total * np.where(used, high - low + 1, 0)
-        return total
+        return _product(used, [np.where(used, high - low + 1, 0) for low, high in ranks.values()])
 
     def _bounds(self, indices: list[Any], loops: tuple[Address, ...] | None = None) -> tuple[Any, dict[str, Any]]:
         """Which visits there are, and for each rank the first and the last index of the hull."""
@@ -180,9 +177,15 @@ type _Box = Mapping[str, tuple[Any, Any]]
 
 
 def _volume(ranks: _Box) -> Any:
-    total: Any = np.int64(1)
-    for low, high in ranks.values():
-        total = total * np.clip(high - low + 1, 0, None)
+    return _product(np.bool_(True), [np.clip(high - low + 1, 0, None) for low, high in ranks.values()])
+
+
+def _product(used: Any, parts: list[Any]) -> Any:
+    """The product of numbers of values, 0 where there is no visit; of Python's integers where 64 bits are too few."""
+    most = math.prod(int(part.max(initial=0)) for part in parts) * np.size(used)
+    total: Any = np.asarray(used).astype(np.int64 if most < 2**62 else object)
+    for part in parts:
+        total = total * part
     return total
 
 
