@@ -20,6 +20,16 @@ gamma ceil floor round trunc rint modf ldexp frexp scalbn ilogb fdim fmod remain
 signbit INFINITY NAN NULL EOF RAND_MAX HUGE_VAL div ldiv random rand srand abort atexit system getenv qsort remove
 rename puts gets getc putc index rindex time clock size_t FILE
 """
+_C += """
+BUFSIZ MB_CUR_MAX NFDBITS alloca WCONTINUED WEXITED WEXITSTATUS WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG
+WNOWAIT WSTOPPED WSTOPSIG WTERMSIG WUNTRACED bool true false nullptr constexpr alignas alignof static_assert
+thread_local typeof fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
+"""
+_C_MACRO = re.compile(
+    r"[bl]e\d+toh|hto[bl]e\d+|(?:M|FP|FD|SEEK|EXIT|MATH|HUGE|L|P)_\w+|\w+_(?:MAX|t|ENDIAN|errhandling)"
+)
+_C_FUNCTION = re.compile(r"[a-z][a-z0-9]+")
+"""Any name of the C library and of POSIX, as far as the headers declare functions."""
 _OWN_C = """
 mvin mvin_part mvin_live take mvout mvout_sum mvout_max mvout_min clear mark tiles smaller larger nest new_values
 i next_integer next_fraction is_close n_moved value wrong largest here there BIG
@@ -42,8 +52,13 @@ class Names:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def identifier(self, name: str, *, what: str | None = None) -> str:
-        """An identifier that nothing else has; `what`: name of the specification, where a change is to be told."""
+        """An identifier that nothing else has; `what`: name of the specification, where a change is to be told.
+
+        Those are declared outside of functions, where C has no room for names of the library.
+        """
         found = as_identifier(name, self.language)
+        if what is not None and self.language == "c" and _C_FUNCTION.fullmatch(found):
+            found += "_"
         candidate, n = found, 2
         while candidate in self.taken or candidate in RESERVED[self.language]:
             candidate, n = f"{found}_{n}", n + 1
@@ -58,4 +73,5 @@ def as_identifier(name: str, language: Language) -> str:
     found = re.sub(r"[^A-Za-z0-9_]", "_", name)
     if not re.match(r"[A-Za-z]", found):
         found = "v" + found
-    return found + "_" if found in RESERVED[language] else found
+    is_macro = language == "c" and _C_MACRO.fullmatch(found)
+    return found + "_" if is_macro or found in RESERVED[language] else found
