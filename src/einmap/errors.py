@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal, cast
 
 from einmap.visible import brief, cut, visible
 
@@ -80,6 +81,16 @@ class EinmapError(Exception):
     @hint.setter
     def hint(self, hint: str | None) -> None:
         self._hint = hint
+
+    def advise(self, first: str) -> None:
+        """Put advice before the hint, which is still looked for only when it is shown."""
+        then = self._hint
+        self._hint = lambda: "; ".join(part for part in (first, then() if callable(then) else then) if part)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a copy in another process: with the hint itself, since what finds it may not be copied."""
+        self._hint = self.hint
+        return cast(tuple[Any, ...], super().__reduce__())
 
     def __str__(self) -> str:
         where = f"{self.at}: " if self.at and str(self.at) else ""
@@ -170,6 +181,12 @@ class EngineError(EinmapError):
     """A process of a distributed engine was lost, raised an exception, or did not answer in time."""
 
 
+MOST_COMPARED = 50
+"""Names that are compared closely with a misspelt one."""
+MOST_PROBLEMS = 20
+"""Problems that the text of an error lists; `problems` has all of them."""
+
+
 class ManyErrors(EinmapError):
     """All problems found in one stage, reported together."""
 
@@ -178,7 +195,10 @@ class ManyErrors(EinmapError):
         EinmapError.__init__(self, f"{len(self.problems)} problems found")
 
     def __str__(self) -> str:
-        return "\n".join(str(problem) for problem in self.problems)
+        """The first problems, and how many more there are."""
+        shown = [str(problem) for problem in self.problems[:MOST_PROBLEMS]]
+        more = len(self.problems) - len(shown)
+        return "\n".join([*shown, f"... and {more:,} more problems"] if more else shown)
 
 
 class ManySpecErrors(ManyErrors, SpecError):
@@ -207,7 +227,8 @@ def raise_all(problems: Sequence[EinmapError]) -> None:
 
     A problem that was found several times (by several Einsums) is reported once.
     """
-    problems = list({str(p): p for one in problems for p in _single(one)}.values())
+    problems = list({(str(p.at), p.message): p for one in reversed(problems) for p in reversed(_single(one))}.values())
+    problems.reverse()
     if len(problems) == 1:
         raise problems[0]
     if problems and all(isinstance(p, MappingError) for p in problems):
@@ -218,12 +239,22 @@ def raise_all(problems: Sequence[EinmapError]) -> None:
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be, or None."""
-    known = list(known)
-    folded = {k.lower(): k for k in reversed(known)}
+    names = tuple(known)
+    folded, letters = _folded(names)
     if name.lower() in folded:
         return folded[name.lower()]
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if len(names) > MOST_COMPARED:  # those whose letters and length are most like
+        own = frozenset(name.lower())
+        order = sorted(range(len(names)), key=lambda i: (len(own ^ letters[i]), abs(len(names[i]) - len(name))))
+        names = tuple(names[i] for i in sorted(order[:MOST_COMPARED]))
+    found = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+@lru_cache(maxsize=4)
+def _folded(names: tuple[str, ...]) -> tuple[dict[str, str], list[frozenset[str]]]:
+    """Names by their small letters, the first of those that are alike; and the letters of each."""
+    return {k.lower(): k for k in reversed(names)}, [frozenset(k.lower()) for k in names]
 
 
 def did_you_mean(name: str, known: Iterable[str], *, listing: str = "known names") -> str:

@@ -1,5 +1,7 @@
 """Files that mean harm are refused with a place, by counting work: no clock, no memory, nothing executed."""
 
+import time
+
 import pytest
 from tests.catalogue.cases import BASE, changed, problems_of
 
@@ -42,6 +44,36 @@ def test_an_expression_without_end(expression):
     problem = refusal(changed([(SIZE, f'    size: "{expression}"\n')]))
     assert problem.at.path == 'arch.nodes[2] "Buffer".size'
     assert len(str(problem)) < 1500
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sum([pow(3**6000, 2**63, 7**3500) for i in range(1000)])", "sum([isqrt(3**6000) for i in range(9000)])",
+        "sum([gcd(3**6000, 7**3500) for i in range(9000)])", "sum([len(str(3**6000)) for i in range(9000)])",
+        "sum([factorial(1000) % 7 for i in range(9000)])", "sum([max([[1]*9000][0]) for i in range(9000)])",
+        "sum([0.5 in range(9999) for i in range(9000)])", "sum([fsum(range(9999)) for i in range(9000)])",
+    ],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_work_is_paid_by_what_a_call_takes(expression):
+    start = time.process_time()
+    assert "more than 200000 steps" in str(refusal(changed([(SIZE, f'    size: "{expression}"\n')])))
+    assert time.process_time() - start < 2
+
+
+def test_all_expressions_of_a_specification_have_one_account():
+    """Each of a thousand memories takes nearly what one expression may take."""
+    memory = (
+        '  - !Memory\n    name: B{}\n    size: "sum([1 for i in range(4900) for j in range(2)]) + {}"\n'
+        "    component_class: Dummy\n    tensors: {{keep: Nothing, may_keep: All}}\n"
+    )
+    before = "  - !Memory\n    name: Buffer\n"
+    text = changed([(before, "".join(memory.format(i, i) for i in range(150)) + before)])
+    with pytest.raises(EinmapError, match="of the specification take more than 5,000,000 steps together") as caught:
+        einmap.evaluate(einmap.loads(text))
+    assert len(str(caught.value).splitlines()) == 21
+    assert str(caught.value).endswith("more problems")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from einmap.errors import EinmapError, ManyErrors, Note
+from einmap.errors import MOST_PROBLEMS, EinmapError, ManyErrors, Note
 from einmap.report.console import SafeConsole
 from einmap.visible import visible
 
@@ -87,9 +87,12 @@ def plain(value: Any) -> Any:
 
 
 def print_error(error: EinmapError) -> None:
-    """Print every problem of `error`, each with its place and hint."""
-    for problem in _problems(error):
+    """Print the first problems of `error`, each with its place and hint, and how many more there are."""
+    problems = _problems(error)
+    for problem in problems[:MOST_PROBLEMS]:
         _print("error", "bold red", str(problem))
+    if (more := len(problems) - MOST_PROBLEMS) > 0:
+        _print("error", "bold red", f"... and {more:,} more problems")
 
 
 def print_notes(notes: Iterable[Note]) -> None:

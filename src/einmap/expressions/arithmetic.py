@@ -63,8 +63,13 @@ def _of_text(text: str, scope: Names) -> Any:
         return plain(value)
     if not source:
         raise ExpressionError("an empty text where an expression is expected")
-    with np.errstate(all="ignore"):  # elements may be infinite; whoever uses them looks
-        return Interpreter(source, scope).value(parse(source), {})
+    interpreter = Interpreter(source, scope)
+    scope.account.check()
+    try:
+        with np.errstate(all="ignore"):  # elements may be infinite; whoever uses them looks
+            return interpreter.value(parse(source), {})
+    finally:
+        scope.account.settle(interpreter.budget)
 
 
 def _literal(source: str) -> int | float:
@@ -73,7 +78,7 @@ def _literal(source: str) -> int | float:
         value = size_checked(int(source)) if is_integer else float(source)
     except ValueError:
         raise ExpressionError(f"{quoted(source)} is not a number, or too long") from None
-    if math.isinf(value):
+    if isinstance(value, float) and math.isinf(value):
         raise ExpressionError(f"the number {quoted(source)} is too large for a float", hint="write inf for infinity")
     return value
 

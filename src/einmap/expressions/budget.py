@@ -22,6 +22,30 @@ MAX_BITS = 10_000
 """Bits of one integer."""
 
 
+FREE_STEPS = 10_000
+"""Steps of one expression that do not count for all of them together: nearly all expressions take fewer."""
+MAX_TOGETHER = 5_000_000
+"""Steps that the expressions of one specification may take together, beyond those that are free."""
+
+
+@dataclass(slots=True)
+class Account:
+    """The steps that are left to all expressions of a specification."""
+
+    steps: int = MAX_TOGETHER
+
+    def check(self) -> None:
+        """Raise ExpressionError when none are left."""
+        if self.steps < 0:
+            raise ExpressionError(
+                f"the expressions of the specification take more than {MAX_TOGETHER:,} steps together"
+            )
+
+    def settle(self, budget: Budget) -> None:
+        """Take off what an expression used."""
+        self.steps -= max(0, MAX_STEPS - budget.steps - FREE_STEPS)
+
+
 @dataclass(slots=True)
 class Budget:
     """The steps that are left to one expression."""

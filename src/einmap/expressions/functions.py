@@ -105,9 +105,19 @@ def _prod(values: Any, start: Any = 1) -> Any:
 def _pow(base: Any, exp: Any, mod: Any = None) -> Any:
     if mod is None:
         return power(base, exp)
-    if abs(exp) >= 2**64:
-        raise ExpressionError("pow with a modulus takes an exponent of at most 64 bits")
     return pow(base, exp, mod)
+
+
+def _pow_cost(base: Any, exp: Any, mod: Any = None) -> int:  # noqa: ARG001 - the names are those of `pow`
+    """With a modulus there is a product of its length for each bit of the exponent."""
+    if not isinstance(exp, int) or not isinstance(mod, int):
+        return 0
+    return int(exp.bit_length() * (1 + mod.bit_length() // 64) ** 2 // 128)
+
+
+def _of_integer_cost(*numbers: Any) -> int:
+    """Steps of a function that takes longer than in proportion to the length of its arguments."""
+    return sum(int((1 + number.bit_length() // 64) ** 2 // 256) for number in numbers if isinstance(number, int))
 
 
 def _factorial(n: Any) -> int:
@@ -228,8 +238,14 @@ def _functions() -> dict[str, Callable[..., Any]]:
     }
 
 
+_COSTS: Mapping[str, Callable[..., int]] = {
+    "pow": _pow_cost,
+    **dict.fromkeys(("factorial", "comb", "perm"), lambda *_numbers: 50),
+    **dict.fromkeys(("gcd", "isqrt", "str"), _of_integer_cost),
+}
+
 BUILT_IN: Mapping[str, object] = {
     **{name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")},
-    **{name: SafeFunction(function, name) for name, function in _functions().items()},
+    **{name: SafeFunction(function, name, _COSTS.get(name)) for name, function in _functions().items()},
 }
 """Names that every expression knows; a scope may give any of them another meaning."""

@@ -7,13 +7,12 @@ import difflib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from einmap.errors import ExpressionError, closest, did_you_mean
-from einmap.expressions.budget import Budget
+from einmap.expressions.budget import Account, Budget
 from einmap.expressions.functions import BUILT_IN, items
 from einmap.expressions.operators import BINARY, COMPARE, UNARY, apply, is_array
 from einmap.expressions.records import HasAttributes, RecordList, SafeFunction
@@ -45,11 +44,16 @@ class Names(Protocol):
         """All names, for suggestions."""
         ...
 
+    @property
+    def account(self) -> Account:
+        """What all expressions of the specification may still do."""
+        ...
 
-def undefined(name: str, known: Iterable[str]) -> ExpressionError:
-    """The error for a name that is not defined; its hint lists the names most like it."""
+
+def undefined(name: str, known: Callable[[], Iterable[str]]) -> ExpressionError:
+    """The error for a name that is not defined; its hint lists the names most like it, if it is asked for."""
     name = name[:_SHOWN_NAME]
-    return ExpressionError(f"name {name!r} is not defined", hint=partial(_names_like, name, frozenset(known)))
+    return ExpressionError(f"name {name!r} is not defined", hint=lambda: _names_like(name, frozenset(known())))
 
 
 def _names_like(name: str, names: frozenset[str]) -> str:
@@ -110,7 +114,7 @@ class Interpreter:
         if value is MISSING:
             value = BUILT_IN.get(node.id, MISSING)
         if value is MISSING:
-            raise undefined(node.id, [*self.scope.names(), *local])
+            raise undefined(node.id, lambda: [*self.scope.names(), *local])
         return plain(value)
 
     def _list(self, node: ast.List, local: Local) -> Any:
@@ -277,7 +281,10 @@ class Interpreter:
         arguments = self.values(node.args, local)
         options = {word.arg: self.value(word.value, local) for word in node.keywords if word.arg is not None}
         for value in (*arguments, *options.values()):
-            self.budget.spend(len(value) if isinstance(value, list | tuple | set | range | str) else 1)
+            self.budget.spend(len(value) if isinstance(value, range) else 1)
+            self._held(value)  # a function may look at all of it
+        if isinstance(function, SafeFunction) and function.cost is not None:
+            self.budget.spend(self._run(node, function.cost, *arguments, **options))
         return self._held(plain(self._run(node, function, *arguments, **options)))
 
     # helpers

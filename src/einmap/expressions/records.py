@@ -20,10 +20,14 @@ class HasAttributes(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SafeFunction:
-    """A function that expressions may call; `name` is for messages."""
+    """A function that expressions may call; `name` is for messages.
+
+    `cost`: steps that a call takes beyond the size of its arguments, from these arguments.
+    """
 
     function: Callable[..., object]
     name: str
+    cost: Callable[..., int] | None = None
 
     def __call__(self, *arguments: Any, **options: Any) -> object:
         """Call the function."""

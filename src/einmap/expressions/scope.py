@@ -9,6 +9,7 @@ from typing import Any
 
 from einmap.errors import At, ExpressionError
 from einmap.expressions.arithmetic import evaluate
+from einmap.expressions.budget import Account
 from einmap.expressions.interpreter import MISSING, undefined
 from einmap.expressions.syntax import quoted
 
@@ -72,6 +73,15 @@ class Scope:
 
     values: Mapping[str, object] = field(default_factory=dict)
     parent: Scope | None = None
+    _account: Account = field(default_factory=Account)
+
+    @property
+    def account(self) -> Account:
+        """What all expressions may still do that are evaluated in scopes with this one's root."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope._account
 
     def layer(self, values: Mapping[str, object]) -> Scope:
         """These names on top of this scope; values may be `Lazy`."""
@@ -95,7 +105,7 @@ class Scope:
         """The innermost value of `name`. Raises ExpressionError with a suggestion when there is none."""
         value = self.get(name, MISSING)
         if value is MISSING:
-            raise undefined(name, self.names())
+            raise undefined(name, self.names)
         return value
 
     def layers(self) -> Iterator[Mapping[str, object]]:
@@ -139,6 +149,6 @@ def _suggest_quotes(problem: ExpressionError, text: object) -> None:
     if not isinstance(text, str):
         return
     if problem.message == f"name {text.strip()!r} is not defined":
-        problem.hint = f"quote it if it is text; {problem.hint}"
+        problem.advise("quote it if it is text")
     elif problem.message.startswith(f"{quoted(text)} is not an expression"):
         problem.hint = "quote it if it is text"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from einmap.arch.component import Compute as ComputeUnit
 from einmap.arch.component import Leaf, Memory
@@ -85,7 +85,7 @@ def _check_leaves(
             continue
         name = last.node.einsum
         if name not in workload.by_name:
-            hint = did_you_mean(name, workload.by_name, listing="Einsums")
+            hint = partial(did_you_mean, name, workload.by_name, listing="Einsums")  # only the first are shown
             problems.append(MappingError(f"the workload has no Einsum {name!r}", at=where(last.address), hint=hint))
         elif name in seen:
             problems.append(MappingError(f"Einsum {name!r} is mapped twice", at=where(last.address)))
