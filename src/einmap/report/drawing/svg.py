@@ -133,8 +133,9 @@ def _line(line: Line, x: float, y: float, anchor: str, theme: Theme) -> str:
 
 
 def _text(text: str) -> str:
-    """Made visible and escaped; characters that XML cannot hold are replaced."""
-    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text)))
+    """Made visible and escaped; characters that XML cannot hold are replaced, our own no-break spaces stay."""
+    shown = "\N{NO-BREAK SPACE}".join(visible(part) for part in text.split("\N{NO-BREAK SPACE}"))
+    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", shown))
 
 
 def _n(value: float) -> str:
