@@ -71,3 +71,34 @@ def test_json_carries_the_statistics(run):
     outcomes = stats["by_einsum"]["Z"]["outcomes"]
     assert sum(part["mappings"] for part in outcomes.values()) == stats["mapspace_size"]
     assert stats["by_einsum"]["Z"]["loops_removed"] > 0
+
+
+TIMELESS = """
+arch:
+  nodes:
+  - !Memory {name: Main, size: inf, leak_power: 1, area: 0, total_latency: 0,
+             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 2, throughput: 1}]}
+  - !Memory {name: Buf, size: 64, leak_power: 0, area: 0, tensors: {may_keep: All}, total_latency: LATENCY,
+             actions: [{name: read, energy: 0.1, throughput: 0.1}, {name: write, energy: 0.1, throughput: 0.1}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: inf}]}
+workload: {rank_sizes: {M: 4, N: 4, K: 4}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
+"""
+
+
+def test_a_latency_of_0_is_told_before_anything_is_called_optimal(run, tmp_path):
+    spec = tmp_path / "timeless.yaml"
+    spec.write_text(TIMELESS.replace("LATENCY", "0"))
+    out = " ".join(run("map", str(spec)).out.split())
+    assert out.index("warning: the latency is 0, and with it every EDP") < out.index("proven optimal")
+    assert "warning" not in run("map", str(spec), "--metrics", "dynamic_energy").out
+
+
+def test_a_front_shows_every_metric_and_says_which_mapping_is_written(run, tmp_path):
+    spec, target = tmp_path / "front.yaml", tmp_path / "first.yaml"
+    spec.write_text(TIMELESS.replace(", total_latency: LATENCY", "").replace(" total_latency: 0,", ""))
+    front = run("map", str(spec), "--metrics", "dynamic_energy,latency", "-o", str(target))
+    points = json.loads(run("map", str(spec), "--metrics", "dynamic_energy,latency", "--json").out)["front"]
+    assert len(points) > 1
+    assert all({"dynamic_energy", "latency"} <= point.keys() for point in points)
+    assert "dynamic energy" in front.out
+    assert f"wrote the first of {len(points)} mappings" in " ".join(front.err.split())

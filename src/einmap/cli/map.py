@@ -28,7 +28,7 @@ from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.options import metrics_named
-from einmap.mapper.result import Found, MapResult
+from einmap.mapper.result import Found, MapResult, objective
 from einmap.mapper.saving import Saving, unfused_comparison
 from einmap.model.fusion import fusion_of
 from einmap.model.semantics import semantics_named
@@ -181,7 +181,16 @@ def map_command(
     if failure is not None:
         raise failure
     if output is not None:
-        print_hint(f"wrote the mapping to {output}")
+        print_hint(_wrote(result, output))
+
+
+def _wrote(result: MapResult, output: Path) -> str:
+    """What was written, and how to get what was not."""
+    if len(result.front) == 1:
+        return f"wrote the mapping to {output}"
+    first = result.metrics[0].replace("_", " ")
+    others = "the others with --json, under front, or with --metrics for another one"
+    return f"wrote the first of {len(result.front)} mappings, that of the least {first}, to {output}; {others}"
 
 
 def metrics_of(text: str) -> str:
@@ -250,7 +259,7 @@ def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
         "saving": saving.to_dict() if saving is not None else None,
         "cost": result.cost.to_dict(),
         "mapping": _plain_mapping(result.front[0]),
-        "front": [_front_entry(found) for found in result.front],
+        "front": [_front_entry(found, result.metrics) for found in result.front],
     }
 
 
@@ -301,10 +310,11 @@ def _plain_mapping(found: Found) -> Any:
     return {"shared_inputs": found.copies, **plain} if found.copies else plain
 
 
-def _front_entry(found: Found) -> dict[str, Any]:
+def _front_entry(found: Found, metrics: Sequence[str]) -> dict[str, Any]:
     cost = found.cost
     numbers = {"energy": cost.energy, "latency": cost.latency, "edp": cost.edp}
-    return {**numbers, "mapping": _plain_mapping(found)}
+    others = {name: objective(cost, name) for name in metrics if name not in (*numbers, "energy_delay_product")}
+    return {**numbers, **others, "mapping": _plain_mapping(found)}
 
 
 def _shared(found: Found) -> list[dict[str, Any]]:

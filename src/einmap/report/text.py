@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.heap import set_aside
-from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapper.saving import Saving
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
@@ -80,7 +80,7 @@ def _map_report(result: MapResult, spec: Spec | None, width: int, stats: bool, s
     if stats:
         head.append(stats_section(result.stats))
     if len(result.front) > 1:
-        head.append(front_section(result.front))
+        head.append(front_section(result.front, result.metrics))
     if spec is not None and spec.workload.intermediates:
         head.append(fusion_section(fusion_of(result.mapping, spec), saving))
     return _stacked([*head, cost_report(result.cost, spec, result.mapping, width)])
@@ -97,7 +97,23 @@ def to_text(report: RenderableType, width: int = 80) -> str:
 
 
 def quality(result: MapResult) -> str:
-    """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`."""
+    """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`.
+
+    Before it a warning where the latency is 0, and with it every product with it.
+    """
+    return _timeless(result) + _quality(result)
+
+
+def _timeless(result: MapResult) -> str:
+    timed = [name for name in ("latency", "energy_delay_product", "leak_energy") if name in result.metrics]
+    if not timed or result.cost.latency != 0:
+        return ""
+    names = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in timed)
+    every = "" if timed == ["latency"] else f", and with it every {names}: mappings are not compared by more"
+    return f"warning: the latency is 0{every}; nothing takes time, look at throughput and total_latency\n"
+
+
+def _quality(result: MapResult) -> str:
     stats = result.stats
     metrics = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
@@ -125,16 +141,22 @@ def shared_lines(found: Found) -> list[RenderableType]:
     ]
 
 
-def front_section(front: tuple[Found, ...]) -> RenderableType:
-    """The mappings of which none is better than another in all metrics."""
-    table = _table("", "energy", "latency", "EDP")
+def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> RenderableType:
+    """The mappings of which none is better than another in all metrics: their metrics, energy, latency and EDP."""
+    others = [name for name in metrics if name not in ("energy", "latency", "energy_delay_product")]
+    table = _table("", "energy", "latency", "EDP", *(name.replace("_", " ") for name in others))
     for position, found in enumerate(front[:_MOST_BEST], start=1):
         cost = found.cost
         values = format_si(cost.energy, "J"), format_si(cost.latency, "s"), format_si(cost.edp, "J*s")
-        table.add_row(str(position), *values)
+        more_values = (_metric(objective(cost, name), name) for name in others)
+        table.add_row(str(position), *values, *more_values)
     more = len(front) - _MOST_BEST
     rest = [Text(f"  ... and {more} more")] if more > 0 else []
     return Group(_title(f"Best mappings ({len(front)}); the first one follows"), table, *rest)
+
+
+def _metric(value: float, name: str) -> str:
+    return percent(value) if name == "resource_usage" else format_si(value, "J")
 
 
 def stats_section(stats: MapStats) -> RenderableType:

@@ -5,7 +5,9 @@ import time
 import pytest
 
 import einmap
+from einmap.mapper.fusion.effort import StoppedError
 from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.fusion.narrowing import Narrowing
 from einmap.model.fusion import fusion_of
 
 SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
@@ -87,3 +89,19 @@ def test_the_time_limit_holds_where_a_search_takes_longer(monkeypatch):
     assert not result.optimal
     assert result.gap is None or result.gap > 0
     einmap.evaluate(spec, result.mapping, strict=True)
+
+
+def test_a_front_that_is_stopped_is_not_beaten_by_a_search_for_one_metric(monkeypatch):
+    best = [einmap.map_workload(small(), metrics=goal) for goal in ("energy", "latency")]
+    whole = einmap.map_workload(small(), metrics="energy,latency")
+    monkeypatch.setattr(Narrowing, "everything", stop_it)
+    front = einmap.map_workload(small(), metrics="energy,latency")
+    assert not front.optimal
+    for result in (whole, front):
+        assert min(found.cost.energy for found in result.front) == pytest.approx(best[0].cost.energy)
+        assert min(found.cost.latency for found in result.front) == pytest.approx(best[1].cost.latency)
+
+
+def stop_it(narrowing):
+    narrowing.cascade.effort.cut = True
+    raise StoppedError

@@ -483,7 +483,7 @@ class Narrowing:
         paths = self.paths if most is None or most > self.tight_up_to else self.tight
         join = Join(
             self.graph, parts, self.room, len(cascade.goals), paths,
-            None if most is None or math.isinf(most) else most, cascade.reached_values * (1 + ROUNDING),
+            None if most is None or math.isinf(most) else most, cascade.known_values * (1 + ROUNDING),
         )  # fmt: skip
         reached = join.run(cascade.watch("putting together Einsums up to {}"))
         self.passed("join", begin)

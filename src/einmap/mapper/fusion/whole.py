@@ -72,6 +72,8 @@ class Cascade:
         self.prepared = False
         self.effort = Effort(Progress())
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
+        self.seeds: Floats = np.zeros((0, len(self.goals)))
+        """Costs of mappings that are known before the search; what is no better than they is not looked for."""
         self._own: dict[int, Floats] = {}
         self.members: list[Member] = []
         self.distinct: list[Member] = []
@@ -278,9 +280,14 @@ class Cascade:
         """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
         if most is not None:
             return Others(corners(self.weights, rest[None])[0] / times, most / times ** len(self.goals))
-        if len(self.reached_values):
-            return Others((self.reached_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
+        if len(self.known_values):
+            return Others((self.known_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
         return None
+
+    @property
+    def known_values(self) -> Floats:
+        """Costs of the whole that are reached already."""
+        return np.concatenate([self.seeds, self.reached_values])
 
     def own(self, chains: AnyChains) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
