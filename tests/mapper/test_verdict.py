@@ -155,12 +155,43 @@ def test_options_that_make_the_mapspace_smaller_or_larger_are_named(options, wor
     assert f"every fused mapping {words}" in result.reason
 
 
+def test_imperfect_factors_of_what_is_searched_mapping_by_mapping_are_named():
+    given = BY_TRYING["several outputs"][0]()
+    result = einmap.map_workload(given, metrics="energy", explore_imperfect_temporal_loops=True)
+    assert "imperfect factors of X, searched mapping by mapping (it has several outputs)" in result.not_searched
+    assert not result.optimal
+    assert 0 < result.lower_bound <= result.cost.energy
+
+
+def test_a_copy_by_itself_has_its_nodes_of_one_memory_together():
+    sizes = {"N_TOKENS": 4, "D_MODEL": 4, "HEADS": 2, "D_HEAD": 2, "D_IN": 4}
+    spec = einmap.load("tpu_v4i", "attention", define=sizes)
+    for options in ({}, {"explore_imperfect_spatial_loops": True}):
+        result = einmap.map_workload(spec, metrics="energy", fuse=False, **options)
+        assert einmap.evaluate(spec, result.mapping, strict=True) == result.cost
+    assert any(text.startswith("imperfect factors of C") for text in result.not_searched)
+
+
 @pytest.mark.parametrize("fuse", [True, False])
 def test_dataplacements_that_were_not_asked_for_are_named(fuse):
     result = einmap.map_workload(cascade(), max_pmapping_templates_per_einsum=2, fuse=fuse)
     assert not result.optimal
     assert "dataplacements of X beyond max_pmapping_templates_per_einsum" in result.not_searched
     assert 0 < result.lower_bound <= einmap.map_workload(cascade()).cost.edp
+
+
+def test_tile_shapes_for_which_there_was_no_room_are_named():
+    nodes = [OUTER, {**INNER, "size": 5000}, MAC]
+    given = cascade(nodes, sizes={"M": 5040, "K": 720, "N": 720, "P": 2})
+    result = einmap.map_workload(given, metrics="energy", memory_limit=1_000_000, workers=1)
+    assert (
+        "some tile shapes of X, since tables of all have no room (80 MB, or what memory_limit leaves)"
+        in result.not_searched
+    )
+    assert result.reason.startswith("every other fused mapping was evaluated")
+    assert not result.optimal
+    assert not result.stopped
+    assert 0 < result.lower_bound < result.cost.energy
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def _relaxed_least(
     """The least cost of one instance with the shared tensors kept wherever that is best."""
     arch = spec.bound[einsum.name].arch
     floor = least_costs(einsum, arch, parts)
-    if why_not(einsum, arch, parts) is not None or whole.options.brute_force:
+    if token.stopped or whole.options.brute_force or why_not(einsum, arch, parts) is not None:
         return floor
     given = whole.request(einsum.name)
     asked = replace(given, given=None, shared=shared, intermediates=shared, uncut=frozenset())
@@ -79,6 +79,10 @@ def _relaxed_least(
         return floor
     found = []
     for part, least in zip(parts, floor, strict=True):
+        if token.stopped:
+            # a search that begins too late would go on until it has a mapping
+            found.append(least)
+            continue
         optimum = search.alone(part, TOLERANCE, token, MOST_WORK)
         (bound,) = _eased(optimum, TOLERANCE)
         found.append(max(least, bound) if math.isfinite(bound) else least)

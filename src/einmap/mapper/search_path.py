@@ -224,7 +224,9 @@ class Path:
         elif not self.all_plans:
             found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
         if self.is_coarse:
-            found.append(f"some tile shapes of {name}, since memory_limit leaves too little room for all")
+            found.append(
+                f"some tile shapes of {name}, since tables of all have no room (80 MB, or what memory_limit leaves)"
+            )
         if self.short_of_room:
             subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
             found.append(

@@ -60,6 +60,8 @@ class TemplateBuilder:
 
     def loops_of_gap(self, index: int) -> list[tuple[str, ...]]:
         """Orders of the temporal loops between node `index` - 1 and node `index`."""
+        if self.einsum.is_copy and self.is_between_nodes_of_a_memory(index):
+            return [()]
         waiting = self.einsum.tensors - self.held_above(index)
         allowed = [v for v, bound in self.einsum.bounds if bound > 1]
         for tensor in waiting:
@@ -77,6 +79,11 @@ class TemplateBuilder:
         if not self.first_partial_matters or len(partial) < 2:
             return [(*full, *partial, *none)]
         return [(*full, first, *(v for v in partial if v != first), *none) for first in partial]
+
+    def is_between_nodes_of_a_memory(self, index: int) -> bool:
+        """Whether a gap parts nodes of one memory: those of a copy stand together there."""
+        above = {memory for memory, _ in self.placement.nodes[:index]}
+        return any(memory in above for memory, _ in self.placement.nodes[index:])
 
     def may_stand_above(self, tensor: str, variable: str) -> bool:
         """Whether a loop may stand above the outermost storage of a tensor: nothing is to be computed twice.

@@ -211,7 +211,7 @@ class Whole:
             assert part.search is not None
             return part.search.alone(self.goals[0], ANY, Progress(token.callback).within(LONGEST))
         if part.why is not None:
-            rng = np.random.default_rng(self.options.seed)
+            rng, request = np.random.default_rng(self.options.seed), self.tried(einsum.name)
             some = brute_force(einsum, arch, request, Progress().within(LONGEST), VERY_FEW, rng)
             return some if some.mappings else brute_force(einsum, arch, request, Progress().within(LONGEST), FEW, rng)
         if token.stopped:
@@ -333,6 +333,13 @@ class Whole:
             uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in own for rank, _ in a.projection),
         )
 
+    def tried(self, einsum: str) -> Request:
+        """What is asked of an Einsum where brute force is needed, not asked for: with factors that divide."""
+        asked = self.request(einsum)
+        if self.options.brute_force:
+            return asked
+        return replace(asked, uneven_loops=False, uneven_lanes=False, coarseness=1.0)
+
     def search(self, part: Part, token: Progress, budget: float, position: int) -> Optimum:
         """Search one Einsum."""
         if budget <= 0 or (part.search is None and part.why is None):
@@ -341,7 +348,7 @@ class Whole:
         if part.search is None:
             rng = np.random.default_rng([self.options.seed, position])
             arch = self.spec.bound[part.einsum.name].arch
-            return brute_force(part.einsum, arch, self.request(part.einsum.name), token, budget, rng)
+            return brute_force(part.einsum, arch, self.tried(part.einsum.name), token, budget, rng)
         part.search.progress = token
         part.search.max_work = budget
         return part.search.run()
@@ -413,6 +420,8 @@ class Whole:
         for part in self.own:
             found += [text for path in part.search.paths for text in path.left_out] if part.search is not None else []
             found += self.optimum(part.einsum).without
+            if part.why is not None and (self.options.uneven_loops or self.options.uneven_lanes):
+                found.append(f"imperfect factors of {part.einsum.name}, searched mapping by mapping ({part.why})")
         return tuple(found)
 
     def cut(self) -> tuple[str, ...]:
