@@ -139,7 +139,13 @@ def test_a_rank_of_a_large_prime_is_mapped():
     assert einmap.map_workload(given).optimal
 
 
-STOPPED = [("simple", "feed_forward"), ("eyeriss", "conv"), ("nvdla", "vgg16"), ("tpu_v4i", "gpt3_6.7b")]
+STOPPED = [
+    ("simple", "feed_forward"),
+    ("eyeriss", "conv"),
+    ("nvdla", "vgg16"),
+    ("tpu_v4i", "gpt3_6.7b"),
+    ("eyeriss", "feed_forward"),
+]
 
 
 @pytest.mark.parametrize("fuse", [True, False])

@@ -136,6 +136,9 @@ def _fitting(
             if tiles.too_large(placement):
                 continue
             plan = path.planner.plan(placement)
+            path.plans = [plan]
+            # what is worth a table depends on the plans
+            vars(path).pop("of_tables", None)
             admitted = path.admitted(plan)
             tiles.fit(plan, admitted, None)
             rows = np.flatnonzero(tiles.fits)
