@@ -332,7 +332,7 @@ class Heads:
             kept = (*kept, space)
             if lowers.tensor in self.shared:
                 name = search.leaves[lowers.level].name if lowers.tensor in self.joint and not passed else ""
-                held = (*held, (t, space.depth, name))
+                held = (*held, (t, len(state.loops), name))
         held += tuple(self._tolls(i, len(state.loops), len(loops)))
         assert node is not None
         t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
