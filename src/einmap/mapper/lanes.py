@@ -7,9 +7,9 @@ component are of one kind if they reuse the same tensors and are gated alike.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from einmap.arch.component import Leaf, Memory, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.factors import divisors
+from einmap.mapper.lane_dominance import Sharing
 from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.spatial_choices import may_iterate
 
@@ -26,6 +27,11 @@ type Ints = NDArray[np.int64]
 
 FEW_USES = 10_000
 """Uses of the fanouts for all of which something may be worked out where it is needed for some."""
+
+MOST_USES = 100_000
+"""Uses of the first dimensions that are looked at; of more of them the fullest, and the emptiest one."""
+AT_ONCE = 2_000_000
+"""Numbers of lanes that are looked at together when one more dimension is added."""
 
 FEW = 64
 """Uses of the first dimensions that are looked at where any use will do."""
@@ -45,14 +51,15 @@ class LaneTable:
     """`bounds[i, d, a]`: lanes of use `i` on dimension `d` over axis `a`.
 
     `shapes[i, d, a]`: the tile shape of a lane where the lanes do not share the bound evenly (the last one has less),
-    else 0. Such a loop is the outermost one over its axis. `tops[a]`: the bound of an axis. `part_of`: the table that
-    these uses are some of, and their rows there.
+    else 0. Such a loop is the outermost one over its axis. `tops[a]`: bound of an axis. `complete`: all uses are there.
+    `part_of`: the table that these uses are some of, and their rows there.
     """
 
     dimensions: tuple[Fanned, ...]
     bounds: Ints
     shapes: Ints
     tops: Ints
+    complete: bool = True
     part_of: tuple[LaneTable, Ints] | None = None
 
     def __len__(self) -> int:
@@ -82,7 +89,7 @@ class LaneTable:
     def only(self, rows: Ints) -> LaneTable:
         """Some of the uses."""
         whole, own = self.part_of or (self, np.arange(len(self)))
-        return LaneTable(self.dimensions, self.bounds[rows], self.shapes[rows], self.tops, (whole, own[rows]))
+        return replace(self, bounds=self.bounds[rows], shapes=self.shapes[rows], part_of=(whole, own[rows]))
 
     @cached_property
     def known(self) -> dict[Hashable, Any]:
@@ -111,9 +118,11 @@ def lane_table(
     named: frozenset[tuple[str, str]] = frozenset(),
     *,
     uneven: bool = False,
-    most: float = inf,
+    most: float = MOST_USES,
 ) -> LaneTable:
     """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
+
+    Without those that are never better than others (see `lane_dominance`).
 
     Dimensions in `named` (component and name) are told apart from others of their kind. `uneven`: lanes need not
     share a bound evenly where the axis has tile shapes for that. `most`: of more uses of the first dimensions only the
@@ -126,27 +135,33 @@ def lane_table(
     table = np.ones((1, 0, n), dtype=np.int64), np.zeros((1, 0, n), dtype=np.int64)
     tops = np.array([axis.sizes[-1] for axis in lattice.axes], dtype=np.int64)
     loose = np.array([axis.loose for axis in lattice.axes], dtype=bool)
+    apart = [f.dimension.min_usage > 0 or (f.component, f.dimension.name) in named for f in dimensions]
+    sharing = None
+    if not any(axis.uneven for axis in lattice.axes):
+        own = [(f.level, f.dimension, alone) for f, alone in zip(dimensions, apart, strict=True)]
+        sharing = Sharing(einsum, leaves, lattice, own)
     kinds: list[object] = []
-    for fanned in dimensions:
+    complete = True
+    for fanned, alone in zip(dimensions, apart, strict=True):
         # below uneven lanes a loop must follow, and so a node between
         below = any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
         options = _options(einsum, fanned.dimension, lattice, uneven and below)
-        table = _combined(table, options, tops, loose)
-        apart = fanned.dimension.min_usage > 0 or (fanned.component, fanned.dimension.name) in named
-        kinds.append(_kind(einsum, fanned, apart=len(kinds) if apart else -1))
-        table = _few(_rows(table, _distinct(table, kinds)), most)
+        kinds.append(_kind(einsum, fanned, apart=len(kinds) if alone else -1))
+        table = _extended(table, options, tops, loose, kinds, sharing)
+        complete &= len(table[0]) <= most
+        table = _few(table, most)
     if not len(table[0]):
-        return LaneTable(dimensions, *table, tops)
+        return LaneTable(dimensions, *table, tops, complete)
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
         usage = table[0][:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
         table = _rows(table, np.flatnonzero(usage >= min(fanned.dimension.min_usage, usage.max())))
-    own = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
-    kinds = [_kind(einsum, f, apart) for f, apart in zip(dimensions, own, strict=True)]
+    numbers = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
+    kinds = [_kind(einsum, f, number) for f, number in zip(dimensions, numbers, strict=True)]
     table = _rows(table, _distinct(table, kinds))
     fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
-    return LaneTable(dimensions, *_rows(table, fullest), tops)
+    return LaneTable(dimensions, *_rows(table, fullest), tops, complete)
 
 
 def few_lanes(
@@ -162,6 +177,26 @@ def _few(table: Uses, most: float) -> Uses:
         return table
     fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
     return _rows(table, np.append(fullest[: int(most) - 1], fullest[-1]))
+
+
+def _extended(
+    table: Uses, options: Uses, tops: Ints, loose: NDArray[np.bool_], kinds: list[object], sharing: Sharing | None
+) -> Uses:
+    """Every use so far with every option of one more dimension, without what needs no looking at; part by part."""
+
+    def needed(found: Uses) -> Uses:
+        found = _rows(found, _distinct(found, kinds))
+        return found if sharing is None else _rows(found, sharing.best(found[0]))
+
+    rows = max(1, AT_ONCE // max(1, options[0].size))
+    parts = [
+        needed(_combined(_rows(table, np.arange(i, min(i + rows, len(table[0])))), options, tops, loose))
+        for i in range(0, len(table[0]), rows)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    whole = [np.concatenate([part[i] for part in parts]) for i in (0, 1)] if parts else None
+    return table if whole is None else needed((whole[0], whole[1]))
 
 
 def _rows(table: Uses, rows: Ints) -> Uses:

@@ -227,6 +227,8 @@ class Path:
             found.append(
                 f"some tile shapes of {name}, since tables of all have no room (80 MB, or what memory_limit leaves)"
             )
+        if not self.lanes.complete:
+            found.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.short_of_room:
             subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
             found.append(
