@@ -1,6 +1,9 @@
 """Large lattices: tables with few rows find what plain enumerations find; arrays of three and four dimensions."""
 
+import json
 import random
+import subprocess
+import sys
 
 import pytest
 from tests.mapper.problems import draw_array, draw_problem, spec_of
@@ -98,3 +101,85 @@ def test_tables_with_few_rows_lose_nothing_on_many_problems(few_rows, part):
 @pytest.mark.parametrize("part", range(4))
 def test_arrays_of_three_and_four_dimensions_on_many_problems(part):
     assert sum(drawn(draw_array, seed, 20_000) for seed in range(23_000 + 100 * part, 23_100 + 100 * part)) >= 15
+
+
+ARRAY = """
+arch:
+  nodes:
+  - !Memory {name: Main, size: inf, leak_power: 0, tensors: {keep: All},
+      actions: [{name: read, energy: 16, throughput: 128}, {name: write, energy: 16, throughput: 128}]}
+MORE
+  - !Memory {name: Buffer, size: 8388608, leak_power: 1, tensors: {may_keep: All},
+      actions: [{name: read, energy: 0.6, throughput: 1024}, {name: write, energy: 0.6, throughput: 1024}]}
+  - !Container {name: Array, spatial: [DIMS]}
+  - !Memory {name: Reg, size: 512, leak_power: 0, tensors: {may_keep: All},
+      actions: [{name: read, energy: 0.03, throughput: inf}, {name: write, energy: 0.03, throughput: inf}]}
+  - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 0.25, throughput: 1}]}
+workload:
+  rank_sizes: {M: SIZE, K: SIZE, N: SIZE}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m,n] = A[m,k] * B[k,n]"]
+"""
+MORE = """  - !Memory {name: NAME, size: BITS, leak_power: 0, tensors: {may_keep: All},
+      actions: [{name: read, energy: 2, throughput: 512}, {name: write, energy: 2, throughput: 512}]}
+"""
+CHILD = """
+import json, resource, sys
+import einmap
+text, limit = json.load(sys.stdin)
+try:
+    result = einmap.map_workload(einmap.loads(text), memory_limit=limit, time_limit_s=40)
+    answer = [result.optimal, result.gap, result.reason]
+except einmap.EinmapError as error:
+    answer = [None, None, str(error)]
+print(json.dumps([*answer, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+"""
+
+
+def array(size, fanouts, more=()):
+    """A matrix product on an array whose dimensions may reuse one tensor each, with more memories between."""
+    shared = "ABZA"
+    dims = ", ".join(f"{{name: d{i}, fanout: {fanout}, may_reuse: {shared[i]}}}" for i, fanout in enumerate(fanouts))
+    nodes = "".join(MORE.replace("NAME", f"L{i}").replace("BITS", str(bits)) for i, bits in enumerate(more))
+    return ARRAY.replace("MORE\n", nodes).replace("DIMS", dims).replace("SIZE", str(size))
+
+
+def in_a_child(text, limit):
+    """Whether a result is proven, its gap, its reason (or the error), and the peak of the process in bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], check=False, input=json.dumps([text, limit]), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_large_lattice_is_proven_within_its_memory():
+    optimal, gap, _, peak = in_a_child(array(5040, (8, 16, 16)), 400_000_000)
+    assert optimal
+    assert gap == 0
+    assert peak <= 400_000_000
+
+
+def test_a_limit_that_is_too_low_to_begin_with_says_the_least_that_would_do():
+    optimal, _, error, _ = in_a_child(array(8, (2,)), 60_000_000)
+    assert optimal is None
+    assert "memory_limit is 60 MB" in error
+    assert "the least that would do is" in error
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        (array(5040, (8, 8, 8, 8)), 400_000_000),
+        (array(5040, (8, 16, 16)), 300_000_000),
+        (array(720720, (8, 16, 16)), 350_000_000),
+        (array(1024, (16, 16), (2**27, 2**24, 2**20)), 400_000_000),
+        (array(5040, (4, 4, 4), (2**27, 2**24, 2**20)), 500_000_000),
+    ],
+)
+def test_the_limit_is_that_of_the_process(text, limit):
+    _, gap, reason, peak = in_a_child(text, limit)
+    assert gap is not None, reason
+    assert peak <= limit, reason

@@ -1,6 +1,7 @@
 """The fast search finds what plain enumerations find, on random small problems."""
 
 import random
+import re
 from itertools import islice
 
 import pytest
@@ -9,7 +10,7 @@ from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
 
 import einmap
-from einmap.mapper import einsum_search, quick_bounds, search_path
+from einmap.mapper import einsum_search, quick_bounds, request, search_path
 from einmap.mapper.result import objective
 from einmap.mapper.unfused import Whole
 
@@ -270,11 +271,15 @@ def test_a_stop_gives_the_best_so_far():
     assert "stopped" in result.reason
 
 
-def test_little_memory_gives_an_answer_that_is_not_proven():
+def test_little_memory_gives_an_answer_that_is_not_proven(monkeypatch):
     given = two_level(sizes={"M": 720, "K": 720, "N": 720})
-    small = einmap.map_workload(given, memory_limit=1_000_000)
     whole = einmap.map_workload(given)
+    monkeypatch.setattr(request, "POOL_BYTES", 500_000)
+    assert einmap.map_workload(given).cost.edp == whole.cost.edp
+    monkeypatch.setattr(request, "SPARSE_BYTES", 100)
+    small = einmap.map_workload(given)
     assert whole.optimal
+    assert re.search("; not searched: [0-9,]+ dataplacements? of .* no room for tables", small.reason)
     assert not small.optimal
     assert small.cost.edp >= whole.cost.edp
     assert small.lower_bound <= whole.cost.edp

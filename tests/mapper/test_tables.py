@@ -8,7 +8,7 @@ from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.test_optimal import covers, front
 
 import einmap
-from einmap.mapper import einsum_search, quick_bounds, search_path
+from einmap.mapper import einsum_search, quick_bounds, request, search_path
 from einmap.mapper.einsum_search import EinsumSearch, why_not
 from einmap.mapper.lattice import Axis, Lattice
 from einmap.mapper.path_costs import PathCosts
@@ -171,7 +171,8 @@ def test_little_room_for_tables_changes_nothing(monkeypatch):
         return found
 
     monkeypatch.setattr(EinsumSearch, "with_room", noted)
-    little = einmap.map_workload(given, memory_limit=4_000_000, workers=1)
+    monkeypatch.setattr(request, "POOL_BYTES", 2_000_000)
+    little = einmap.map_workload(given, workers=1)
     assert little.optimal
     assert little.cost.edp == best.cost.edp
     assert any(found < asked for asked, found in sizes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from einmap.mapper.feasible import fits_nowhere
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.lanes import LaneTable
 from einmap.mapper.listing import share_of
+from einmap.mapper.memory import Ceiling
 from einmap.mapper.optimal import Compiled, Descent, PathSearch
 from einmap.mapper.quick_bounds import FIRST_LANES, FIRST_PLANS, Bounds
 from einmap.mapper.request import Others, Request
@@ -209,8 +211,21 @@ class EinsumSearch:
 
     @property
     def stopped(self) -> bool:
-        """Whether time or budget is over."""
-        return self.work >= self.max_work or self.progress.stopped
+        """Whether time, budget or memory is over."""
+        return self.work >= self.max_work or self.progress.stopped or self.ceiling.is_near()
+
+    @cached_property
+    def ceiling(self) -> Ceiling:
+        """What the process may have in memory."""
+        return Ceiling(self.request.ceiling)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What of the Einsum's mapspace was not looked at for other reasons than time, in words."""
+        found = tuple(text for path in self.paths for text in path.left_out)
+        if self.ceiling.reached:
+            found = (*found, f"other mappings of {self.einsum.name}, since memory_limit was reached")
+        return found
 
     @property
     def slack(self) -> float:
@@ -339,7 +354,7 @@ class EinsumSearch:
             return search.take(plans, self.request.room)
         search.limit = Limit(self.archive, self.slack, self.request.known_others)
         search.stopped = lambda: self.stopped
-        return search.take(plans, self.request.sparse_room)
+        return search.take(plans, self.ceiling.room(self.request.sparse_room))
 
     def count(self, outcome: str, plans: Sequence[Plan], lanes: LaneTable, weights: dict[Loops, float]) -> None:
         """Say what became of some plans with some lanes."""
@@ -451,5 +466,5 @@ class EinsumSearch:
             size=self.tally.mapspace,
             points=sum(path.lattice.size for path in self.paths),
             tally=self.tally,
-            cut=len(self.left) > self.unlisted or any(path.cut for path in self.paths),
+            cut=(len(self.left) > self.unlisted and not self.ceiling.reached) or any(path.cut for path in self.paths),
         )

@@ -22,6 +22,7 @@ from einmap.mapper.cache import Entry
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.listing import share_of
+from einmap.mapper.memory import left_of
 from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.model.evaluate import evaluate
@@ -124,7 +125,8 @@ def _searched(
 
     # compiling is not searching: it happens once on a machine and is not counted
     bounds = [[bound for _, bound in einsum.bounds] for einsum in spec.workload.einsums]
-    warm(progress, everything=needs_all(bounds))
+    warm(progress, everything=np.isfinite(asked.memory) or needs_all(bounds))
+    asked = replace(asked, memory=left_of(asked.memory, spec.provenance("mapper.memory_limit")), ceiling=asked.memory)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
     if fuse and may_fuse(spec, asked, patterns):

@@ -50,7 +50,10 @@ _KINDS = {bool: "true or false", float: "a number"}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a search is asked for. `time_limit` in seconds, may be inf; `max_evaluations` None: no limit."""
+    """What a search is asked for. `time_limit` in seconds, may be inf; `max_evaluations` None: no limit.
+
+    `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory.
+    """
 
     goals: tuple[str, ...]
     rules: Semantics
@@ -69,6 +72,7 @@ class Options:
     share_inputs: bool
     memory: float
     workers: int
+    ceiling: float = math.inf
 
 
 def read_options(

@@ -56,7 +56,8 @@ class Request:
 
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
-    `memory`: bytes that may be used. `given`: the mapping must be like this.
+    `memory`: bytes that may be used, `ceiling`: that the process may
+    have in memory. `given`: the mapping must be like this.
     `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
     use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike; `intermediates`:
     those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner node, each for
@@ -74,6 +75,7 @@ class Request:
     coarseness: float = 1.0
     most_plans: float = math.inf
     memory: float = math.inf
+    ceiling: float = math.inf
     given: Pattern | None = None
     others: Others | None = None
     shared: frozenset[str] = frozenset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -67,9 +66,10 @@ class Path:
         """Tile shapes; a coarser choice of them where there is no room for tables of all."""
         coarseness = self.request.coarseness
         found = self._lattice(coarseness)
-        self.is_sparse = found.size > LARGE and self.may_be_sparse
         columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
-        most = math.inf if self.is_sparse else self.request.room // (PLAN_TABLES * 8 * len(columns))
+        most = self.request.room // (PLAN_TABLES * 8 * len(columns))
+        self.is_sparse = found.size > min(LARGE, most) and found.size > 1 and self.may_be_sparse
+        most = found.size if self.is_sparse else most
         while found.size > max(most, 2 ** len(found.axes)):
             coarseness *= 1.5
             found = self._lattice(coarseness)

@@ -328,6 +328,7 @@ class Whole:
             coarseness=self.options.coarseness,
             most_plans=self.options.most_plans,
             memory=self.options.memory / self.options.workers,
+            ceiling=self.options.ceiling,
             given=self.given.get(einsum),
             shared=own,
             uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in own for rank, _ in a.projection),
@@ -418,7 +419,7 @@ class Whole:
         """What of the Einsums' mapspaces was not looked at, in words."""
         found: list[str] = []
         for part in self.own:
-            found += [text for path in part.search.paths for text in path.left_out] if part.search is not None else []
+            found += part.search.left_out if part.search is not None else ()
             found += self.optimum(part.einsum).without
             if part.why is not None and (self.options.uneven_loops or self.options.uneven_lanes):
                 found.append(f"imperfect factors of {part.einsum.name}, searched mapping by mapping ({part.why})")

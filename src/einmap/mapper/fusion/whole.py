@@ -226,6 +226,7 @@ class Cascade:
             coarseness=options.coarseness,
             most_plans=options.most_plans,
             memory=options.memory / options.workers,
+            ceiling=options.ceiling,
             shared=self.workload.shared & einsum.tensors,
             intermediates=self.workload.intermediates & einsum.tensors if self.inside else frozenset(),
             uncut=self.uncut,

@@ -1,0 +1,76 @@
+"""How much memory the process has in use, and what a limit leaves to a search."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+from einmap.errors import At, SpecError
+
+_STATM = Path("/proc/self/statm")
+LEAST = 48_000_000
+"""Bytes that a search needs beside what the process has in use before it."""
+KEPT_FREE = 24_000_000
+"""Bytes that are left for what is not reckoned beforehand."""
+
+
+def resident() -> int:
+    """Bytes of the process that are in memory now; the most there were so far where the system does not tell."""
+    try:
+        pages = int(_STATM.read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return peak()
+    import resource
+
+    return pages * resource.getpagesize()
+
+
+def peak() -> int:
+    """The most bytes of the process that were in memory at a time; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return found if sys.platform == "darwin" else found * 1024
+
+
+def left_of(limit: float, at: At | None = None) -> float:
+    """Bytes that a search may use for a limit of the whole process (bytes, may be infinite).
+
+    Raises SpecError where they are too few to begin.
+    """
+    if math.isinf(limit):
+        return limit
+    least = max(peak(), resident()) + LEAST
+    if limit < least:
+        raise SpecError(
+            f"memory_limit is {limit / 1e6:,.0f} MB, but before the search begins the process has used "
+            f"{(least - LEAST) / 1e6:,.0f} MB",
+            at=at,
+            hint=f"the least that would do is {math.ceil(least / 1e6):,}e6 bytes",
+        )
+    return limit - resident() - KEPT_FREE
+
+
+class Ceiling:
+    """The limit of the whole process, asked for often: the answer is found anew every so many times."""
+
+    EVERY = 16
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.asked, self.reached = limit, 0, False
+
+    def is_near(self) -> bool:
+        """Whether the process has come so near to the limit that a search must end; it stays so."""
+        if math.isinf(self.limit) or self.reached:
+            return self.reached
+        self.asked += 1
+        if self.asked % self.EVERY == 1:
+            self.reached = resident() > self.limit - KEPT_FREE / 2
+        return self.reached
+
+    def room(self, wanted: float) -> float:
+        """As many bytes as are wanted, or as leave some for what comes with them."""
+        return wanted if math.isinf(self.limit) else max(min(wanted, (self.limit - KEPT_FREE - resident()) / 2), 0)
