@@ -1,6 +1,7 @@
 """Large lattices: tables with few rows find what plain enumerations find; arrays of three and four dimensions."""
 
 import json
+import math
 import random
 import subprocess
 import sys
@@ -158,6 +159,21 @@ def test_a_large_lattice_is_proven_within_its_memory():
     assert optimal
     assert gap == 0
     assert peak <= 400_000_000
+
+
+@pytest.mark.parametrize("sizes", [(2**40, 2**40), (720720,) * 4])
+def test_products_of_sizes_beyond_64_bits_do_not_overflow(sizes):
+    ranks = "ijkl"[: len(sizes)]
+    text = array(1, (2,)).split("  rank_sizes")[0]
+    text += f"""  rank_sizes: {{{", ".join(f"{r.upper()}: {n}" for r, n in zip(ranks, sizes, strict=True))}}}
+  bits_per_value: {{All: 8}}
+  einsums: ["Z[{",".join(ranks)}] = A[{",".join(ranks)}]"]
+"""
+    result = einmap.map_workload(einmap.loads(text), metrics="energy")
+    n = math.prod(sizes)
+    assert result.optimal
+    # 8 bits of each value are read and written outside once, and computed, while the buffer leaks
+    assert result.cost.energy == pytest.approx(n * (2 * 8 * 16 + 0.25) + result.cost.latency, rel=1e-12)
 
 
 def test_a_limit_that_is_too_low_to_begin_with_says_the_least_that_would_do():

@@ -27,6 +27,8 @@ type Floats = NDArray[np.float64]
 
 LARGE = 100_000
 """Points of a lattice up to which tables have a row for each point at which a node fits."""
+MOST_SIZES = 4000
+"""Tile shapes of an axis up to which variables are merged: pairs of them are listed."""
 WORD = 2**62
 """Numbers up to this one are safe in 64-bit integers."""
 
@@ -251,12 +253,24 @@ def lattice_of(
         if bound > 1:
             groups.setdefault(_kind(einsum, v, apart | uneven, uncut), []).append((v, bound))
     axes = []
-    for members in groups.values():
+    for members in (some for own in groups.values() for some in _apart(own)):
         total = prod(b for _, b in members)
         outermost = _uneven_sizes(total) if members[0][0] in uneven else []
         sizes = sorted({d for size in (*outermost, total) for d in divisors(size)})
         axes.append(Axis(tuple(members), _coarse(sizes, coarseness), tuple(outermost), bool(outermost) and loose))
     return Lattice(tuple(axes))
+
+
+def _apart(members: list[tuple[str, int]]) -> list[list[tuple[str, int]]]:
+    """Variables that may be one axis, on several where their product or the number of its divisors were too large."""
+    found: list[list[tuple[str, int]]] = []
+    for member in members:
+        bounds = [b for _, b in (*found[-1], member)] if found else []
+        if found and prod(bounds) <= WORD and len(divisors(prod(bounds))) <= MOST_SIZES:
+            found[-1].append(member)
+        else:
+            found.append([member])
+    return found
 
 
 def _occurs_alone(einsum: Einsum, variable: str) -> bool:

@@ -18,7 +18,7 @@ from einmap.mapper.charges import Pricer, columns_of
 from einmap.mapper.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.given_plans import GivenPlanner
 from einmap.mapper.lanes import LaneTable, lane_table, limited_variables
-from einmap.mapper.lattice import LARGE, Lattice, lattice_of
+from einmap.mapper.lattice import LARGE, MOST_SIZES, Lattice, lattice_of
 from einmap.mapper.listing import InOrder, Walk, listed, share_of
 from einmap.mapper.optimal import PathSearch, table_columns
 from einmap.mapper.request import Request
@@ -66,6 +66,11 @@ class Path:
         """Tile shapes; a coarser choice of them where there is no room for tables of all."""
         coarseness = self.request.coarseness
         found = self._lattice(coarseness)
+        self.has_many = any(axis.is_thinned for axis in found.axes)
+        while any(len(axis.sizes) > MOST_SIZES for axis in found.axes):
+            self.has_many = True
+            coarseness *= 1.5
+            found = self._lattice(coarseness)
         columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
         most = self.request.room // (PLAN_TABLES * 8 * len(columns))
         self.is_sparse = found.size > min(LARGE, most) and found.size > 1 and self.may_be_sparse
@@ -73,7 +78,7 @@ class Path:
         while found.size > max(most, 2 ** len(found.axes)):
             coarseness *= 1.5
             found = self._lattice(coarseness)
-        self.is_coarse = coarseness != self.request.coarseness or any(axis.is_thinned for axis in found.axes)
+        self.is_coarse = coarseness != self.request.coarseness or self.has_many
         return found
 
     @property
@@ -224,9 +229,8 @@ class Path:
         elif not self.all_plans:
             found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
         if self.is_coarse:
-            found.append(
-                f"some tile shapes of {name}, since tables of all have no room (80 MB, or what memory_limit leaves)"
-            )
+            room = "tables of all have no room (80 MB, or what memory_limit leaves)"
+            found.append(f"some tile shapes of {name}, since {'there are too many' if self.has_many else room}")
         if not self.lanes.complete:
             found.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.short_of_room:
