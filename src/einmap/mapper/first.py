@@ -153,6 +153,6 @@ def _fitting(
 
 def _mapping(path: Path, plan: Plan, tiles: Tiles, lanes: LaneTable, row: int, instances: int) -> Mapping:
     """The mapping with the smallest tiles that some lanes leave."""
-    search = path.search(lanes, instances)
+    search = path.with_plans(path.request, [plan]).search(lanes, instances)
     points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in tiles.passed]
     return mapping_of(search, Compiled(plan, search.levels(plan), []), search.prefixes.n - 1, points)
