@@ -58,6 +58,8 @@ class Path:
     leaves: tuple[Leaf, ...]
     request: Request
     given: GivenPlanner | None = field(default=None, init=False)
+    plans: list[Plan] = field(default_factory=list, init=False)
+    """Dataplacements, once they are made; a first mapping is found without all of them."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
 
@@ -152,7 +154,7 @@ class Path:
         given, planner = self.request.given, self.planner
         self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
-        self.plans: list[Plan] = []
+        self.plans = []
         planning = share_of(progress, PLANNING)
         self.hurried = progress.deadline is not None or progress.stopped
         for placement in placed:

@@ -6,7 +6,7 @@ import random
 import pytest
 from tests.execute.agreement import differences
 from tests.mapper.refuted.beaten import DATA
-from tests.mapper.specs import MAIN, compute, memory
+from tests.mapper.specs import MAIN, compute, container, memory
 
 import einmap
 from einmap.model.fusion import fusion_of
@@ -163,3 +163,11 @@ def test_lanes_over_the_outermost_memory_do_not_part_what_einsums_exchange():
     for metrics in ("energy", "latency"):
         result = einmap.map_workload(spec, metrics=metrics, fuse=False)
         assert einmap.evaluate(spec, result.mapping, strict=True) == result.cost
+
+
+@pytest.mark.parametrize("most", [1, 50])
+def test_a_first_mapping_on_an_array_needs_no_list_of_dataplacements(most):
+    inner = [container({"name": "X", "fanout": 2}), memory("L2", 64, 1, {"keep": "Nothing", "may_keep": "All"})]
+    spec = cascade([*WHOLE[:2], *inner, compute()], "Z[p] = X[W: p + r]", {"W": 4, "P": 2, "R": 3})
+    result = einmap.map_workload(spec, metrics="energy,latency", max_evaluations=most)
+    assert all(einmap.evaluate(spec, found.mapping, strict=True) == found.cost for found in result.front)
