@@ -71,7 +71,7 @@ def strings(*einsums):
         pytest.param("C[M]=A[m]", ["'M'", "lower-case", "M: "], id="18 upper-case variable"),
         pytest.param("C[m: m]=A[m]", ["'m'", "upper-case"], id="19 lower-case rank"),
         pytest.param("C[m,m]=A[m]", ["'M'", "twice"], id="21 repeated rank"),
-        pytest.param("C[m]=A[m]*A[M: k]", ["'A'", "twice", "'C'"], id="22 tensor read twice"),
+        pytest.param("C[m]=A[m]*A[m,k]", ["'A'", "ranks M and M, K", "'C'"], id="22 tensor of two kinds"),
         pytest.param("A[m]=A[m]", ["'A'", "both input and output", "rename"], id="23 input and output"),
         pytest.param("C[]=A[m]", ["empty index", "'C'"], id="24 no index"),
         pytest.param("C[m,]=A[m]", ["empty index", "'C'"], id="24 empty index"),

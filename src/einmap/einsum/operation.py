@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from einmap.einsum.functions import FUNCTIONS
@@ -152,3 +153,22 @@ def operands(expression: MapExpression) -> frozenset[str]:
             return frozenset()
         case Apply(arguments=arguments):
             return frozenset().union(*(operands(a) for a in arguments))
+
+
+def with_operands(operation: Operation, names: Mapping[str, str]) -> Operation:
+    """The operation with other names for some operands; text that is no arithmetic is changed word by word."""
+    if operation.map is None:
+        text = re.sub(r"[^\W\d]\w*", lambda word: names.get(word.group(), word.group()), operation.text)
+        return replace(operation, text=text)
+    changed = _with_operands(operation.map, names)
+    return Operation(changed, operation.reduction, format_map(changed))
+
+
+def _with_operands(expression: MapExpression, names: Mapping[str, str]) -> MapExpression:
+    match expression:
+        case Operand(tensor):
+            return Operand(names.get(tensor, tensor))
+        case Apply(function, arguments):
+            return Apply(function, tuple(_with_operands(a, names) for a in arguments))
+        case _:
+            return expression

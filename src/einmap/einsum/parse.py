@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from einmap.einsum.operation import Operation, parse_operation
 from einmap.einsum.projection import Affine, Projection, parse_affine
@@ -17,15 +17,36 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedEinsum:
-    """What a concise string says: `(tensor, projection)` of the output and of the inputs in written order.
+class Use:
+    """One way in which an Einsum indexes an input. `operand`: what the operation calls the input there.
 
-    An input that the operation uses several times, by the same indices, is there once.
+    `by_position`: no rank is written out, each is that of its rank variable.
+    """
+
+    tensor: str
+    projection: Projection
+    operand: str
+    by_position: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEinsum:
+    """What a concise string says: `(tensor, projection)` of the output, and the uses of inputs in written order.
+
+    An input that the operation uses several times by the same indices is there once; one that it uses by different
+    indices is there once for each, with an operand of its own.
     """
 
     output: tuple[str, Projection]
-    inputs: tuple[tuple[str, Projection], ...]
+    uses: tuple[Use, ...]
     operation: Operation
+    written: tuple[Use, ...] = ()
+    """All uses as they are written, equal ones too."""
+
+    @property
+    def inputs(self) -> tuple[tuple[str, Projection], ...]:
+        """Each use as `(tensor, projection)`."""
+        return tuple((use.tensor, use.projection) for use in self.uses)
 
 
 def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
@@ -44,22 +65,40 @@ def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     for name, _ in found:
         if name == output:
             raise SpecError(f"tensor {name!r} is both input and output of {shortened(text)}", hint="rename one of them")
-    operation = parse_operation(_TENSOR.sub(lambda m: m[1], right), [name for name, _ in found], reduction)
-    inputs = once_each([(name, _entries(entries, name, text)) for name, entries in found], output)
-    return ParsedEinsum((output, _entries(written[2], output, text)), inputs, operation)
+    entries = [Use(name, _entries(listed, name, text), name, ":" not in listed) for name, listed in found]
+    named = with_operands(entries, {output, *re.findall(r"\w+", right)})
+    operands = {written: use.operand for written, use in zip(found, named, strict=True)}
+    plain = _TENSOR.sub(lambda match: operands[match[1], match[2]], right)
+    operation = parse_operation(plain, list(operands.values()), reduction)
+    uses: dict[str, Use] = {}
+    for use in named:
+        uses.setdefault(use.operand, use)
+    target = output, _entries(written[2], output, text)
+    return ParsedEinsum(target, tuple(uses.values()), operation, tuple(named))
 
 
-def once_each(inputs: Sequence[tuple[str, Projection]], einsum: str) -> tuple[tuple[str, Projection], ...]:
-    """The inputs of an Einsum, one that is used several times by the same indices once: each operation reads it once.
+def with_operands(uses: Sequence[Use], taken: Collection[str]) -> list[Use]:
+    """Uses with operands: equal ones of one tensor have the same; the first is the tensor's name.
 
-    Raises SpecError for a tensor that is used by different indices, and says how to give it a second name.
+    `taken`: names that no other operand has.
     """
-    found: dict[str, Projection] = {}
-    for name, projection in inputs:
-        first = found.setdefault(name, projection)
-        if not same_indices(first, projection):
-            raise _used_by_different_indices(name, first, projection, einsum)
-    return tuple(found.items())
+    found: list[Use] = []
+    known = {*taken}
+    for use in uses:
+        earlier = [other for other in found if other.tensor == use.tensor]
+        same = next((other for other in earlier if same_indices(other.projection, use.projection)), None)
+        operand = same.operand if same else free_name(use.tensor, known) if earlier else use.tensor
+        known.add(operand)
+        found.append(replace(use, operand=operand))
+    return found
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A second name, A_2 for A, or one with a higher number."""
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
 
 
 def same_indices(first: Projection, second: Projection) -> bool:
@@ -69,27 +108,6 @@ def same_indices(first: Projection, second: Projection) -> bool:
         return {rank: (frozenset(index.terms), index.constant) for rank, index in projection}
 
     return plain(first) == plain(second)
-
-
-def _used_by_different_indices(name: str, first: Projection, second: Projection, einsum: str) -> SpecError:
-    text = (
-        f"tensor {name!r} is used twice in Einsum {einsum!r}, by different indices: "
-        f"{name}[{format_projection(first)}] and {name}[{format_projection(second)}]"
-    )
-    if len(first) != len(second):
-        return SpecError(text, hint="its ranks must be the same wherever it is used")
-    by_rank = dict(second)
-    indices = [by_rank.get(rank, index) for (rank, _), (_, index) in zip(first, second, strict=True)]
-    again = format_projection(tuple((rank, index) for (rank, _), index in zip(first, indices, strict=True)))
-    plain = all(len(index.terms) == 1 and abs(index.terms[0][1]) == 1 and not index.constant for _, index in first)
-    own = format_projection(first) if plain else ", ".join(rank.lower() for rank, _ in first)
-    other = f"{name}_2"
-    hint = (
-        f"give it a second name by a copy before {einsum!r}: "
-        f'{{einsum: "{other}[{own}] = {name}[{own}]", is_copy_operation: true}}, and write {other}[{again}] in the '
-        "second place"
-    )
-    return SpecError(text, hint=hint)
 
 
 def _entries(text: str, tensor: str, whole: str) -> Projection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from einmap.einsum.einsum import Einsum, TensorAccess
@@ -18,10 +18,11 @@ from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.names import is_name, wrong_case
 from einmap.spec.per_tensor import per_tensor
-from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed
+from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed, to_python
 from einmap.spec.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
+from einmap.spec.second_names import SecondNames, has_several_uses
 from einmap.spec.symbols import RESERVED, CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
 
 MAX_EXTENT = 2**40
@@ -32,13 +33,18 @@ MAX_POINTS = 2**400
 
 @dataclass(frozen=True)
 class BoundEinsum:
-    """An Einsum, its symbols, what it was made of (`raw`, and what was read there), and notes on it."""
+    """An Einsum, its symbols, what it was made of (`raw`, and what was read there), and notes on it.
+
+    `copy_of`: the tensor that the Einsum copies, if it stands in no file (see `second_names`); `raw` and `written` are
+    those of the Einsum that reads the copy then.
+    """
 
     einsum: Einsum
     symbols: Mapping[str, NameSet]
     raw: Raw
     written: WrittenEinsum
     notes: tuple[Note, ...]
+    copy_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,16 @@ class BoundWorkload:
     def symbols(self) -> Mapping[str, Mapping[str, NameSet]]:
         """The names that expressions may use in each Einsum."""
         return {name: bound.symbols for name, bound in self.einsums.items()}
+
+    @property
+    def second_names(self) -> dict[str, str]:
+        """Tensors by the names of copies that were put in, where one Einsum uses a tensor by different indices."""
+        return {name: own.copy_of for name, own in self.einsums.items() if own.copy_of is not None}
+
+    @property
+    def written_names(self) -> tuple[str, ...]:
+        """The Einsums that stand in the specification, in order."""
+        return tuple(name for name, own in self.einsums.items() if own.copy_of is None)
 
 
 def bind_workload(root: RawMap, variables: Scope, known: BoundWorkload | None = None) -> BoundWorkload:
@@ -77,6 +93,8 @@ class _Binder:
         self.notes: list[Note] = []
         self.place = cache(partial(place, root))
         self.spaces: dict[tuple[tuple[str, ...], tuple[str, ...]], Space] = {}
+        self.as_read: dict[Path, WrittenEinsum] = {}
+        self.second_names: dict[str, str] = {}
         read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
         self.reader = WorkloadReader(root, self.problems, read)
 
@@ -92,9 +110,11 @@ class _Binder:
             raise SpecError("the specification has no key 'workload'", at=place(self.root, ()), hint=hint)
         if not einsums:
             raise SpecError("the workload has no Einsums", at=place(self.root, ("workload",)))
+        self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
+        self.as_read = {einsum.path: einsum for einsum in einsums}
+        einsums = self.with_second_names(einsums)
         self.reader.check_cascade(einsums)
         raise_all(self.problems)
-        self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
         facts = _cascade_facts(einsums)
         renames = self.reader.read_renames([e.name for e in einsums])
         bound: dict[str, BoundEinsum] = {}
@@ -118,6 +138,28 @@ class _Binder:
     def at(self, *path: str | int) -> At:
         return self.place(path)
 
+    def with_second_names(self, einsums: list[WrittenEinsum]) -> list[WrittenEinsum]:
+        """The Einsums, and copies of tensors that one of them uses by different indices. Raises SpecError."""
+        self.notes += [Note(text, place(self.root, einsum.path)) for einsum in einsums for text in einsum.notes]
+        if not has_several_uses(einsums):
+            return einsums
+        variables = self.root.get("variables")
+        taken = {*self.given_renames(), *(variables.keys() if isinstance(variables, RawMap) else ())}
+        names = SecondNames(self.root, einsums, taken, self.space_of, self.rank_size, self.instances_of)
+        found = names.put_in()
+        self.notes += names.notes
+        self.second_names = names.tensors
+        return found
+
+    def given_renames(self) -> set[str]:
+        """The names that renames of the workload give."""
+        found = to_python(self.root.get("renames") or RawMap(()))
+        return {*re.findall(r"\w+", repr(found))}
+
+    def instances_of(self, einsum: WrittenEinsum) -> int:
+        """How often the Einsum is repeated."""
+        return self.count(einsum.given.n_instances, self.sizes_of(einsum), *einsum.path, "n_instances")
+
     def count(self, value: object, scope: Scope, *path: str | int) -> int:
         with placed(self.root, path):
             found = int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True, allow_inf=False))
@@ -134,7 +176,7 @@ class _Binder:
         alike = (
             facts.intermediates & own == workload.intermediates & own and facts.shared & own == workload.shared & own
         )
-        return found if alike else None
+        return found if alike and own == {access.name for access in einsum.accesses} else None
 
     def bind_einsum(self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]) -> BoundEinsum:
         problems: list[EinmapError] = []
@@ -147,9 +189,10 @@ class _Binder:
             einsum.variables,
         )
         written = self.reader.renames_of(einsum.given.renames, (*einsum.path, "renames"))
-        chosen: dict[str, Rename] = {}
+        chosen = self.meanings(einsum)
         for rename in (*renames.get("default", ()), *renames.get(einsum.name, ()), *written):
-            chosen[rename.name] = rename
+            # what is expected of the number of weights, say, is said of Einsums that stand in the specification
+            chosen[rename.name] = replace(rename, count=None) if einsum.copy_of else rename
         table = self.with_renames(symbols(facts, own, {}), chosen, einsum)
         bits = attempt(problems, lambda: self.bits_of(einsum, Scope(table, self.scope)))
         raise_all(problems)
@@ -158,7 +201,7 @@ class _Binder:
         known = self.with_renames(symbols(facts, own, bits), chosen, einsum)
         persistent = own.persistent
         if self.given.persistent_tensors is not None:
-            persistent |= self.lasting(einsum, Scope(known, self.scope))
+            persistent |= self.lasting(einsum, Scope(known, self.scope)) - self.second_names.keys()
         extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
         for variable, extent in extents:
             if extent > MAX_EXTENT:
@@ -180,7 +223,7 @@ class _Binder:
         accesses = tuple(
             TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
         )
-        instances = self.count(einsum.given.n_instances, self.sizes_of(einsum), *einsum.path, "n_instances")
+        instances = self.instances_of(einsum)
         self.check_points(einsum, _product(extents) * instances)
         done = Einsum(
             einsum.name,
@@ -193,7 +236,18 @@ class _Binder:
             tuple((v, low) for v, low in space.low if low),
             space.cuts,
         )
-        return BoundEinsum(done, known, get_value(self.root, einsum.path), einsum, tuple(notes))
+        raw, as_read = get_value(self.root, einsum.path), self.as_read[einsum.path]
+        return BoundEinsum(done, known, raw, as_read, tuple(notes), einsum.copy_of)
+
+    def meanings(self, einsum: WrittenEinsum) -> dict[str, Rename]:
+        """The name of a tensor means its second names, too, where the Einsum has some."""
+        found: dict[str, Rename] = {}
+        for access in einsum.accesses:
+            tensor = self.second_names.get(access.name)
+            if tensor is not None:
+                source = f"{found[tensor].source if tensor in found else tensor} | {access.name}"
+                found[tensor] = Rename(tensor, source, None, place(self.root, einsum.path))
+        return found
 
     def check_points(self, einsum: WrittenEinsum, points: int) -> None:
         """Counts of an Einsum are numbers that any calculation takes, also multiplied by each other."""
@@ -207,7 +261,8 @@ class _Binder:
 
     def with_renames(self, names: Symbols, renames: Mapping[str, Rename], einsum: WrittenEinsum) -> Symbols:
         """The names and the renames, which are evaluated with them."""
-        return names.renamed(apply_renames([*renames.values()], Scope(names, self.scope), einsum.name))
+        scope = Scope(names, self.scope)
+        return names.renamed(apply_renames([*renames.values()], scope, einsum.name, self.second_names))
 
     def lasting(self, einsum: WrittenEinsum, scope: Scope) -> frozenset[str]:
         """Tensors of the Einsum that `persistent_tensors` selects."""
@@ -250,7 +305,7 @@ class _Binder:
             path = ("workload", shape, variable)
             if not is_name(variable) or not variable[:1].islower():
                 problems.append(wrong_case(variable, "rank variable", place(self.root, path)))
-            elif variable in einsum.variables:
+            elif variable in einsum.variables and einsum.copy_of is None:  # the own bounds of a copy say all
                 found.append((text, path))
         for sizes, where in ((given.rank_sizes, ("workload",)), (own.rank_sizes, einsum.path)):
             for rank in sizes:
@@ -308,7 +363,7 @@ class _Binder:
                 self.notes.append(Note(text, self.at("workload", "iteration_space_shape", variable)))
         everywhere = {rank for e in einsums for rank in _ranks(e)}
         expressions = [*given.rank_sizes.values(), given.n_instances]
-        for einsum in einsums:
+        for einsum in (einsum for einsum in einsums if einsum.copy_of is None):
             own = [*einsum.given.rank_sizes.values(), einsum.given.n_instances]
             expressions += own
             for rank in einsum.given.rank_sizes:

@@ -134,8 +134,11 @@ class _Reader(TreeReader):
     def end(self, nodes: list[Placed], path: Path, einsum: str | None) -> None:
         """A whole branch: it belongs to an Einsum."""
         name = einsum or next((n.einsum for n, _ in nodes if isinstance(n, Compute | OpenCompute) and n.einsum), None)
-        if name is None and len(self.workload.einsums) == 1:
-            name = self.workload.einsums[0].name
+        computing = [
+            einsum.name for einsum in self.workload.einsums if not einsum.is_copy
+        ] or self.workload.einsum_names
+        if name is None and len(computing) == 1:
+            name = computing[0]
         if self.problems:
             return
         if name is None:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from einmap.einsum.operation import Operation, parse_operation, product_of
-from einmap.einsum.parse import checked_projection, once_each, parse_einsum, rank_of_variable, rank_with_index
+from einmap.einsum.parse import (
+    Use,
+    checked_projection,
+    format_projection,
+    parse_einsum,
+    rank_of_variable,
+    rank_with_index,
+    with_operands,
+)
 from einmap.einsum.projection import Projection
 from einmap.errors import EinmapError, ManyErrors, SpecError, did_you_mean, raise_all
+from einmap.expressions.syntax import shortened
 from einmap.spec.names import check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, RawScalar, place, placed
 from einmap.spec.schema.base import check
@@ -20,13 +30,19 @@ from einmap.visible import short
 
 @dataclass(frozen=True)
 class WrittenAccess:
-    """One access as written, its index expressions parsed."""
+    """One access as written, its index expressions parsed.
+
+    `operand`: what the operation calls it, another name than the tensor's where that is used by different indices;
+    `by_position`: no rank is written out.
+    """
 
     name: str
     projection: Projection
     output: bool
     given: AccessInput
     path: Path
+    operand: str
+    by_position: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,9 @@ class WrittenEinsum:
     given: EinsumInput
     operation: Operation
     path: Path
+    copy_of: str | None = None
+    """The tensor that the Einsum copies, if it stands in no file but was put in (see `second_names`)."""
+    notes: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -101,19 +120,37 @@ class WorkloadReader:
         accesses = tuple(found)
         if not any(a.output for a in accesses):
             raise SpecError(f"Einsum {given.name!r} has no output", hint="mark one access with output: true")
-        inputs = [a.name for a in accesses if not a.output]
-        accesses = self.joined(accesses, given)
+        accesses, operands, notes = self.joined(accesses, given)
+        inputs = [operand for operand in operands if not any(a.output and a.name == operand for a in accesses)]
         reduction = given.reduction or "sum"
+        several = next((a.name for a in accesses if a.operand != a.name), None)
+        if given.operation and several and re.search(rf"\b{several}\b", given.operation):
+            raise SpecError(
+                f"Einsum {given.name!r} uses tensor {several!r} by different indices, and its operation "
+                f"{shortened(given.operation)} does not say which of them is where",
+                at=place(self.root, (*path, "operation")),
+                hint=f"write the Einsum as a string with the indices, such as {{einsum: {given.name}[m, n] = "
+                f"{several}[m, k] - {several}[n, k]}}",
+            )
         operation = (
             parse_operation(given.operation, inputs, reduction) if given.operation else product_of(inputs, reduction)  # type: ignore[arg-type]
         )
-        return WrittenEinsum(given.name, accesses, given, operation, path)
+        return WrittenEinsum(given.name, accesses, given, operation, path, notes=notes)
 
-    def joined(self, accesses: tuple[WrittenAccess, ...], given: EinsumInput) -> tuple[WrittenAccess, ...]:
-        """The accesses, a tensor that is read several times by the same indices once. Raises SpecError for others."""
+    def joined(
+        self, accesses: tuple[WrittenAccess, ...], given: EinsumInput
+    ) -> tuple[tuple[WrittenAccess, ...], tuple[str, ...], tuple[str, ...]]:
+        """The accesses, uses of a tensor by the same indices joined; the operand of each as written; and notes.
+
+        Raises SpecError for other repeats.
+        """
+        uses = [Use(a.name, a.projection, a.name, a.by_position) for a in accesses]
+        named = with_operands(uses, {a.name for a in accesses})
+        firsts: dict[str, WrittenAccess] = {}
         found: dict[str, WrittenAccess] = {}
-        for access in accesses:
-            first = found.setdefault(access.name, access)
+        for access, use in zip(accesses, named, strict=True):
+            first = firsts.setdefault(access.name, access)
+            found.setdefault(use.operand, replace(access, operand=use.operand))
             if first is access:
                 continue
             if access.output or first.output:
@@ -122,13 +159,11 @@ class WorkloadReader:
                 raise SpecError(text, at=place(self.root, access.path), hint="rename one of them")
             if given.is_copy_operation:
                 raise SpecError(f"copy Einsum {given.name!r} needs exactly one input, found {short(access.name)} twice")
-            with placed(self.root, access.path):
-                once_each([(a.name, a.projection) for a in (first, access)], str(given.name))
             for field in ("persistent", "bits_per_value", "backing_storage_size_scale"):
                 if getattr(first.given, field) != getattr(access.given, field):
                     text = f"{field} of tensor {access.name!r} differs between its two uses in Einsum {given.name!r}"
                     raise SpecError(text, at=place(self.root, access.path), hint="give it the same in both")
-        return tuple(found.values())
+        return tuple(found.values()), tuple(use.operand for use in named), turned(named, str(given.name))
 
     def read_concise(self, given: EinsumInput, path: Path, text_path: Path) -> WrittenEinsum:
         """An Einsum given as a string, with attributes added by `tensor_accesses`."""
@@ -136,7 +171,7 @@ class WorkloadReader:
         with placed(self.root, text_path):
             parsed = parse_einsum(given.einsum, given.reduction or "sum")
         times = given.einsum.count("[") - 1
-        if given.is_copy_operation and times > len(parsed.inputs):
+        if given.is_copy_operation and times > len({use.tensor for use in parsed.uses}):
             raise SpecError(f"copy Einsum {parsed.output[0]!r} needs exactly one input, found {times}")
         if given.operation is not None:
             raise SpecError("the Einsum string already gives the operation; leave out `operation`")
@@ -170,12 +205,14 @@ class WorkloadReader:
 
         places: dict[str, Path] = {tensor: (*path, "tensor_accesses", i) for i, tensor in enumerate(extra)}
 
-        def made(tensor: str, projection: Projection, output: bool) -> WrittenAccess:
-            given = extra.get(tensor, AccessInput(name=tensor))
-            return WrittenAccess(tensor, projection, output, given, places.get(tensor, path))
+        def made(use: Use, output: bool) -> WrittenAccess:
+            given = extra.get(use.tensor, AccessInput(name=use.tensor))
+            at = places.get(use.tensor, path)
+            return WrittenAccess(use.tensor, use.projection, output, given, at, use.operand, use.by_position)
 
-        inputs = tuple(made(tensor, projection, False) for tensor, projection in parsed.inputs)
-        return WrittenEinsum(name, (*inputs, made(*parsed.output, True)), given, parsed.operation, path)
+        inputs = tuple(made(use, False) for use in parsed.uses)
+        output = made(Use(*parsed.output, parsed.output[0]), True)
+        return WrittenEinsum(name, (*inputs, output), given, parsed.operation, path, notes=turned(parsed.written, name))
 
     def read_access(self, given: AccessInput, path: Path) -> WrittenAccess:
         """One access of the verbose form."""
@@ -188,7 +225,8 @@ class WorkloadReader:
             else:
                 ranks = [rank_with_index(rank, str(index), given.name) for rank, index in given.projection.items()]
             projection = checked_projection(ranks, given.name)
-        return WrittenAccess(given.name, projection, bool(given.output), given, path)
+        by_position = isinstance(given.projection, list)
+        return WrittenAccess(given.name, projection, bool(given.output), given, path, given.name, by_position)
 
     def read_renames(self, einsums: list[str]) -> dict[str, list[Rename]]:
         """The top-level renames by Einsum name; `default` is for all."""
@@ -279,6 +317,23 @@ class WorkloadReader:
                         einsum,
                         hint=f"move Einsum {source.name!r} up",
                     )
+
+
+def turned(uses: Iterable[Use], einsum: str) -> tuple[str, ...]:
+    """Notes on uses that look like the transpose of another one and are not, since ranks go by their names."""
+    found: list[str] = []
+    firsts: dict[str, Use] = {}
+    for use in uses:
+        first = firsts.setdefault(use.operand, use)
+        if first.by_position and use.by_position and first.projection != use.projection:
+            name, ranks = use.tensor, [rank for rank, _ in first.projection]
+            other = ", ".join(f"{rank}: {index}" for rank, (_, index) in zip(ranks, use.projection, strict=True))
+            found.append(
+                f"{name}[{format_projection(first.projection)}] and {name}[{format_projection(use.projection)}] "
+                f"in Einsum {einsum!r} are the same, since a rank variable by itself stands for the rank of its name; "
+                f"for the transpose write {name}[{other}]"
+            )
+    return tuple(dict.fromkeys(found))
 
 
 def _first_repeated(names: Iterable[str]) -> tuple[int, str] | None:

@@ -11,7 +11,7 @@ name of the input goes on to mean what its Einsums read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,27 +66,30 @@ def _free(name: str, taken: set[str]) -> str:
     return found
 
 
-def with_copies(root: RawMap, workload: Workload, copies: Mapping[str, str]) -> RawMap:
+def with_copies(root: RawMap, workload: Workload, names: Sequence[str], copies: Mapping[str, str]) -> RawMap:
     """The raw specification with a copy Einsum for each of these inputs, right before its first user.
 
-    `workload`: that of `root`; `copies`: the copy's name by that of the input. The list of Einsums gets flat.
+    `workload`: that of `root`; `names`: its Einsums that stand there; `copies`: the copy's name by that of the input.
+    The list of Einsums gets flat.
     """
     flat = list(flat_einsums(get_value(root, ("workload", "einsums"))))
     first = {t: workload.users[t][0] for t in copies}
     einsums: list[Raw] = []
-    for einsum, raw in zip(workload.einsums, flat, strict=True):
+    for name, raw in zip(names, flat, strict=True):
+        einsum = workload.by_name[name]
         own = {t: name for t, name in copies.items() if t in einsum.tensors}
-        einsums += [_copy(einsum, t, name, root) for t, name in own.items() if first[t] == einsum.name]
+        einsums += [_copy(einsum, t, copy, root) for t, copy in own.items() if first[t] == einsum.name]
         einsums.append(_reading(raw, own))
     changed = set_value(root, ("workload", "einsums"), RawList(tuple(einsums)))
     assert isinstance(changed, RawMap)
     return _with_renames(changed, copies)
 
 
-def expanded(root: RawMap, workload: Workload) -> RawMap:
+def expanded(root: RawMap, workload: Workload, names: Sequence[str]) -> RawMap:
     """The raw specification with the copies that its mapping names under `shared_inputs`; the key is taken out.
 
-    Raises SpecError for tensors that are no such inputs, and for names that are taken.
+    `workload`: that of `root`; `names`: its Einsums that stand there. Raises SpecError for tensors that are no such
+    inputs, and for names that are taken.
     """
     known = shareable(workload)
     copies: dict[str, str] = {}
@@ -104,7 +107,7 @@ def expanded(root: RawMap, workload: Workload) -> RawMap:
     assert isinstance(mapping, RawMap)
     bare = set_value(root, ("mapping",), without(mapping, KEY))
     assert isinstance(bare, RawMap)
-    return with_copies(bare, workload, copies) if copies else bare
+    return with_copies(bare, workload, names, copies) if copies else bare
 
 
 def put_in(root: RawMap, workload: Workload) -> dict[str, str]:

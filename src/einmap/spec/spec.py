@@ -39,6 +39,7 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
+from einmap.spec.second_names_tree import with_second_names
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.translate import translated
 from einmap.spec.write_workload import with_written
@@ -174,7 +175,8 @@ class Spec:
         Renames of an Einsum go on to hold for the one of that name, or else for one that reads the same tensors. There
         is no mapping, since the one that there was is for other rank variables.
         """
-        return replace(self, raw=without(with_written(self.raw, self.workload, workload), "mapping"))
+        names = self.bound_workload.written_names
+        return replace(self, raw=without(with_written(self.raw, self.workload, names, workload), "mapping"))
 
     def with_shared_inputs(self, copies: MappingOf[str, str]) -> Spec:
         """A new specification in which a copy Einsum reads each of these graph inputs, and their users read the copy.
@@ -182,7 +184,8 @@ class Spec:
         `copies`: the name of the copy by that of the input (`spec.shared_inputs.shareable`). There is no mapping, since
         the one that there was is for other Einsums.
         """
-        found = replace(self, raw=without(with_copies(self.raw, self.workload, copies), "mapping"))
+        names = self.bound_workload.written_names
+        found = replace(self, raw=without(with_copies(self.raw, self.workload, names, copies), "mapping"))
         found.__dict__["_original"] = self
         return found
 
@@ -194,7 +197,9 @@ class Spec:
 
     def expanded(self) -> Spec:
         """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
-        return replace(self, raw=expanded(self.raw, self.workload)) if names_copies(self.raw) else self
+        if not names_copies(self.raw):
+            return self
+        return replace(self, raw=expanded(self.raw, self.workload, self.bound_workload.written_names))
 
     def provenance(self, path: str) -> At:
         """The file and line where `path`, or the nearest part of it that exists, was written."""
@@ -202,7 +207,7 @@ class Spec:
 
     def place_of_node(self, address: Address) -> At:
         """Where a node of the mapping was written."""
-        return place(self.raw, path_of_node(self.raw, address))
+        return place(self._raw_of_mapping, path_of_node(self._raw_of_mapping, address))
 
     def place_of_component(self, name: str) -> At:
         """Where a component of the architecture was written."""
@@ -311,9 +316,16 @@ class Spec:
         """The LoopTree under `mapping`, None when there is none. Raises MappingError."""
         einsums = self.workload.by_name if self.raw.get("workload") is not None else None
         given: Mapping | None = self.__dict__.get("_given_mapping")
-        if given is not None and is_as_read(given, einsums):
+        if given is not None and self._raw_of_mapping is self.raw and is_as_read(given, einsums):
             return given
-        return read_mapping(self.raw, einsums=einsums)
+        return read_mapping(self._raw_of_mapping, einsums=einsums)
+
+    @cached_property
+    def _raw_of_mapping(self) -> RawMap:
+        """What was written, the mapping with copies that were put into the workload where it does not map them."""
+        if self.raw.get("workload") is None or self.raw.get("mapping") is None:
+            return self.raw
+        return with_second_names(self.raw, self.workload, self.bound_workload.second_names)
 
     def _options[M: Input](self, model: type[M], key: str) -> M:
         raw = self.raw.get(key)

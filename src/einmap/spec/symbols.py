@@ -150,8 +150,13 @@ def union_text(source: object) -> object:
     return " | ".join(f"({part})" for part in source) or "Nothing"
 
 
-def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str, NameSet]:
-    """Evaluate renames in order; each may use the ones before it. Raises SpecError."""
+def apply_renames(
+    renames: list[Rename], scope: Scope, einsum: str, second_names: Mapping[str, str]
+) -> dict[str, NameSet]:
+    """Evaluate renames in order; each may use the ones before it. Raises SpecError.
+
+    `second_names`: tensors by the names of copies that count as the tensor itself.
+    """
     from einmap.expressions.arithmetic import evaluate, number
 
     found: dict[str, NameSet] = {}
@@ -168,7 +173,7 @@ def apply_renames(renames: list[Rename], scope: Scope, einsum: str) -> dict[str,
             )
         if rename.count is not None:
             expected = number(rename.count, current, at=rename.at, what="expected_count", minimum=0, integer=True)
-            if len(value) != expected:
+            if len({second_names.get(name, name) for name in value}) != expected:
                 elements = "element" if expected == 1 else "elements"
                 raise SpecError(
                     f"rename {rename.name!r} of Einsum {einsum!r}: expected {expected} {elements}, "

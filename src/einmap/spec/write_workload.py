@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from einmap.einsum.edit import box
@@ -18,10 +19,13 @@ from einmap.spec.shared_inputs import flat_einsums
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def with_written(root: RawMap, old: Workload, new: Workload) -> RawMap:
-    """The raw specification of workload `old` with workload `new` in it, whose Einsums keep the renames they had."""
+def with_written(root: RawMap, old: Workload, names: Sequence[str], new: Workload) -> RawMap:
+    """The raw specification of workload `old` with workload `new` in it, whose Einsums keep the renames they had.
+
+    `names`: the Einsums of `old` that stand in the specification.
+    """
     written = write_workload(new)
-    given = dict(zip(old.einsum_names, flat_einsums(get_value(root, ("workload", "einsums"))), strict=True))
+    given = dict(zip(names, flat_einsums(get_value(root, ("workload", "einsums"))), strict=True))
     for einsum, fields in zip(new.einsums, written["einsums"], strict=True):
         same = [e.name for e in old.einsums if e.inputs == einsum.inputs]
         source = einsum.name if einsum.name in same else next(iter(same), None)
