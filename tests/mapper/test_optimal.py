@@ -3,6 +3,7 @@
 import random
 import re
 from itertools import islice
+from unittest.mock import patch
 
 import pytest
 from tests.mapper.problems import draw_problem, spec_of
@@ -20,7 +21,9 @@ ADDITIVE = ["energy", "latency", "energy_delay_product", "dynamic_energy", "leak
 def front(spec, goals, **options):
     """Objectives of all mappings found, None when there are none; and the result."""
     try:
-        result = einmap.map_workload(spec, metrics="|".join(goals), **options)
+        # brute force is the judge of what says that nothing fits, too
+        with patch.object(Whole, "judged", lambda *_: None):
+            result = einmap.map_workload(spec, metrics="|".join(goals), **options)
     except einmap.NoMappingError:
         return [], None
     return [tuple(objective(found.cost, goal) for goal in goals) for found in result.front], result

@@ -143,9 +143,19 @@ class Whole:
     def decide(self, token: Progress) -> None:
         """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
         for part in self.own:
-            if part.search is not None and not token.stopped and part.search.fits_nowhere(token):
-                part.optimum = part.search.nothing()
+            search = part.search or (self.judged(part, token) if self.options.brute_force else None)
+            if search is not None and not token.stopped and search.fits_nowhere(token):
+                part.optimum = search.nothing()
                 raise self.nothing(part, token)
+
+    def judged(self, part: Part, token: Progress) -> EinsumSearch | None:
+        """What tells whether an Einsum fits of which brute force was asked for; None where only brute force can."""
+        einsum, arch = part.einsum, self.spec.bound[part.einsum.name].arch
+        if why_not(einsum, arch, self.goals) is not None:
+            return None
+        search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
+        search.prepare()
+        return None if any(path.lanes_above() for path in search.paths) else search
 
     def why_nothing(self, name: str, token: Progress) -> NoMappingError:
         """Why an Einsum, of which not even the smallest tiles fit, has no mapping."""

@@ -3,7 +3,9 @@
 import pytest
 
 import einmap
+from einmap.mapper import brute_force
 from einmap.mapper.fusion.narrowing import Narrowing
+from einmap.mapper.fusion.whether import Whether
 
 ARCH = """
 arch:
@@ -112,3 +114,29 @@ def test_that_an_einsum_does_not_fit_by_itself_is_found_without_a_search_of_the_
         for path, value in one.settings:
             changed = changed.set(path, value)
         assert einmap.map_workload(changed, metrics="energy", fuse=False, max_evaluations=10).cost.energy > 0
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_the_least_size_of_many_einsums_takes_one_look_at_the_whole_workload(fuse, monkeypatch):
+    looks = []
+    mapping = Whether.mapping
+    monkeypatch.setattr(Whether, "mapping", lambda whether, given: looks.append(given) or mapping(whether, given))
+    sizes = {"N_TOKENS": 8, "D_MODEL": 8, "HEADS": 2, "D_HEAD": 4, "D_FF": 16}
+    given = einmap.load("simple", "gpt3_6.7b", define=sizes).set("arch.nodes.GlobalBuffer.size", 8)
+    with pytest.raises(einmap.NoMappingError) as caught:
+        einmap.map_workload(given, fuse=fuse)
+    # the most that one of the Einsums needs by itself
+    assert caught.value.remedies[0].settings == (("arch.nodes[1].size", 24),)
+    assert [
+        one.get("arch.nodes.GlobalBuffer.size") for one in looks if one.get("arch.nodes.GlobalBuffer.size") != 8
+    ] == [24]
+    assert caught.value.complete
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_brute_force_does_not_enumerate_where_nothing_fits(fuse, monkeypatch):
+    enumerated = []
+    monkeypatch.setattr(brute_force.Search, "run", lambda search: enumerated.append(search.space.size))
+    with pytest.raises(einmap.NoMappingError, match="no mapping of Einsum 'T1': T0 8 bits"):
+        einmap.map_workload(einmap.loads(LEVELS), metrics="energy", fuse=fuse, brute_force=True)
+    assert enumerated == []

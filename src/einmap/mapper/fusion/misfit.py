@@ -119,15 +119,15 @@ class Sizes:
         """
         # what mappings need is a multiple of the grain, so no other sizes need be tried
         step = math.gcd(*(grain(one) for one in self.everywhere(memory.name)))
-        boundless = self.spec.set(field, UNLIMITED)
-        enough = self.needed(boundless, memory.name)
-        if enough is None:
-            return None
-        low, own = math.floor(memory.size_bits / step), -(-self.whether.least(boundless, memory.name) // step)
+        low, own = math.floor(memory.size_bits / step), -(-self.whether.least(self.spec, memory.name) // step)
         if own > low:
+            # mostly enough: one look at the whole workload instead of many
             if self.whether.mapping(self.spec.set(field, own * step)) is not None:
                 return own * step
             low = own
+        enough = self.needed(self.spec.set(field, UNLIMITED), memory.name)
+        if enough is None:
+            return None
         high = max(-(-enough // step), low + 1)
         while high - low > 1:
             # sizes that do are mostly near the one that is there: the first tries are

@@ -6,17 +6,20 @@ smallest tiles of each Einsum fit together without fusion; else what a fused sea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import MappingError
 from einmap.mapper.canonical import rules_key
 from einmap.mapper.einsum_search import why_not
 from einmap.mapper.fusion.fused import FusedSearch
 from einmap.mapper.options import Options
-from einmap.mapper.oracle import Oracle, UndecidedError
+from einmap.mapper.oracle import Oracle, UndecidedError, resized
 from einmap.mapper.request import Request
 from einmap.mapper.unfused import Whole
 from einmap.mapping.mapping import Mapping
@@ -36,7 +39,7 @@ class Whether:
     """By the first of the Einsums that are alike."""
 
     def __post_init__(self) -> None:
-        self.options = replace(self.options, goals=("energy",), max_evaluations=None)
+        self.options = replace(self.options, goals=("energy",), max_evaluations=None, brute_force=False)
 
     def mapping(self, spec: Spec) -> Mapping | None:
         """Some mapping, None if there is none. Raises UndecidedError when that is not found out in time."""
@@ -83,13 +86,24 @@ class Whether:
         return self.oracles[einsum.name]
 
     def least(self, spec: Spec, memory: str) -> int:
-        """Bits that a memory needs at least for each Einsum by itself, as far as that is found out in time."""
+        """Bits that a memory needs at least for each distinct Einsum by itself, the most of them.
+
+        As far as that is found out in time; 0 where some Einsum does not fit however large the memory is.
+        """
         most = 0
         for name, oracle in self.each(spec):
+            arch = spec.bound[name].arch
             try:
-                found = oracle.fit(spec.bound[name].arch, memory)
+                found = oracle.fit(boundless(arch, memory), memory)
             except UndecidedError:
                 break
-            if found is not None and found.is_least:
+            if found is None:
+                return 0
+            if found.is_least:
                 most = max(most, found.bits(memory))
         return most
+
+
+def boundless(arch: Architecture, memory: str) -> Architecture:
+    """The architecture with room for everything in a memory, if it has a memory of this name."""
+    return resized(arch, memory, math.inf) if isinstance(arch.find(memory), Memory) else arch
