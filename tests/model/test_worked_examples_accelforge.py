@@ -316,7 +316,8 @@ def test_the_source_and_the_copy_in_one_memory_are_one_buffer(semantics):
 
 
 def test_a_copy_inside_one_memory_is_free():
-    cost = accelforge(ARCH_A + COPY.replace("[O], component: GLB", "[O], component: DRAM"))
+    text = COPY.replace("  - !Storage {tensors: [O], component: GLB}\n", "")
+    cost = accelforge(ARCH_A + text.replace("tensors: [I], component: DRAM", "tensors: [I, O], component: DRAM"))
     assert counts(cost) == {}
     assert cost.energy == 0
 
