@@ -185,7 +185,7 @@ def searches_whole(asked: Options, patterns: Mapping[str, Pattern]) -> bool:
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
-    from einmap.mapper.fusion.early import Early, all_but_reserve, for_fused
+    from einmap.mapper.fusion.early import Early, all_but_reserve, begun, for_fused
     from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.misfit import misfit
@@ -196,22 +196,23 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     shared = sharing(spec) if asked.share_inputs else None
     searches: list[FusedSearch] = []
     found: list[Found] = []
-    limited = all_but_reserve(token)
+    one_by_one, worth = begun(spec, asked, token)
+    limited = all_but_reserve(token) if worth else token.within(0)
     if shared is not None:
         searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
-        found += _ends_of_front(searches[-1], shared, limited)
         part = 1.0 if shared.covers else 1 / 2
+        found += _ends_of_front(searches[-1], shared, limited, part * for_fused(asked))
         for mapping in searches[-1].run(share_of(limited, part), part * for_fused(asked)):
             own, settled, inputs = shared.settled(mapping)
             found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
     if shared is None or not shared.covers:
+        left = max(for_fused(asked) - sum(search.effort.work for search in searches), 1.0)
         searches.append(FusedSearch(spec, asked))
-        found += _ends_of_front(searches[-1], None, limited)
-        left = for_fused(asked) - sum(search.effort.work for search in searches)
-        best = searches[-1].run(limited, max(left, 1.0))
+        found += _ends_of_front(searches[-1], None, limited, left)
+        best = searches[-1].run(limited, left)
         found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
     if not found and any(search.effort.cut for search in searches):
-        return Early(spec, asked, searches, token, start).unfused()
+        return Early(spec, asked, searches, token, start, one_by_one).unfused()
     if not found:
         # nothing fits: the Einsums one by one tell why
         whole = Whole(spec, asked, together=False)
@@ -226,25 +227,29 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     front = best_of(found, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else found
     result = fused_result(searches, front, asked, start)
     cut = any(search.effort.cut for search in searches)
-    return Early(spec, asked, searches, token, start).better(result) if cut else result
+    return Early(spec, asked, searches, token, start, one_by_one).better(result) if cut else result
 
 
-def _ends_of_front(search: FusedSearch, shared: Sharing | None, token: Progress) -> list[Found]:
-    """The best mapping for each of several metrics by itself, at most a half of the time: the front begins with them.
+def _ends_of_front(search: FusedSearch, shared: Sharing | None, token: Progress, most: float) -> list[Found]:
+    """The best mapping for each of several metrics by itself, for a half of the time and of the choices (`most`).
 
-    So a front that is stopped is not beaten by a search for one of its metrics. The search of the front need not look
-    for what is no better.
+    The front begins with them: so one that is stopped is hardly beaten by a search for one of its metrics. The search
+    of the front need not look for what is no better.
     """
     from einmap.mapper.fusion.fused import FusedSearch
 
     asked, found = search.options, []
-    if len(asked.goals) == 1 or asked.max_evaluations is not None:
+    if len(asked.goals) == 1:
         return []
     for number, goal in enumerate(asked.goals):
         part = share_of(token, 1 / (2 * len(asked.goals) - number))
-        for mapping in FusedSearch(search.spec, replace(asked, goals=(goal,)), search.optional).run(part):
+        own_most = (most / 2 - search.spent) / (len(asked.goals) - number)
+        one = FusedSearch(search.spec, replace(asked, goals=(goal,)), search.optional)
+        mappings = one.run(part, max(own_most, 1.0))
+        search.spent += one.effort.work
+        for mapping in mappings:
             own, settled, inputs = shared.settled(mapping) if shared is not None else (search.spec, mapping, ())
             found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
     if search.goals == asked.goals and found:
-        search.seeds = np.array([[objective(one.cost, goal) for goal in asked.goals] for one in found])
+        search.seeds = np.array([[objective(end.cost, goal) for goal in asked.goals] for end in found])
     return found

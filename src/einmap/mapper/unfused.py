@@ -67,6 +67,8 @@ class Part:
     """Choices that were looked at before the search."""
     corners: list[tuple[tuple[float, ...], LoopTree]] = field(default_factory=list)
     """Mappings that were found before the search, with their objectives."""
+    alone: dict[str, Optimum] = field(default_factory=dict)
+    """What is nearly the best for an objective by itself."""
 
 
 @dataclass
@@ -175,21 +177,30 @@ class Whole:
         """The distinct Einsums."""
         return [part for part in self.parts.values() if part.same_as is None]
 
-    def soon(self, token: Progress, budget: float = math.inf) -> LoopTree:
-        """A good mapping of each Einsum by itself for the first objective, for when there is no time for the best.
+    def soon(self, token: Progress, budget: float = math.inf, goal: str | None = None, late: bool = True) -> LoopTree:
+        """A good mapping of each Einsum by itself for one objective, for when there is no time for the best.
 
-        `budget`: choices that may be looked at.
+        `budget`: choices that may be looked at. `goal`: the objective, the first one by default. `late`: whether the
+        work goes on when time is over, as far as a mapping of each needs it. Raises NoMappingError when there is none.
         """
-        self.prepare(token)
+        goal = goal or self.options.goals[0]
+        if not self.parts or any(part.search is None and part.why is None for part in self.parts.values()):
+            self.prepare(token)
         own = self.own
         self.share_evaluations(budget)
         for position, part in enumerate(own):
             token.report(f"{part.einsum.name}: a first mapping", position, len(own))
             share, most = share_of(token, 1 / (len(own) - position)), part.budget
-            part.optimum = None
+            part.optimum = part.alone.get(goal)
+            if part.optimum is not None:
+                continue
+            if token.stopped and not late:
+                raise NoMappingError("there was no time for a mapping of each Einsum")
             if part.search is not None and not share.stopped and most > 0:
-                part.optimum = part.search.alone(self.options.goals[0], CORNER, share, most)
+                part.optimum = part.search.alone(goal, CORNER, share, most)
                 most -= part.optimum.work
+                if part.optimum.mappings and part.optimum.complete:
+                    part.alone[goal] = part.optimum
             if part.optimum is None or not (part.optimum.mappings or part.optimum.complete):
                 part.optimum = self.any_mapping(part, share, most)
             if not part.optimum.mappings:

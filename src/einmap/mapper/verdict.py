@@ -64,6 +64,8 @@ def judged(
     reason = _reason(covered, tolerance)
     if not optimal and (bound is None or bound <= 0):
         reason += f"; no gap is known: {_no_gap(goals, bound)}"
+    if len(goals) > 1 and covered.ended is not None:
+        reason += "; a search for one of the metrics alone may find better"
     return MapResult(
         tuple(map(without_advice, front)),
         goals,

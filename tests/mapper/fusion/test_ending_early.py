@@ -2,12 +2,18 @@
 
 import time
 
+import numpy as np
 import pytest
 
 import einmap
+from einmap.mapper import unfused
+from einmap.mapper.fusion import early
+from einmap.mapper.fusion.chains import Chains
+from einmap.mapper.fusion.early import begun
 from einmap.mapper.fusion.effort import StoppedError
 from einmap.mapper.fusion.fused import FusedSearch
 from einmap.mapper.fusion.narrowing import Narrowing
+from einmap.mapper.options import read_options
 from einmap.model.fusion import fusion_of
 
 SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
@@ -91,15 +97,56 @@ def test_the_time_limit_holds_where_a_search_takes_longer(monkeypatch):
     einmap.evaluate(spec, result.mapping, strict=True)
 
 
-def test_a_front_that_is_stopped_is_not_beaten_by_a_search_for_one_metric(monkeypatch):
+@pytest.mark.parametrize("limits", [{}, {"max_evaluations": 1_000_000}])
+def test_a_front_that_is_stopped_is_not_beaten_by_a_search_for_one_metric(monkeypatch, limits):
     best = [einmap.map_workload(small(), metrics=goal) for goal in ("energy", "latency")]
     whole = einmap.map_workload(small(), metrics="energy,latency")
     monkeypatch.setattr(Narrowing, "everything", stop_it)
-    front = einmap.map_workload(small(), metrics="energy,latency")
+    front = einmap.map_workload(small(), metrics="energy,latency", **limits)
     assert not front.optimal
+    assert "a search for one of the metrics alone may find better" in front.reason
     for result in (whole, front):
         assert min(found.cost.energy for found in result.front) == pytest.approx(best[0].cost.energy)
         assert min(found.cost.latency for found in result.front) == pytest.approx(best[1].cost.latency)
+
+
+def test_a_front_looks_at_no_more_choices_than_it_may():
+    result = einmap.map_workload(small(), metrics="energy,latency", max_evaluations=200)
+    assert not result.optimal
+    assert 0 < result.stats.evaluated <= 200
+
+
+@pytest.mark.parametrize("metric", ["edp", "energy"])
+def test_a_fused_search_that_leaves_no_time_is_not_worse_than_the_einsums_one_by_one(monkeypatch, metric):
+    def endless(search, progress, most=0.0):
+        search.effort.cut = True
+        progress.stop()
+        return []
+
+    plain = einmap.map_workload(small(), metrics=metric, fuse=False)
+    monkeypatch.setattr(early, "AT_LEAST", 0.0)
+    monkeypatch.setattr(unfused, "GRACE", 0.0)
+    monkeypatch.setattr(FusedSearch, "run", endless)
+    result = einmap.map_workload(small(), metrics=metric, time_limit_s=20)
+    assert not result.optimal
+    value = {"edp": lambda cost: cost.edp, "energy": lambda cost: cost.energy}[metric]
+    assert value(result.cost) <= value(plain.cost) * 1.01
+
+
+def test_there_is_a_gap_where_there_was_no_time_for_bounds(monkeypatch):
+    monkeypatch.setattr(Chains, "least", lambda chains, weights: np.zeros(len(weights)))
+    monkeypatch.setattr(FusedSearch, "lower_bound", lambda search: 0.0)
+    best = einmap.map_workload(small(), fuse=False)
+    result = einmap.map_workload(small(), progress=stopper("loops above"))
+    assert 0 < result.lower_bound <= best.cost.edp
+    assert result.gap > 0
+
+
+def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
+    none = {"semantics": None, "time_limit_s": None, "max_evaluations": None, "brute_force": False}
+    asked = read_options(small(), metrics="edp", seed=0, workers=1, more={}, **none)
+    assert begun(small(), asked, einmap.Progress().within(60))[1]
+    assert not begun(small(), asked, einmap.Progress().within(0))[1]
 
 
 def stop_it(narrowing):

@@ -38,6 +38,24 @@ def all_but_reserve(token: Progress) -> Progress:
     return token.within(left - min(left * RESERVE, MOST_RESERVED))
 
 
+def begun(spec: Spec, asked: Options, token: Progress) -> tuple[Whole, bool]:
+    """The Einsums one by one; with good mappings of them, as far as these are found soon, where time is limited.
+
+    They take little work, but how long that takes is not known to who comes to it at the end of the time. Also whether
+    a fused search is worth trying: not where time is so short that not even they are found in their part of it.
+    """
+    whole = Whole(spec, asked)
+    if token.deadline is not None and asked.max_evaluations is None:
+        left = max(token.deadline - time.monotonic(), 0.0)
+        part = token.within(min(left * RESERVE, MOST_RESERVED))
+        try:
+            whole.soon(part, late=False)
+        except (MappingError, NoMappingError):
+            # where there is none at all one that fuses may fit
+            return whole, left * RESERVE >= MOST_RESERVED or not part.stopped
+    return whole, True
+
+
 def for_fused(asked: Options) -> float:
     """Evaluations that a fused search may take."""
     return math.inf if asked.max_evaluations is None else max(asked.max_evaluations * (1 - OF_EVALUATIONS), 1.0)
@@ -52,10 +70,12 @@ class Early:
     searches: Sequence[FusedSearch]
     token: Progress
     start: float
+    whole: Whole
+    """The Einsums one by one, with what was found of them before the search."""
 
     def unfused(self) -> MapResult:
         """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""
-        whole = Whole(self.spec, self.asked)
+        whole = self.whole
         try:
             found = self.found(whole)
         except (MappingError, NoMappingError) as error:
@@ -88,8 +108,7 @@ class Early:
         if token.stopped or token.deadline is not None:
             until = now + AT_LEAST if token.stopped or token.deadline is None else token.deadline
             token = Progress(token.callback).within(max(until - now, AT_LEAST))
-        soon = whole.soon(share_of(token, 0.5), self.evaluations())
-        mappings: list[Mapping] = [soon]
+        mappings = self.of_each_metric(whole, share_of(token, 0.5))
         if not token.stopped and self.asked.max_evaluations is None:
             try:
                 whole.run(token)
@@ -107,6 +126,19 @@ class Early:
             text = f"each has a mapping, but these do not fit together: {wrong.message}"
             raise NoMappingError(text, at=wrong.at, hint="give it more time or evaluations")
         return best_of(found, self.asked.goals)
+
+    def of_each_metric(self, whole: Whole, token: Progress) -> list[Mapping]:
+        """A good mapping for each metric, each for its part of the time and of the evaluations that are left.
+
+        Raises NoMappingError where some Einsum has none.
+        """
+        goals, found = self.asked.goals, list[Mapping]()
+        for number, goal in enumerate(goals):
+            left = len(goals) - number
+            if found and token.stopped:
+                break
+            found.append(whole.soon(share_of(token, 1 / left), self.evaluations() / len(goals), goal))
+        return found
 
     def evaluations(self) -> float:
         """Evaluations that are left."""

@@ -35,13 +35,14 @@ class FusedSearch(Cascade):
         self.known_bound = 0.0
         self.proving = True
         self.value = math.inf
+        self.spent = 0
 
     def run(self, progress: Progress, most: float = math.inf) -> list[LoopTree]:
         """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time.
 
-        `most`: choices that may be looked at.
+        `most`: choices that may be looked at; what was `spent` on it before counts.
         """
-        self.effort = Effort(progress, most)
+        self.effort = Effort(progress, most, self.spent)
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
         try:

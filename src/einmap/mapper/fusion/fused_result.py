@@ -72,19 +72,22 @@ def bound_of(searches: Sequence[FusedSearch]) -> float | None:
 def known_bound(search: FusedSearch) -> float | None:
     """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
     members = {member.einsum.name: member for member in search.members}
+    known = 0.0
     if search.least and all(covers_all(member.chains) for member in search.members):
-        return search.lower_bound()
+        known = search.lower_bound()
     total = np.zeros(len(search.weights))
     for einsum in search.workload.einsums:
         member = members.get(einsum.name)
+        floor = search.weights @ np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
+        own = np.full(len(floor), -np.inf)
         if member is not None and covers_all(member.chains) and id(member.chains) in search.least:
-            total += search.times(einsum) * search.least[id(member.chains)]
-            continue
-        floor = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
-        if not np.isfinite(floor).all():
-            return None
-        total += search.times(einsum) * (search.weights @ floor)
-    return float(corners(search.weights, total[None])[0].prod(axis=1).min())
+            # where there was no time for bounds it is nothing
+            own = search.least[id(member.chains)]
+        least = np.fmax(own, floor)
+        if (least == -np.inf).any():
+            return known if known > 0 else None
+        total += search.times(einsum) * least
+    return max(known, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
 
 
 def covers_all(chains: AnyChains) -> bool:
