@@ -169,6 +169,15 @@ def test_a_planted_constraint_is_among_those_that_may_be_dropped(case):
     assert all(has_mapping(changed(given, remedy)) for remedy in error.remedies)
 
 
+@pytest.mark.parametrize("bits", [{"A": 0}, {"A": 0, "B": 0, "Z": 0}])
+def test_tensors_without_bits_take_no_space(bits):
+    limits = {"keep": "All", "tile_shape": [{"expression": "m", "operator": ">=", "value": 4}]}
+    given = spec([MAIN, memory("Buf", 7, 1, limits, bits_per_value=bits), compute()], MATMUL, SQUARE)
+    error = reason(given)
+    assert all(has_mapping(changed(given, remedy)) for remedy in error.remedies)
+    assert error.remedies
+
+
 def test_at_most_three_changes_are_reported_smallest_first():
     error = reason(buffered(20, {**SUMS_STAY, "keep": "All", "tensor_order_options": [["Z", "A"]]}, LONG))
     sizes = [remedy.size for remedy in error.remedies]

@@ -152,7 +152,7 @@ class Size:
 def grain(memory: Memory) -> int:
     """A number of bits of which all that is held here is a multiple."""
     widths = list(memory.bits.values())
-    return math.gcd(*(int(w) for w in widths)) if widths and all(w == int(w) for w in widths) else 1
+    return math.gcd(*(int(w) for w in widths)) or 1 if all(w == int(w) for w in widths) else 1
 
 
 def bits(n: float) -> str:

@@ -142,9 +142,9 @@ def lane_table(
         sharing = Sharing(einsum, leaves, lattice, own)
     kinds: list[object] = []
     complete = True
-    for fanned, alone in zip(dimensions, apart, strict=True):
-        # below uneven lanes a loop must follow, and so a node between
-        below = any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
+    for number, (fanned, alone) in enumerate(zip(dimensions, apart, strict=True)):
+        # below uneven lanes a loop must follow: lanes of another dimension, or what stands below a node between
+        below = number + 1 < len(dimensions) or any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
         options = _options(einsum, fanned.dimension, lattice, uneven and below)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if alone else -1))
         table = _extended(table, options, tops, loose, kinds, sharing)
@@ -191,12 +191,13 @@ def _extended(
     rows = max(1, AT_ONCE // max(1, options[0].size))
     parts = [
         needed(_combined(_rows(table, np.arange(i, min(i + rows, len(table[0])))), options, tops, loose))
-        for i in range(0, len(table[0]), rows)
+        # of no uses, too, there is a part: they have the dimension all the same
+        for i in range(0, max(1, len(table[0])), rows)
     ]
     if len(parts) == 1:
         return parts[0]
-    whole = [np.concatenate([part[i] for part in parts]) for i in (0, 1)] if parts else None
-    return table if whole is None else needed((whole[0], whole[1]))
+    whole = [np.concatenate([part[i] for part in parts]) for i in (0, 1)]
+    return needed((whole[0], whole[1]))
 
 
 def _rows(table: Uses, rows: Ints) -> Uses:

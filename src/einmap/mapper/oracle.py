@@ -101,7 +101,8 @@ class Oracle:
         held: dict[str, tuple[tuple[str, float, float], ...]] = {}
         for buffer in buffers_of(path, self.request.rules, counts, self.instances):
             name, amount = buffer.memory.name, float(buffer.bits)
-            entry = (buffer.tensor, amount, amount / buffer.memory.bits[buffer.tensor])
+            bits = buffer.memory.bits[buffer.tensor]
+            entry = (buffer.tensor, amount, amount / bits if bits else 0.0)
             held[name] = (*held.get(name, ()), entry)
         return Fit(held, is_least=False)
 
