@@ -172,6 +172,10 @@ class NoMappingError(EinmapError):
         self.remedies = tuple(remedies)
         self.complete = complete
 
+    def with_message(self, message: str) -> NoMappingError:
+        """An error that says `message` instead, with the place, hint and changes of this one."""
+        return NoMappingError(message, at=self.at, hint=self.hint, remedies=self.remedies, complete=self.complete)
+
 
 class InvariantError(EinmapError):
     """A result that cannot be: a bug in einmap, never a number that is handed out."""

@@ -212,3 +212,31 @@ def test_a_missing_gap_is_explained(metrics, words):
     assert not result.optimal
     assert (result.gap is None) == (words is not None)
     assert result.reason.endswith(f"; no gap is known: {words}" if words else "max_pmapping_templates_per_einsum")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"explore_imperfect_temporal_loops": True}, "with explore_imperfect_temporal_loops"),
+        ({"fuse": False}, "fusion was not asked for"),
+    ],
+    ids=["imperfect factors", "fusion off"],
+)
+def test_no_unfused_mapping_is_said_to_be_no_more_than_that(how, why):
+    # X must stay inside, where 48 bits have room for its tiles but not for the whole: only fused mappings are valid
+    inside = {**memory("Buf", 48, 1, {"keep": "All"}), "leak_power": 0}
+    tight = cascade([{**memory("Main", "inf", 10, {"keep": "~Intermediates"}), "leak_power": 0}, inside, MAC])
+    assert einmap.map_workload(tight).optimal
+    with pytest.raises(einmap.NoMappingError) as caught:
+        einmap.map_workload(tight, **how)
+    assert "not searched: mappings that keep X inside between Einsums, since " in caught.value.message
+    assert caught.value.message.endswith(why)
+    assert caught.value.remedies
+
+
+def test_metrics_that_cannot_be_tried_are_named_with_those_that_can():
+    with pytest.raises(
+        einmap.errors.NotSupportedError, match=r"'X' is searched mapping by mapping.* dynamic_energy"
+    ) as caught:
+        einmap.map_workload(spec(NODES, [TWO_OUTPUTS], {"M": 4}), metrics="dynamic_energy")
+    assert "energy_delay_product" in caught.value.hint

@@ -266,7 +266,9 @@ def brute_force(
         raise NotSupportedError(text, hint="leave out the options for imperfect loops and coarseness")
     columns = {"energy": 0, "latency": 1, "energy_delay_product": 2}
     if not set(request.goals) <= set(columns):
-        raise NotSupportedError(f"Einsum {einsum.name!r}: only energy and latency can be minimised for it")
+        wrong = [goal for goal in request.goals if goal not in columns]
+        text = f"Einsum {einsum.name!r} is searched mapping by mapping, which cannot minimise {', '.join(wrong)}"
+        raise NotSupportedError(text, hint=f"metrics that it can minimise: {', '.join(columns)}")
     limited = math.isfinite(max_evaluations)
     kept = dict(backed or {})
     space = mapspace_of(

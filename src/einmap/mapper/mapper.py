@@ -34,6 +34,7 @@ from einmap.spec.spec import Spec
 if TYPE_CHECKING:
     from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.fusion.shared_inputs import Sharing
+    from einmap.mapper.unfused import Whole
 
 MOST_HOLDERS = 60
 """Memories and tolls above a Compute."""
@@ -120,7 +121,7 @@ def _searched(
 ) -> MapResult:
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.unfused import Whole
-    from einmap.mapper.unfused_result import unfused_result
+    from einmap.mapper.unfused_result import unsearched
     from einmap.mapper.warm import needs_all, warm
 
     # compiling is not searching: it happens once on a machine and is not counted
@@ -133,17 +134,29 @@ def _searched(
         return _fused(spec, asked, token, start)
     whole = Whole(spec, asked, patterns)
     try:
+        return _unfused(whole, asked, patterns, token, start, fuse=fuse)
+    except NoMappingError as error:
+        raise error.with_message(error.message + unsearched(whole, fuse=fuse)) from None
+
+
+def _unfused(
+    whole: Whole, asked: Options, patterns: Mapping[str, Pattern], token: Progress, start: float, *, fuse: bool
+) -> MapResult:
+    """Search each Einsum by itself. Raises NoMappingError."""
+    from einmap.mapper.unfused_result import unfused_result
+
+    try:
         whole.run(token)
     except NoMappingError as error:
         if not error.remedies:
             raise
         from einmap.mapper.fusion.misfit import misfit
 
-        raise misfit(spec, asked, error, token, fuse=False) from None
+        raise misfit(whole.spec, asked, error, token, fuse=False) from None
     try:
         return unfused_result(whole, start, token, fuse=fuse)
     except MappingError as error:
-        return _side_by_side(spec, asked, patterns, token, start, error)
+        return _side_by_side(whole.spec, asked, patterns, token, start, error)
 
 
 def _side_by_side(

@@ -75,6 +75,15 @@ def not_fused(whole: Whole, why: str) -> tuple[str, ...]:
     return (*found[:-1], f"{found[-1]}, since {why}") if found else ()
 
 
+def unsearched(whole: Whole, *, fuse: bool) -> str:
+    """What follows the reason for which no unfused mapping is valid: that fused ones were not looked at.
+
+    `fuse`: whether fusion was asked for. Empty where no tensor could stay inside.
+    """
+    parts = not_fused(whole, _cause(whole) if fuse else "fusion was not asked for")
+    return f"; not searched: {', nor '.join(parts)}" if parts else ""
+
+
 def _names(tensors: frozenset[str], whole: Whole) -> str:
     """Names in the order of the workload; at most four of them."""
     ordered = [t for t in whole.workload.tensors if t in tensors]
