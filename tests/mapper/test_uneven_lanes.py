@@ -28,3 +28,20 @@ def test_constraints_that_leave_no_use_of_several_dimensions_are_told(lanes):
     given = spec(nodes, ["Z[m] = A[m] * B[m]"], {"M": 4})
     with pytest.raises(einmap.NoMappingError, match=r"no loops over Grid\.X"):
         einmap.map_workload(given, metrics="energy", explore_imperfect_spatial_loops=lanes)
+
+
+def test_whether_uneven_lanes_fit_is_decided_with_their_tile_shapes():
+    # 5 on 3 x 2 lanes: more than there are values
+    inner = {"type": "Container", "name": "In", "spatial": [{"name": "Y", "fanout": 2, "min_usage": 1}]}
+    outer = {"type": "Container", "name": "Out", "spatial": [{"name": "X", "fanout": 3, "min_usage": 1}]}
+    nodes = [
+        MAIN,
+        outer,
+        memory("Buf", 4096, 1, {"keep": "All"}),
+        inner,
+        memory("Reg", 64, 1, {"keep": "All"}),
+        compute(),
+    ]
+    given = spec(nodes, ["Z[m] = A[m] * B[m]"], {"M": 5})
+    result = einmap.map_workload(given, metrics="latency", explore_imperfect_spatial_loops=True)
+    assert [row.usage for row in result.cost.spatial_usage] == [1.0, 1.0]

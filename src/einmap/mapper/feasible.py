@@ -210,7 +210,10 @@ class Tiles:
         shapes = np.broadcast_to(self.tops, (n, len(self.tops))).copy()
         for node in plan.outer:
             self.place(node, shapes)
-        left = lanes.bounds.prod(axis=1)
+        even = np.where(lanes.shapes > 0, 1, lanes.bounds)
+        rest, uneven = even.prod(axis=1), lanes.shapes.max(axis=1, initial=0)
+        # uneven lanes are the outermost loop over their axis: no loop above brings it down
+        left = np.where(uneven > 0, self.tops, rest)
         for i, step in enumerate(plan.steps):
             before = shapes.copy()
             for axis in step.axes:
@@ -219,8 +222,11 @@ class Tiles:
             if step.lowers is not None:
                 self.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
             for level in step.fanouts:
-                used = lanes.bounds[:, lanes.levels == level].prod(axis=1)
-                shapes, left = shapes // used, left // used
+                own = lanes.levels == level
+                used, first = even[:, own].prod(axis=1), lanes.shapes[:, own].max(axis=1, initial=0)
+                shapes = np.where(first > 0, first, shapes) // used
+                rest, uneven = rest // used, np.where(first > 0, 0, uneven)
+                left = np.where(uneven > 0, self.tops, rest)
                 self.passed.append(shapes)
             if step.node is not None:
                 self.place(step.node, shapes, plan.steps[i + 1])

@@ -1,0 +1,105 @@
+"""The search against brute force and plain enumerations on problems of kinds that other tests draw rarely or never."""
+
+import random
+from itertools import islice
+
+import pytest
+from tests.mapper.kinds import KINDS, draw_kinds, two_outputs
+from tests.mapper.problems import draw_array, spec_of
+from tests.mapper.test_optimal import ADDITIVE, costs_of, covers, front
+from tests.mapper.uneven import every_mapping
+
+from einmap.mapper import reasons
+from einmap.mapper.result import objective
+
+
+@pytest.fixture(autouse=True)
+def few_reasons(monkeypatch):
+    """Why nothing fits is not asked for long."""
+    monkeypatch.setattr(reasons, "MOST_SECONDS", 0.1)
+
+
+def against_brute_force(seed, most, draw=draw_kinds):
+    """Compare the search with brute force on one problem; whether tables searched it, False for too large ones."""
+    rng = random.Random(f"kinds {seed}")
+    problem = draw(rng)
+    semantics, goals = rng.choice(["exact", "accelforge"]), rng.choice([["energy"], ["latency"], ["energy", "latency"]])
+    given = spec_of(problem)
+    theirs, result = front(given, goals, semantics=semantics, brute_force=True, max_evaluations=most)
+    # what was stopped before it found anything does not say that nothing fits
+    if result is None or not result.optimal:
+        return False
+    ours, result = front(given, goals, semantics=semantics)
+    assert covers(ours, theirs), (seed, goals, semantics, ours, theirs)
+    assert covers(theirs, ours), (seed, goals, semantics, ours, theirs)
+    return result is not None and all(part["brute_force"] is None for part in result.stats.by_einsum.values())
+
+
+def against_evaluations(seed, most, draw, *, loops=False, lanes=False, by_tables=True):
+    """Compare the search with each mapping evaluated by itself; False where there are too many of them."""
+    rng = random.Random(f"evaluated {seed}")
+    problem = draw(rng)
+    ranks = problem["workload"]["rank_sizes"]
+    for rank in ranks:
+        ranks[rank] = rng.choice((1, 2, 3, 3, 5, 7) if loops or lanes else (1, 2, 3, 4))
+    given = spec_of(problem)
+    semantics, goal = rng.choice(["exact", "accelforge"]), rng.choice(ADDITIVE[:3])
+    # which use of a fanout is the best that can be had depends on the tile shapes that are looked at
+    if "min_usage" in str(problem):
+        return False
+    mappings = list(islice(every_mapping(given, loops=loops, lanes=lanes), most + 1))
+    if len(mappings) > most:
+        return False
+    options = {"explore_imperfect_temporal_loops": loops, "explore_imperfect_spatial_loops": lanes}
+    ours, result = front(given, [goal], semantics=semantics, **options)
+    if result is not None and by_tables == any(part["brute_force"] for part in result.stats.by_einsum.values()):
+        return False
+    theirs = [(objective(cost, goal),) for cost in costs_of(given, mappings, semantics)]
+    assert covers(ours, theirs), (seed, goal, semantics, ours)
+    assert covers(theirs, ours), (seed, goal, semantics, ours)
+    return bool(ours)
+
+
+def uneven(seed, most):
+    """Imperfect factors beside lanes: of fanouts of one to four dimensions, of memories, and none at all."""
+    loops, lanes = random.Random(seed).choice([(True, False), (False, True), (True, True)])
+    draw = random.Random(seed).choice([draw_kinds, draw_kinds, draw_array])
+    return against_evaluations(seed, most, draw, loops=loops, lanes=lanes)
+
+
+def test_kinds_that_are_rare():
+    assert sum(against_brute_force(seed, 2_000) for seed in range(24)) >= 6
+
+
+def test_imperfect_factors_beside_lanes_of_every_kind():
+    assert sum(uneven(seed, 250) for seed in range(40)) >= 2
+
+
+def test_two_outputs_are_searched_exactly():
+    assert sum(against_evaluations(seed, 150, two_outputs, by_tables=False) for seed in range(12)) >= 2
+
+
+def test_the_kinds_are_all_drawn():
+    drawn = str([draw_kinds(random.Random(f"kinds {seed}")) for seed in range(100)])
+    assert len(KINDS) == 7
+    assert all(word in drawn for word in ("60", "'B': 0", "** 2", "product==", "'>='", "'own'", "'fanout': 1,"))
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(3))
+def test_kinds_that_are_rare_on_many_problems(part):
+    assert sum(against_brute_force(seed, 3_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 30
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_imperfect_factors_beside_lanes_of_every_kind_on_many_problems(part):
+    assert sum(uneven(seed, 300) for seed in range(2000 + 100 * part, 2100 + 100 * part)) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_two_outputs_are_searched_exactly_on_many_problems():
+    assert sum(against_evaluations(seed, 400, two_outputs, by_tables=False) for seed in range(100, 250)) >= 20
