@@ -126,15 +126,16 @@ MORE = """  - !Memory {name: NAME, size: BITS, leak_power: 0, tensors: {may_keep
       actions: [{name: read, energy: 2, throughput: 512}, {name: write, energy: 2, throughput: 512}]}
 """
 CHILD = """
-import json, resource, sys
+import json, sys
 import einmap
+from einmap.mapper.memory import peak
 text, limit = json.load(sys.stdin)
 try:
     result = einmap.map_workload(einmap.loads(text), memory_limit=limit, time_limit_s=40)
     answer = [result.optimal, result.gap, result.reason]
 except einmap.EinmapError as error:
     answer = [None, None, str(error)]
-print(json.dumps([*answer, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+print(json.dumps([*answer, peak()]))
 """
 
 
@@ -159,6 +160,13 @@ def in_a_child(text, limit):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_the_peak_of_a_process_does_not_count_the_one_that_started_it():
+    held = b"x" * 400_000_000
+    text = "from einmap.mapper.memory import peak; print(peak())"
+    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
+    assert 0 < int(done.stdout) < len(held)
 
 
 def test_a_large_lattice_is_proven_within_its_memory(kernels_on_disk):
