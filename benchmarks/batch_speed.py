@@ -5,9 +5,9 @@ import time
 import numpy as np
 
 import einmap
-from einmap.mapper.mapspace import mapspace_of
+from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.model.batch import Batch
-from einmap.model.semantics import PRESETS
+from einmap.model.counting.semantics import PRESETS
 
 CHUNK = 16_384
 

@@ -36,8 +36,8 @@ def mobilenet(channels: int, size: int, levels: int, metric: str) -> Case:
     return on(levels, f"MobileNet pair {channels}x{size}x{size}", "mobilenet_pair", define, metric, **ONE_LOOP)
 
 
-def gpt3(heads: int, tokens: int, cached: int = 0) -> dict[str, Any]:
-    return {"HEADS": heads, "TOKENS": tokens, "CACHED": cached}
+def gpt3(outer_nests: int, tokens: int, cached: int = 0) -> dict[str, Any]:
+    return {"HEADS": outer_nests, "TOKENS": tokens, "CACHED": cached}
 
 
 CASES = (

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 import einmap
-from einmap.mapper import kernels
+from einmap.mapper import objective_kernels
 
 
 @njit
@@ -16,14 +16,14 @@ def bare(pool, acc, rows, leak, occupied, capacity, wanted):
     for row in rows:
         for column in range(len(acc)):
             bound[column] = acc[column] + pool[row, column]
-        kernels.objectives(bound, leak, occupied, capacity, occupied, wanted, goal)
+        objective_kernels.objectives(bound, leak, occupied, capacity, occupied, wanted, goal)
         least = min(least, goal[0])
     return least
 
 
 rng = np.random.default_rng(0)
 pool, rows = rng.random((20_000, 8)), rng.integers(0, 20_000, 20_000_000)
-few = np.ones(2), np.array([kernels.PRODUCT])
+few = np.ones(2), np.array([objective_kernels.PRODUCT])
 bare(pool, pool[0], rows[:1], 0.0, few[0], few[0], few[1])
 start = time.perf_counter()
 bare(pool, pool[0], rows, 0.0, few[0], few[0], few[1])

@@ -10,10 +10,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import einmap
-from einmap.mapper.canonical import canonical_key
-from einmap.mapper.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.isomorphism import canonical_key
 from einmap.mapper.request import Request
-from einmap.model.semantics import EXACT
+from einmap.model.counting.semantics import EXACT
 from einmap.progress import Progress
 
 LIMIT = 30.0

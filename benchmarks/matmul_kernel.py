@@ -2,9 +2,9 @@
 
 import sys
 
-from einmap.matmul.measure import measure, measured_rates
+from einmap.matmul.measured.measure import measure, measured_rates
+from einmap.matmul.measured.this_cpu import CANDIDATES, detect, machine_of
 from einmap.matmul.plan import plan_matmul
-from einmap.matmul.this_cpu import CANDIDATES, detect, machine_of
 from einmap.progress import Progress
 
 processor = detect()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from einmap.cli.main import main
-from einmap.distribute.backends.jax_mesh import OLDEST_JAX
+from einmap.distribute.backends.jax.engine import OLDEST_JAX
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 

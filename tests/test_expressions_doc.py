@@ -11,8 +11,8 @@ from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.functions import BUILT_IN
 from einmap.expressions.scope import Scope
 from einmap.frontends.yaml.parse import parse_yaml
+from einmap.spec.names import RESERVED
 from einmap.spec.raw import to_python
-from einmap.spec.symbols import RESERVED
 
 PAGE = (Path(__file__).parent.parent / "docs" / "expressions.md").read_text()
 VALUES = re.findall(r"^\| (`.*`) \| ([^|]*) \|$", PAGE.partition("## Names")[0], re.MULTILINE)

@@ -3,7 +3,7 @@ import weakref
 
 import pytest
 
-from einmap.heap import FEW, RARELY, set_aside
+from einmap.gc_pause import FEW, RARELY, set_aside
 
 
 class Cycle:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from einmap.distribute.backends.engines import engine_named as engine_named
-    from einmap.distribute.backends.jax_mesh import JaxEngine as JaxEngine
-    from einmap.distribute.backends.jax_mesh import JaxOptions as JaxOptions
+    from einmap.distribute.backends.jax.engine import JaxEngine as JaxEngine
+    from einmap.distribute.backends.jax.engine import JaxOptions as JaxOptions
     from einmap.distribute.cost import communication as communication
     from einmap.distribute.cost import plan_cost as plan_cost
     from einmap.distribute.derive import distribute as distribute
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from einmap.frontends.yaml.spec import load as load
     from einmap.frontends.yaml.spec import loads as loads
     from einmap.mapper.mapper import map_workload as map_workload
-    from einmap.mapper.mapspace import Mapspace as Mapspace
+    from einmap.mapper.mapspace.mapspace import Mapspace as Mapspace
     from einmap.mapper.result import MapResult as MapResult
     from einmap.mapping.mapping import Mapping as Mapping
     from einmap.mapping.template import PartialMapping as PartialMapping
@@ -119,15 +119,15 @@ _HOMES = {
     "EngineError": "einmap.errors",
     "Execution": "einmap.execute.result",
     "FanoutError": "einmap.errors",
-    "JaxEngine": "einmap.distribute.backends.jax_mesh",
-    "JaxOptions": "einmap.distribute.backends.jax_mesh",
+    "JaxEngine": "einmap.distribute.backends.jax.engine",
+    "JaxOptions": "einmap.distribute.backends.jax.engine",
     "Level": "einmap.matmul.machine",
     "LiteralString": "einmap.spec.raw",
     "Machine": "einmap.matmul.machine",
     "MapResult": "einmap.mapper.result",
     "Mapping": "einmap.mapping.mapping",
     "MappingError": "einmap.errors",
-    "Mapspace": "einmap.mapper.mapspace",
+    "Mapspace": "einmap.mapper.mapspace.mapspace",
     "MatmulPlan": "einmap.matmul.result",
     "Mesh": "einmap.distribute.mesh",
     "NoMappingError": "einmap.errors",

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from einmap import evaluate, load
-from einmap.cli import searching
-from einmap.cli.searching import ProgressBar
+from einmap.cli import progress_bar
+from einmap.cli.progress_bar import ProgressBar
 from einmap.errors import NoMappingError, SpecError
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.progress import Report
@@ -206,7 +206,7 @@ def test_a_search_in_another_thread_leaves_signals_alone():
     seen = []
 
     def work():
-        with searching.searching() as search:
+        with progress_bar.searching() as search:
             seen.append(search.interrupted)
 
     thread = threading.Thread(target=work)
@@ -216,7 +216,7 @@ def test_a_search_in_another_thread_leaves_signals_alone():
 
 
 def terminal(monkeypatch, patience):
-    monkeypatch.setattr(searching, "PATIENCE", patience)
+    monkeypatch.setattr(progress_bar, "PATIENCE", patience)
     return Console(file=io.StringIO(), force_terminal=True, record=True, width=100)
 
 

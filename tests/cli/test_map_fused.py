@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from einmap import load
-from einmap.cli.searching import ProgressBar
+from einmap.cli.progress_bar import ProgressBar
 from einmap.model.fusion import fusion_of
 
 CHAIN = ("simple", "matmul_chain", "-D", "M=16", "-D", "N=8")
@@ -123,8 +123,8 @@ def test_the_progress_line_says_in_words_what_a_fused_search_does(run, monkeypat
         def report(self, report):
             told.append(report.what)
 
-    monkeypatch.setattr("einmap.cli.searching.ProgressBar", Told)
-    monkeypatch.setattr("einmap.cli.searching.error_console", _terminal)
+    monkeypatch.setattr("einmap.cli.progress_bar.ProgressBar", Told)
+    monkeypatch.setattr("einmap.cli.progress_bar.error_console", _terminal)
     run("map", *CHAIN)
     assert "T1: where its tensors may be kept" in told
     for what in ("loops above the tensors of T1", "ways to fuse T2", "the best chains of T1", "up to T2"):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from einmap.distribute.backends import jax_mesh
-from einmap.distribute.backends.actual import predicted
 from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.jax import engine
 from einmap.distribute.backends.local import LocalEngine
+from einmap.distribute.backends.observed_collectives import predicted
 from einmap.distribute.cost import communication
 
 SMALL = ("matmul", "matmul_reduce_scatter", "-D", "M=10", "-D", "G=4")
@@ -49,8 +49,8 @@ def test_communication_that_was_not_predicted_is_exit_status_1(run, monkeypatch)
         asked = predicted(communication(plan))
         return replace(LocalEngine().run(plan, inputs), lowered=tuple(replace(one, count=2) for one in asked))
 
-    monkeypatch.setattr(jax_mesh, "check_jax", lambda: None)
-    monkeypatch.setattr(jax_mesh.JaxEngine, "run", twice)
+    monkeypatch.setattr(engine, "check_jax", lambda: None)
+    monkeypatch.setattr(engine.JaxEngine, "run", twice)
     done = run("run", *SMALL, "--engine", "jax", "--json")
     document = json.loads(done.out)
     assert (done.status, document["agrees"], document["communication_agrees"]) == (1, False, False)

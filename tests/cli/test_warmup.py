@@ -5,9 +5,11 @@ import json
 import numpy as np
 
 import einmap
-from einmap.execute.compiled import run_leaf
-from einmap.mapper import kernels, sparse_kernels, table_kernels, warm
-from einmap.mapper.fusion import compiled
+from einmap.execute.kernels import run_leaf
+from einmap.mapper import objective_kernels, warm
+from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
+from einmap.mapper.fusion import path_kernels
 from einmap.progress import Progress
 
 OF_TABLES = ("moves_inside", "with_gap_and_node", "over_lanes")
@@ -15,11 +17,11 @@ OF_EINSUMS = (
     *(
         "objectives",
         "many_objectives",
-        "hopeless",
-        "many_hopeless",
+        "exceeds_cutoff",
+        "many_exceed_cutoff",
         "beyond",
         "keep_least",
-        "promising",
+        "survivors",
         "take",
         "search",
     ),
@@ -46,8 +48,10 @@ def test_json_holds_each_kernel(run):
 
 def signatures():
     """How many kinds of arguments each kernel is compiled for."""
-    modules = dict.fromkeys(OF_TABLES, table_kernels) | dict.fromkeys(OF_EINSUMS, kernels)
-    modules |= dict.fromkeys(OF_CASCADES, compiled) | dict.fromkeys(OF_LARGE, sparse_kernels)
+    modules = dict.fromkeys(OF_TABLES, cost_to_go_kernels) | {
+        name: kernels if hasattr(kernels, name) else objective_kernels for name in OF_EINSUMS
+    }
+    modules |= dict.fromkeys(OF_CASCADES, path_kernels) | dict.fromkeys(OF_LARGE, sparse_kernels)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from einmap.distribute.backends.jax_mesh import JaxEngine, JaxOptions
+from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 
-from einmap.distribute.backends.messages import Message
+from einmap.distribute.backends.jax.messages import Message
 from einmap.errors import SpecError
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from einmap.distribute.backends.hlo import compiled_collectives
-from einmap.distribute.backends.messages import Message
-from einmap.distribute.backends.stablehlo import collectives
+from einmap.distribute.backends.jax.hlo import compiled_collectives
+from einmap.distribute.backends.jax.messages import Message
+from einmap.distribute.backends.jax.stablehlo import collectives
 from einmap.errors import InvariantError
 
 

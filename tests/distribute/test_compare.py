@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from einmap.distribute.backends.actual import Collective, merged, predicted
 from einmap.distribute.backends.compare import after_compilation, matches
+from einmap.distribute.backends.observed_collectives import Collective, merged, predicted
 from einmap.distribute.collectives import Traffic
 
 PAIRS = ((0, 1), (2, 3))

@@ -13,9 +13,9 @@ import pytest
 from tests.distribute.checking import check_run
 from tests.distribute.drawn_plans import draw
 
-from einmap.distribute.backends import jax_mesh
-from einmap.distribute.backends.actual import predicted
-from einmap.distribute.backends.jax_mesh import JaxEngine, JaxOptions, check_jax
+from einmap.distribute.backends.jax import engine
+from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions, check_jax
+from einmap.distribute.backends.observed_collectives import predicted
 from einmap.distribute.cost import communication
 from einmap.distribute.derive import distribute
 from einmap.einsum import numeric
@@ -189,9 +189,9 @@ def test_a_port_that_is_taken_is_not_the_end(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        real = jax_mesh._free_port
+        real = engine._free_port
         ports = iter([taken.getsockname()[1]])
-        monkeypatch.setattr(jax_mesh, "_free_port", lambda: next(ports, None) or real())
+        monkeypatch.setattr(engine, "_free_port", lambda: next(ports, None) or real())
         with JaxEngine(JaxOptions(devices=1, processes=2)) as pair:
             assert pair.lower([]) == []
         assert next(ports, None) is None
@@ -220,7 +220,7 @@ def test_hosts_that_were_given_different_inputs_say_so():
 
 def on_two_hosts(work):
     """What `work(host, engine)` gives on two hosts with two processes each, both of which are this one."""
-    address = f"127.0.0.1:{jax_mesh._free_port()}"
+    address = f"127.0.0.1:{engine._free_port()}"
     found = {}
 
     def on_host(host):
@@ -240,7 +240,7 @@ def on_two_hosts(work):
 @pytest.mark.distribute
 def test_a_lost_host_ends_the_others_with_a_word_where_to_look():
     plan = matmul()
-    address = f"127.0.0.1:{jax_mesh._free_port()}"
+    address = f"127.0.0.1:{engine._free_port()}"
     hosts = [JaxEngine(JaxOptions(devices=4, hosts=2, host=host, coordinator=address)) for host in range(2)]
     meeting = [threading.Thread(target=host.lower, args=([],)) for host in hosts]
     for one in meeting:

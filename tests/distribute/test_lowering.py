@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from einmap.distribute.backends.actual import groups_over, rings
-from einmap.distribute.backends.hlo import compiled_collectives
-from einmap.distribute.backends.messages import Message
-from einmap.distribute.backends.processes import Command, Processes
+from einmap.distribute.backends.jax.hlo import compiled_collectives
+from einmap.distribute.backends.jax.messages import Message
+from einmap.distribute.backends.jax.processes import Command, Processes
+from einmap.distribute.backends.observed_collectives import groups_over, rings
 from einmap.distribute.mesh import Mesh
 from einmap.errors import InvariantError
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.distribute.drawn_plans import draw
 
-from einmap.distribute.backends.encoding import decode_plan, encode
-from einmap.distribute.backends.messages import Message, read_message, write_message
+from einmap.distribute.backends.jax.encoding import decode_plan, encode
+from einmap.distribute.backends.jax.messages import Message, read_message, write_message
 
 
 def through_a_pipe(message):

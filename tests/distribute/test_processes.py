@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from einmap.distribute.backends.messages import Message
-from einmap.distribute.backends.processes import Command, Processes
+from einmap.distribute.backends.jax.messages import Message
+from einmap.distribute.backends.jax.processes import Command, Processes
 from einmap.errors import EngineError, SpecError
 
 ROOT = Path(__file__).parents[2]
@@ -148,8 +148,8 @@ import signal
 import sys
 # explicitly: a parent that ignores Ctrl-C, as a job in the background does, hands that down
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from einmap.distribute.backends.messages import Message
-from einmap.distribute.backends.processes import Command, Processes
+from einmap.distribute.backends.jax.messages import Message
+from einmap.distribute.backends.jax.processes import Command, Processes
 command = Command(("tests.distribute.fake_server", "{}"))
 with Processes([command, command]) as processes:
     processes.ask([Message({"do": "echo", "say": 0})] * 2, 60)

@@ -21,8 +21,8 @@ from einmap.execute.execute import execute
 from einmap.frontends.yaml.spec import dump, dump_mapping
 from einmap.mapping.rewrite.text import rewritten
 from einmap.model.explanation.explain import explain
+from einmap.report.cost_report import cost_report, to_text
 from einmap.report.drawing.draw import draw as picture
-from einmap.report.text import cost_report, to_text
 
 draw = {}
 make = {}

@@ -69,9 +69,9 @@ class Matcher:
         self.named = {t for m, t in stored if m != outer}
         self.outer = outer
         self.seen: set[Any] = set()
-        yield from self.head(0, held, items)
+        yield from self.outer_nest(0, held, items)
 
-    def head(self, i: int, left: set[str], items: list[Any], free: bool = False) -> Iterator[list[tree.Node]]:
+    def outer_nest(self, i: int, left: set[str], items: list[Any], free: bool = False) -> Iterator[list[tree.Node]]:
         """The nodes of the outermost memory, in any order, loops among them without effect."""
         node = self.nodes[i]
         more = any(isinstance(n, tree.Storage) and n.component == self.outer for n in self.nodes[i:])
@@ -83,12 +83,12 @@ class Matcher:
                 yield [*lead, *rest]
             return
         if isinstance(node, AnyPlace):
-            yield from self.head(i + 1, left, items, free)
+            yield from self.outer_nest(i + 1, left, items, free)
         elif isinstance(node, tree.Storage) and node.component == self.outer and set(node.tensors) <= left:
-            for rest in self.head(i + 1, left - set(node.tensors), items, free):
+            for rest in self.outer_nest(i + 1, left - set(node.tensors), items, free):
                 yield [node, *rest]
         elif self.may_be_absent(node):
-            yield from self.head(i + 1, left, items, free)
+            yield from self.outer_nest(i + 1, left, items, free)
 
     def may_be_absent(self, node: Any) -> bool:
         """Whether a node is a loop that may have one iteration above all others."""
@@ -180,8 +180,8 @@ class Matcher:
     def lane(self, i, items, k, now, met, goal, lane) -> Iterator[Any]:
         """One of the spatial loops of the run stands here."""
         component, name, v, bound = lane
-        others = [self.levels[m[0]] for m in met if len(m) == 4 and m[2] == v]
-        if now[v] != goal[v] or any(level > self.levels[component] for level in others):
+        remainder = [self.levels[m[0]] for m in met if len(m) == 4 and m[2] == v]
+        if now[v] != goal[v] or any(level > self.levels[component] for level in remainder):
             return
         inner = now[v] // bound
         loop = tree.Spatial(tree.PerEinsum(v), tree.PerEinsum(inner), component, name)

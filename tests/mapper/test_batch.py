@@ -5,9 +5,9 @@ import pytest
 from tests.mapper.specs import SPECS
 
 import einmap
-from einmap.mapper.mapspace import mapspace_of
+from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.model.batch import Batch
-from einmap.model.semantics import PRESETS
+from einmap.model.counting.semantics import PRESETS
 
 
 def space_of(spec, semantics):

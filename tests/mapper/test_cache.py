@@ -11,12 +11,12 @@ from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, memory, spec, two_l
 import einmap
 from einmap.errors import NoMappingError, SpecError
 from einmap.frontends.store import Store
-from einmap.mapper import cache, mapper
-from einmap.mapper.cache import Entry
+from einmap.mapper import mapper, result_cache
 from einmap.mapper.options import read_options
 from einmap.mapper.result import MapResult, MapStats
+from einmap.mapper.result_cache import Entry
 from einmap.mapping.template import AnyPlace, OpenCompute, PartialMapping
-from einmap.model.semantics import EXACT
+from einmap.model.counting.semantics import EXACT
 
 CHAIN = ["X[m, n] = A[m, k] * B[k, n]", "Z[m, p] = X[m, n] * D[n, p]"]
 
@@ -110,7 +110,7 @@ def test_another_version_of_einmap_is_searched(tmp_path, monkeypatch):
     for name, value in (("_version", lambda: "0"), ("own_code", lambda: "other"), ("FORMAT", 0)):
         einmap.map_workload(two_level(), cache=tmp_path)
         with monkeypatch.context() as patched:
-            patched.setattr(cache, name, value)
+            patched.setattr(result_cache, name, value)
             assert not einmap.map_workload(two_level(), cache=tmp_path).cached
     assert len(entries(tmp_path)) == 4
 
@@ -136,7 +136,7 @@ def test_the_key_is_the_same_in_every_process(two_processes):
 def key_with_a_given_set(_):
     given = two_level()
     patterns = mapper.patterns_of(einmap.map_workload(given, metrics="energy").mapping, given)
-    return cache.key_of(given, options_of(given), patterns, True)
+    return result_cache.key_of(given, options_of(given), patterns, True)
 
 
 def options_of(given):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper.factors import _unranked, divisors, n_compositions, prime_factors, rank, unrank
+from einmap.numbers import _unranked, divisors, n_compositions, prime_factors, rank, unrank
 
 
 @given(st.integers(1, 100_000))

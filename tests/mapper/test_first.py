@@ -9,7 +9,7 @@ from tests.mapper.problems import draw_problem, spec_of
 import einmap
 from einmap.mapper.first import first_mapping
 from einmap.mapper.request import Request
-from einmap.model.semantics import semantics_named
+from einmap.model.counting.semantics import semantics_named
 
 
 def first_of(spec, semantics):

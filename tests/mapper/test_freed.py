@@ -6,8 +6,8 @@ import weakref
 import pytest
 
 import einmap
-from einmap.mapper.fusion.narrowing import Narrowing
-from einmap.mapper.optimal import PathSearch
+from einmap.mapper.branch_and_bound.path_search import PathSearch
+from einmap.mapper.fusion.refinement import LazyRefinement
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def made(monkeypatch):
         monkeypatch.setattr(cls, name, noting)
 
     noted(PathSearch, "__post_init__")
-    noted(Narrowing, "__init__")
+    noted(LazyRefinement, "__init__")
     gc.collect()
     gc.disable()
     yield found

@@ -9,13 +9,13 @@ from tests.mapper.given_matching import Matcher
 from tests.mapper.problems import draw_problem, spec_of
 
 import einmap
-from einmap.mapper.einsum_search import why_not
-from einmap.mapper.limits import tile_limits
-from einmap.mapper.mapspace import mapspace_of
+from einmap.mapper.branch_and_bound.einsum_search import why_not
+from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapper.mapspace.tile_limits import tile_limits
 from einmap.mapping import nodes as tree
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping
 from einmap.model.batch import Batch
-from einmap.model.semantics import PRESETS
+from einmap.model.counting.semantics import PRESETS
 
 MOST_MAPPINGS = {"exact": 20_000, "accelforge": 500}
 """Under accelforge every way to write a mapping is evaluated by itself: the order of loops may decide what fits."""

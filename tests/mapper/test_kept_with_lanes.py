@@ -3,7 +3,8 @@
 import pytest
 
 import einmap
-from einmap.mapper import charges, lanes
+from einmap.mapper.cost_bounds import coefficients
+from einmap.mapper.mapspace import fanout_table
 
 CASES = {
     "eyeriss": (("eyeriss", "matmul"), {}),
@@ -20,8 +21,8 @@ def test_without_what_is_kept_the_best_is_the_same(monkeypatch, case, few):
         return einmap.map_workload(einmap.load(*names), metrics="energy_delay_product", **options)
 
     kept = best()
-    monkeypatch.setattr(lanes, "FEW_USES", few)
-    monkeypatch.setattr(charges, "FEW_USES", few)
+    monkeypatch.setattr(fanout_table, "FEW_USES", few)
+    monkeypatch.setattr(coefficients, "FEW_USES", few)
     alone = best()
     assert alone.optimal
     assert alone.cost.edp == kept.cost.edp

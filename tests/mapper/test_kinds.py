@@ -9,14 +9,14 @@ from tests.mapper.problems import draw_array, spec_of
 from tests.mapper.test_optimal import ADDITIVE, costs_of, covers, front
 from tests.mapper.uneven import every_mapping
 
-from einmap.mapper import reasons
+from einmap.mapper.infeasibility import diagnosis
 from einmap.mapper.result import objective
 
 
 @pytest.fixture(autouse=True)
 def few_reasons(monkeypatch):
     """Why nothing fits is not asked for long."""
-    monkeypatch.setattr(reasons, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(diagnosis, "MOST_SECONDS", 0.1)
 
 
 def against_brute_force(seed, most, draw=draw_kinds):

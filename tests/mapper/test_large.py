@@ -11,15 +11,15 @@ from tests.mapper.problems import draw_array, draw_problem, spec_of
 from tests.mapper.test_optimal import ADDITIVE, covers, front
 
 import einmap
-from einmap.mapper import search_path
-from einmap.mapper.archive import Archive
-from einmap.mapper.einsum_search import TIE
-from einmap.mapper.sparse_search import SparseSearch
-from einmap.mapper.sparse_tables import Limit
+from einmap.mapper.branch_and_bound.einsum_search import TIE
+from einmap.mapper.branch_and_bound.sparse_search import SparseSearch
+from einmap.mapper.cost_bounds import compute_path
+from einmap.mapper.cost_bounds.sparse_tables import Limit
+from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.warm import warm
 
 
-class Known:
+class Refined:
     """The optima that are known before a search begins, a little worse; in how many searches they left rows out."""
 
     def __init__(self):
@@ -29,7 +29,7 @@ class Known:
 @pytest.fixture
 def few_rows(monkeypatch):
     """Every lattice is large, and tables have only rows that lead to something better than what is known."""
-    known = Known()
+    known = Refined()
     take = SparseSearch.take
 
     def taking(search, plans, room, of_first=0.0):
@@ -37,12 +37,12 @@ def few_rows(monkeypatch):
         archive.n = len(known.rows)
         for row, values in enumerate(known.rows):
             archive.values[row] = values
-        search.limit = Limit(archive, TIE, search.others)
+        search.limit = Limit(archive, TIE, search.remainder)
         taken = take(search, plans, room, of_first)
         known.used += search.tables.limit is not None
         return taken
 
-    monkeypatch.setattr(search_path, "LARGE", 0)
+    monkeypatch.setattr(compute_path, "LARGE", 0)
     monkeypatch.setattr(SparseSearch, "take", taking)
     return known
 
@@ -196,6 +196,7 @@ def test_a_limit_that_is_too_low_to_begin_with_says_the_least_that_would_do():
     assert optimal is None
     assert "memory_limit is 60 MB" in error
     assert "the least that would do is" in error
+    assert "mapper.memory_limit" not in error  # it is not the specification's
 
 
 @pytest.mark.slow

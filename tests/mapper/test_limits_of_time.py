@@ -7,9 +7,9 @@ import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
 
 import einmap
-from einmap.mapper.factors import prime_factors
-from einmap.mapper.listing import InOrder, Shuffled, listed, scattered
-from einmap.mapper.mapspace import mapspace_of
+from einmap.mapper.mapspace.enumeration import InOrder, Shuffled, listed, scattered
+from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.numbers import prime_factors
 
 WIDE = "Z[m] = A[m, k] * B[m, k] * C[m, k] * D[m, k]"
 

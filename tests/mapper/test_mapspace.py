@@ -3,9 +3,9 @@ import math
 import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
 
-from einmap.mapper.dataplacement import dataplacements
-from einmap.mapper.mapspace import mapspace_of
-from einmap.mapper.spatial_choices import spatial_choices
+from einmap.mapper.mapspace.dataplacement import dataplacements
+from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapper.mapspace.spatial_mappings import spatial_choices
 
 
 def placements_of(given):

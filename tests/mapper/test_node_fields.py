@@ -89,12 +89,12 @@ def tree(tag, field, value, is_given):
         "Nested": [],
     }[tag]
     found = node(tag, field, value)
-    head = "!Storage {tensors: [A, B, Z], component: Main}"
+    outer_nest = "!Storage {tensors: [A, B, Z], component: Main}"
     inner = ["!Temporal {rank_variable: m, tile_shape: 1}", "!Temporal {rank_variable: k, tile_shape: 1}"]
     if tag == "Compute":
-        return [head, *free, *inner, found % ""]
+        return [outer_nest, *free, *inner, found % ""]
     chain = [
-        head,
+        outer_nest,
         *free,
         *((line or found % "") for line in lines),
         *free,
@@ -102,9 +102,9 @@ def tree(tag, field, value, is_given):
         "!Compute {einsum: Z, component: MAC}",
     ]
     if tag == "Nested":
-        return [head, found % f", nodes: [{', '.join(chain[1:])}]"]
+        return [outer_nest, found % f", nodes: [{', '.join(chain[1:])}]"]
     if tag in ("Sequential", "Split"):
-        return [head, found % f", nodes: [!Nested {{nodes: [{', '.join(chain[1:])}]}}]"]
+        return [outer_nest, found % f", nodes: [!Nested {{nodes: [{', '.join(chain[1:])}]}}]"]
     return chain
 
 

@@ -11,9 +11,11 @@ from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
 
 import einmap
-from einmap.mapper import einsum_search, quick_bounds, request, search_path
+from einmap.mapper import request
+from einmap.mapper.branch_and_bound import einsum_search
+from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
+from einmap.mapper.independent import IndependentSearch
 from einmap.mapper.result import objective
-from einmap.mapper.unfused import Whole
 
 ADDITIVE = ["energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy"]
 
@@ -22,7 +24,7 @@ def front(spec, goals, **options):
     """Objectives of all mappings found, None when there are none; and the result."""
     try:
         # brute force is the judge of what says that nothing fits, too
-        with patch.object(Whole, "judged", lambda *_: None):
+        with patch.object(IndependentSearch, "judged", lambda *_: None):
             result = einmap.map_workload(spec, metrics="|".join(goals), **options)
     except einmap.NoMappingError:
         return [], None
@@ -74,9 +76,9 @@ def one_at_a_time(monkeypatch):
     """One use of the fanouts and one dataplacement at a time: each is ruled out by what was found with those before."""
     monkeypatch.setattr(einsum_search, "FIRST_LANES", 1)
     monkeypatch.setattr(einsum_search, "FIRST_PLANS", 1)
-    monkeypatch.setattr(quick_bounds, "FIRST_LANES", 0)
-    monkeypatch.setattr(quick_bounds, "FIRST_PLANS", 0)
-    monkeypatch.setattr(search_path.Path, "most_lanes", lambda path: 1)
+    monkeypatch.setattr(relaxed_bounds, "FIRST_LANES", 0)
+    monkeypatch.setattr(relaxed_bounds, "FIRST_PLANS", 0)
+    monkeypatch.setattr(compute_path.Path, "most_lanes", lambda path: 1)
 
 
 @pytest.mark.usefixtures("one_at_a_time")
@@ -329,7 +331,7 @@ def products_compared(seeds, monkeypatch):
         except einmap.NoMappingError:
             continue
         with monkeypatch.context() as whole_fronts:
-            whole_fronts.setattr(Whole, "narrow", lambda whole, token: None)
+            whole_fronts.setattr(IndependentSearch, "narrow", lambda whole, token: None)
             assert best.cost.edp == pytest.approx(einmap.map_workload(given, metrics="edp").cost.edp, rel=1e-9), seed
         done += 1
     return done

@@ -8,9 +8,9 @@ from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, container, memory, spec
 
 import einmap
-from einmap.mapper.feasible import Smallest, why_not_smallest
+from einmap.mapper.branch_and_bound.smallest_tiles import Smallest, why_not_smallest
 from einmap.mapper.request import Request
-from einmap.model.semantics import semantics_named
+from einmap.model.counting.semantics import semantics_named
 from einmap.progress import Progress
 
 SQUARE = {"M": 2, "K": 2, "N": 2}

@@ -6,8 +6,8 @@ import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, memory, spec
 
 import einmap
-from einmap.mapper.mapspace import mapspace_of
-from einmap.mapper.tally import NOT_COVERED, OUTCOMES, Tally
+from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapper.templates.statistics import NOT_COVERED, OUTCOMES, SubspaceTally
 from einmap.progress import Progress
 
 
@@ -104,7 +104,7 @@ def test_brute_force_has_no_tally():
 
 
 def test_a_tally_in_words():
-    tally = Tally(mapspace=1e6, subspaces=10)
+    tally = SubspaceTally(mapspace=1e6, subspaces=10)
     tally.add("searched", 1, 90.0)
     tally.add("lane bounds", 2, 1e5)
     assert tally.shown() == "10^5.0 of 10^6.0 mappings covered, 10^5.0 of them ruled out"

@@ -7,10 +7,10 @@ import pytest
 from tests.mapper.specs import CONV, MATMUL, compute, container, memory, spec
 
 import einmap
-from einmap.mapper.limits import tile_limits
-from einmap.mapper.mapspace import mapspace_of
+from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapper.mapspace.tile_limits import tile_limits
 from einmap.model.batch import Batch
-from einmap.model.semantics import PRESETS
+from einmap.model.counting.semantics import PRESETS
 
 WORKLOADS = [
     (MATMUL, {"M": 4, "K": 6, "N": 4}),

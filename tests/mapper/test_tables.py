@@ -8,14 +8,17 @@ from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.test_optimal import covers, front
 
 import einmap
-from einmap.mapper import einsum_search, quick_bounds, request, search_path
-from einmap.mapper.einsum_search import EinsumSearch, why_not
-from einmap.mapper.lattice import Axis, Lattice
-from einmap.mapper.path_costs import PathCosts
+from einmap.mapper import request
+from einmap.mapper.branch_and_bound import einsum_search
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, why_not
+from einmap.mapper.branch_and_bound.sparse_search import new_search
+from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
+from einmap.mapper.cost_bounds.cost_to_go import Tables, numbered
+from einmap.mapper.cost_bounds.cost_to_go_kernels import moves_inside
+from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.mapper.request import Request
-from einmap.mapper.table_kernels import moves_inside
-from einmap.mapper.tables import Tables, numbered
-from einmap.model.semantics import semantics_named
+from einmap.model.counting.semantics import semantics_named
 from einmap.progress import Progress
 
 WIDE = (
@@ -77,8 +80,8 @@ def test_many_uses_of_the_fanouts_are_searched_completely():
 def three_lanes(monkeypatch):
     """Uses of the fanouts are searched three at a time."""
     monkeypatch.setattr(einsum_search, "FIRST_LANES", 2)
-    monkeypatch.setattr(quick_bounds, "FIRST_LANES", 0)
-    monkeypatch.setattr(search_path, "MOST_LANES", 3)
+    monkeypatch.setattr(relaxed_bounds, "FIRST_LANES", 0)
+    monkeypatch.setattr(compute_path, "MOST_LANES", 3)
 
 
 @pytest.mark.usefixtures("three_lanes")
@@ -119,7 +122,7 @@ def search_of(problem, semantics, goal):
     group = next(path.groups(), None)
     if group is None:
         return None
-    found = path.search(group.lanes, 1)
+    found = new_search(path, group.lanes, 1)
     found.take(group.plans[:20], 10**9)
     assert found.tables.fill(lambda: False)
     return found

@@ -87,11 +87,11 @@ def test_a_cascade_that_is_mapped_einsum_by_einsum_is_proven_for_unfused_mapping
     best = einmap.map_workload(given, metrics=metric)
     result = einmap.map_workload(given, metrics=metric, **ONE_BY_ONE[cause])
     assert result.reason.startswith("every unfused mapping")
-    (left_out,) = result.not_searched
-    assert left_out == (
+    (pruned,) = result.not_searched
+    assert pruned == (
         f"mappings that keep X inside between Einsums, since each Einsum is mapped by itself with {cause}"
     )
-    assert result.reason.endswith(f"; not searched: {left_out}")
+    assert result.reason.endswith(f"; not searched: {pruned}")
     assert not result.optimal
     assert 0 < result.lower_bound <= getattr(best.cost, metric) <= getattr(result.cost, metric)
     assert result.gap == pytest.approx(getattr(result.cost, metric) / result.lower_bound - 1)
@@ -127,8 +127,8 @@ def test_who_asks_for_unfused_mappings_gets_the_best_of_these():
 def test_inputs_that_might_be_filled_once_for_all_are_named():
     given = cascade(einsums=["Y[m, n] = A[m, k] * B[k, n]", "Z[m, p] = A[m, k] * D[k, p]"])
     result = einmap.map_workload(given, brute_force=True)
-    (left_out,) = result.not_searched
-    assert left_out.startswith("mappings that fill A once for all Einsums that read it")
+    (pruned,) = result.not_searched
+    assert pruned.startswith("mappings that fill A once for all Einsums that read it")
     assert result.lower_bound <= einmap.map_workload(given).cost.edp
     assert einmap.map_workload(given, brute_force=True, share_inputs=False).optimal
 
@@ -225,10 +225,10 @@ def test_a_missing_gap_is_explained(metrics, words):
 def test_no_unfused_mapping_is_said_to_be_no_more_than_that(how, why):
     # X must stay inside, where 48 bits have room for its tiles but not for the whole: only fused mappings are valid
     inside = {**memory("Buf", 48, 1, {"keep": "All"}), "leak_power": 0}
-    tight = cascade([{**memory("Main", "inf", 10, {"keep": "~Intermediates"}), "leak_power": 0}, inside, MAC])
-    assert einmap.map_workload(tight).optimal
+    tightened_paths = cascade([{**memory("Main", "inf", 10, {"keep": "~Intermediates"}), "leak_power": 0}, inside, MAC])
+    assert einmap.map_workload(tightened_paths).optimal
     with pytest.raises(einmap.NoMappingError) as caught:
-        einmap.map_workload(tight, **how)
+        einmap.map_workload(tightened_paths, **how)
     assert "not searched: mappings that keep X inside between Einsums, since " in caught.value.message
     assert caught.value.message.endswith(why)
     assert caught.value.remedies

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from einmap.mapper.dataplacement import dataplacements
-from einmap.mapper.template import TemplateBuilder
+from einmap.mapper.mapspace.dataplacement import dataplacements
+from einmap.mapper.mapspace.template import TemplateBuilder
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
 from einmap.spec.spec import Spec

@@ -20,10 +20,10 @@ from einmap.mapping.rewrite.editing import beside, siblings
 from einmap.mapping.rewrite.loops import fuse, interchange, split
 from einmap.mapping.rewrite.storage import bypass, hoist, keep, sink
 from einmap.mapping.rewrite.text import USAGE, rewritten
-from einmap.model.occupancy import tile_takes
-from einmap.model.path import path_of
-from einmap.model.reuse import TensorCounts, VariableTiles
-from einmap.model.tiles import ALL, SKIP
+from einmap.model.counting.path import path_of
+from einmap.model.counting.reuse import TensorCounts, VariableTiles
+from einmap.model.counting.tiles import ALL, SKIP
+from einmap.model.occupancy.occupancy import tile_takes
 
 HARDWARE = (
     "a spatial loop would cross",

@@ -8,10 +8,10 @@ import pytest
 
 from einmap.errors import NotSupportedError, SpecError
 from einmap.matmul.algorithms import Algorithm, Choice
-from einmap.matmul.kernel import DTYPES, ROWS, grain_of, multiply
 from einmap.matmul.machine import ComputeUnit, Level, Machine
-from einmap.matmul.measure import error_of
-from einmap.matmul.plain_loops import PLAIN_LOOPS
+from einmap.matmul.measured.kernel import DTYPES, ROWS, grain_of, multiply
+from einmap.matmul.measured.measure import error_of
+from einmap.matmul.measured.plain_loops import PLAIN_LOOPS
 from einmap.matmul.plan import plan_matmul
 from einmap.matmul.problem import product_of, rules_of
 from einmap.matmul.result import MatmulPlan

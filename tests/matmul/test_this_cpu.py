@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from einmap.errors import SpecError
-from einmap.matmul import measure, this_cpu
+from einmap.matmul.measured import measure, this_cpu
+from einmap.matmul.measured.this_cpu import Cache, Processor, assumed_rates, described, detect, machine_of
 from einmap.matmul.plan import plan_matmul
-from einmap.matmul.this_cpu import Cache, Processor, assumed_rates, described, detect, machine_of
 
 FOUR = Processor((Cache(1, 32768, 64, 1), Cache(2, 2**20, 64, 2), Cache(3, 2**25, 64, 4)), 4, 2e9)
 CACHES = [

@@ -8,7 +8,7 @@ import pytest
 from tests.matmul.machines import random_plan
 
 from einmap import ComputeUnit, Level, Machine, evaluate, execute, map_workload, plan_matmul, to_mapping
-from einmap.matmul.bounds import square_block
+from einmap.matmul.compulsory_traffic import square_block
 from einmap.matmul.to_mapping import actions_of, specification
 
 

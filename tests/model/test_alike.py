@@ -7,8 +7,8 @@ import pytest
 import einmap
 from einmap.errors import EinmapError
 from einmap.frontends.yaml.spec import example_paths
-from einmap.model.alike import alike
 from einmap.model.evaluate import evaluate, workings_of
+from einmap.model.isomorphism import alike
 from einmap.spec.spec import Spec
 
 ARCH = """

@@ -11,7 +11,7 @@ import einmap
 from einmap.arch.constraint import DeferredSet, Latency
 from einmap.errors import EinmapError
 from einmap.frontends.yaml.spec import example_paths
-from einmap.spec.bind_arch import bind_arch
+from einmap.spec.binding.bind_arch import bind_arch
 from einmap.spec.raw import place
 from einmap.spec.spec import Spec
 

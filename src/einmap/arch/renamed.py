@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from einmap.arch.component import Action, Compute, Container, Leaf, Memory, Network, SpatialDimension, Toll
 from einmap.arch.constraint import Comparison, DeferredSet, Latency, Placement
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node
-from einmap.einsum.alike import Renaming
+from einmap.einsum.isomorphism import Renaming
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
 

@@ -11,7 +11,7 @@ from einmap.cli.output import print_json, print_notes, print_report
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
-from einmap.report.difference import compare_specs, difference_report
+from einmap.report.difference_report import compare_specs, difference_report
 from einmap.spec.spec import Spec
 
 NEEDED = ("arch", "workload", "mapping")

@@ -9,7 +9,7 @@ import typer
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.model.evaluate import evaluate
-from einmap.report.text import cost_report
+from einmap.report.cost_report import cost_report
 
 Strict = Annotated[
     bool, typer.Option("--strict", help="Violated architecture constraints are errors instead of notes.")

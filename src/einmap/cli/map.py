@@ -22,18 +22,18 @@ from einmap.cli.inputs import (
     reading_inputs,
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
-from einmap.cli.searching import searching
+from einmap.cli.progress_bar import searching
 from einmap.cli.target import Force, Target
 from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.fusion_saving import Saving, unfused_comparison
 from einmap.mapper.options import metrics_named
 from einmap.mapper.result import Found, MapResult, objective
-from einmap.mapper.saving import Saving, unfused_comparison
+from einmap.model.counting.semantics import semantics_named
 from einmap.model.fusion import fusion_of
-from einmap.model.semantics import semantics_named
 from einmap.progress import Progress
-from einmap.report.text import map_report, quality
+from einmap.report.cost_report import map_report, quality
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.schema.workload import MapperInput

@@ -10,7 +10,7 @@ import typer
 
 from einmap.cli.inputs import AsJson, Define, Root, definitions, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
-from einmap.cli.searching import searching
+from einmap.cli.progress_bar import searching
 from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
@@ -19,7 +19,7 @@ from einmap.report.matmul_measured import measured_section
 
 if TYPE_CHECKING:
     from einmap.matmul.machine import Machine
-    from einmap.matmul.measure import Measured
+    from einmap.matmul.measured.measure import Measured
     from einmap.matmul.result import MatmulPlan
 
 THIS_CPU = "this-cpu"
@@ -239,8 +239,8 @@ def machine_at_hand(
         from einmap.matmul.read_machine import load_machine
 
         return MachineAtHand(load_machine(name, definitions(define), root or ()))
-    from einmap.matmul import this_cpu
-    from einmap.matmul.measure import Stopped, measured_rates
+    from einmap.matmul.measured import this_cpu
+    from einmap.matmul.measured.measure import Stopped, measured_rates
 
     processor = this_cpu.detect()
     try:
@@ -253,7 +253,7 @@ def machine_at_hand(
 
 def measured_or_stopped(plan: MatmulPlan, progress: Progress) -> Measured | None:
     """The measurement, or None when it was stopped before it told anything."""
-    from einmap.matmul import measure
+    from einmap.matmul.measured import measure
 
     try:
         return measure.measure(plan, progress)

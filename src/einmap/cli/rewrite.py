@@ -19,7 +19,7 @@ from einmap.mapping.rewrite.text import USAGE, rewritten
 from einmap.mapping.validate import validate
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
-from einmap.report.change import change_report
+from einmap.report.rewrite_report import change_report
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.shared_inputs import put_in

@@ -8,7 +8,7 @@ import typer
 
 from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import error_console, print_json, print_notes, print_report
-from einmap.cli.searching import ProgressBar
+from einmap.cli.progress_bar import ProgressBar
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.plan import Dtype

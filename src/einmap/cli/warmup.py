@@ -6,7 +6,7 @@ import time
 
 from einmap.cli.inputs import AsJson
 from einmap.cli.output import print_json
-from einmap.cli.searching import searching
+from einmap.cli.progress_bar import searching
 
 SCHEMA = 1
 """Version of the JSON document."""

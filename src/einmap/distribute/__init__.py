@@ -1,5 +1,21 @@
 """Einsums partitioned over the processing elements (PEs) of a mesh, and run there.
 
-Read `mesh`, `placement`, `collectives` and `plan` (what a plan is), then `moves`, `candidates` and `derive` (how one
-is found), `cost` (what it sends), and `backends` (how one is run).
+- `actions`: what a plan does, before its buffers have names: versions of a tensor are told by their placement
+  alone.
+- `backends`: engines that run a plan.
+- `check`: real data for a plan, and whether what an engine found is right.
+- `choices`: the ways to spread one Einsum over a mesh, from how its tensors lie.
+- `collectives`: what moves between PEs: the kinds of collectives, what each sends, and what a plan sends in all.
+- `cost`: what a plan sends and how long it takes.
+- `derive`: distribute(): from a workload, a mesh and placements to a plan.
+- `indices`: how a split rank variable splits the ranks that it indexes.
+- `mesh`: A mesh of processing elements (PEs) with named axes.
+- `moves`: the cheapest way from one placement of a tensor to another.
+- `naming`: deeds of the search as a plan: buffers get names.
+- `notation`: A plan as Einsums: what each PE computes and what it exchanges.
+- `overlap`: A reduce-scatter in chunks, each of which travels while the next one is computed.
+- `placement`: which part of a tensor each PE holds.
+- `plan`: A plan: what every PE of a mesh does, step by step, to compute a workload together.
+- `read`: the key `distribution` of a specification as a plan.
+- `request`: what a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh.
 """

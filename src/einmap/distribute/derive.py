@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from einmap.distribute.actions import Computed, Deed, Moved
 from einmap.distribute.choices import Scene, choices, pinned_choices
-from einmap.distribute.deeds import Computed, Deed, Moved
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.moves import Route, cheapest_route

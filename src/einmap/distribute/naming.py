@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from einmap.distribute.actions import Computed, Deed, Moved
 from einmap.distribute.collectives import Kind
-from einmap.distribute.deeds import Computed, Deed, Moved
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement
 from einmap.distribute.plan import Buffer, BufferName, Dtype, Local, Move, Plan, Step

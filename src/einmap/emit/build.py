@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.numeric import keeps_integers
 from einmap.einsum.operation import Operand
-from einmap.emit.boxes import point_of
+from einmap.emit.dead_definitions import tidied
 from einmap.emit.declare import Declared, loop_names
+from einmap.emit.identifiers import Language, Names
 from einmap.emit.linear import Linear, named
 from einmap.emit.lower import Lowering
-from einmap.emit.names import Language, Names
 from einmap.emit.program import Plain, Program
 from einmap.emit.scope import Indices
 from einmap.emit.symbols import symbols_of
-from einmap.emit.tidy import tidied
+from einmap.emit.tile_boxes import point_of
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.execute.buffers import Heap
 from einmap.execute.execute import check_copies, ranks_of
@@ -24,9 +24,9 @@ from einmap.execute.recorder import Occupancy, Recorder
 from einmap.execute.routes import Route, route_of
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
+from einmap.model.counting.path import path_of
 from einmap.model.evaluate import evaluate
-from einmap.model.path import path_of
-from einmap.model.sharing import half_reduced
+from einmap.model.occupancy.sharing import half_reduced
 from einmap.spec.spec import Spec
 
 

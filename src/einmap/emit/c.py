@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from einmap.einsum.operation import Reduction
-from einmap.emit.c_support import FUNCTIONS, helpers, main_lines, plain_lines, pointer
+from einmap.emit.c_runtime import FUNCTIONS, helpers, main_lines, plain_lines, pointer
+from einmap.emit.comments import about, buffer_note
+from einmap.emit.dead_definitions import counters_in
 from einmap.emit.linear import Linear
 from einmap.emit.program import (
     ALWAYS,
@@ -36,8 +38,6 @@ from einmap.emit.text import (
     map_text,
     neutral_text,
 )
-from einmap.emit.tidy import counters_in
-from einmap.emit.words import about, buffer_note
 
 WORDS = Words(" && ", " || ", "1", "0")
 MOVES = {"fill": "mvin", "take": "take", "store": "mvout"}

@@ -12,10 +12,10 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.numeric import shapes
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Relevance
-from einmap.emit.boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
+from einmap.emit.identifiers import Names, as_identifier
 from einmap.emit.liveness import Liveness, covers_tiles, link_of, tiles_overlap
-from einmap.emit.names import Names, as_identifier
 from einmap.emit.program import ALWAYS, Action, Buffer, Condition, Counter, Role, TensorVariable
+from einmap.emit.tile_boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.errors import NotSupportedError
 from einmap.execute.execute import ranks_of
 from einmap.execute.machine import Machine

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from einmap.emit.build import program_of
 from einmap.emit.c import c_text
-from einmap.emit.names import LANGUAGES, Language
+from einmap.emit.identifiers import LANGUAGES, Language
 from einmap.emit.pseudo import pseudo_text
 from einmap.emit.python import python_text
 from einmap.errors import SpecError, did_you_mean

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
-from einmap.emit.boxes import memories
 from einmap.emit.linear import named
 from einmap.emit.program import ALWAYS, NEVER, All, Any, Condition, Is
+from einmap.emit.tile_boxes import memories
 from einmap.execute.leaf import chain_to_memory
 from einmap.execute.routes import Hold, Route, Turn
 from einmap.mapping.nodes import Address

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
-from einmap.emit.boxes import Boxes, Tile, applies_at, lane_turns, leaves_some, memories, point_of
 from einmap.emit.declare import Declared
 from einmap.emit.linear import Linear, named, number
 from einmap.emit.liveness import Link, Liveness, both, either, link_of, tiles_overlap
@@ -36,6 +35,7 @@ from einmap.emit.program import (
     When,
 )
 from einmap.emit.scope import Bound, Indices, Scope, everywhere, guarded, new_lets, opened
+from einmap.emit.tile_boxes import Boxes, Tile, applies_at, lane_turns, leaves_some, memories, point_of
 from einmap.execute.machine import Machine
 from einmap.execute.place import Place
 from einmap.execute.routes import Hold, Route, Turn

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from einmap.einsum.operation import Reduction
+from einmap.emit.comments import about, buffer_note, map_in_words
+from einmap.emit.dead_definitions import names_in
 from einmap.emit.linear import Linear, named
 from einmap.emit.program import (
     ALWAYS,
@@ -27,8 +29,6 @@ from einmap.emit.program import (
     When,
 )
 from einmap.emit.text import Words, condition_text, indented, neutral_text
-from einmap.emit.tidy import names_in
-from einmap.emit.words import about, buffer_note, map_in_words
 
 WORDS = Words(" and ", " or ", "true", "false")
 REDUCE = {"sum": "mvout_add", "max": "mvout_max", "min": "mvout_min"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from einmap.einsum.operation import Reduction
+from einmap.emit.comments import about, buffer_note, plain_text
 from einmap.emit.linear import Linear
 from einmap.emit.program import (
     ALWAYS,
@@ -37,7 +38,6 @@ from einmap.emit.text import (
     map_text,
     neutral_text,
 )
-from einmap.emit.words import about, buffer_note, plain_text
 
 WORDS = Words(" and ", " or ", "True", "False")
 FUNCTIONS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from einmap.emit.identifiers import Names
 from einmap.emit.linear import Linear, named, number
-from einmap.emit.names import Names
 from einmap.emit.program import All, Condition, Definition, Is, Let, Loop, Statement, Tiles, When
 from einmap.execute.routes import Route, Turn
 from einmap.mapping.nodes import Address

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from einmap.emit.names import Names
+from einmap.emit.identifiers import Names
 from einmap.execute.routes import Route, Turn
 from einmap.mapping.nodes import Address
 

@@ -1,4 +1,21 @@
 """Run a mapping on real tensors and count what moves; knows nothing of the analytical model.
 
-Read `result`, `data`, `lanes`, `buffers`, `machine`, `kernel`, then `execute`.
+- `buffers`: explicit buffers: one tile of one tensor in one instance of a memory.
+- `copying`: copy Einsums: each value is read once at the source and written once at every destination elsewhere.
+- `exchanges`: exchanges between a buffer and the next holder outward: fills and write-backs, value by value.
+- `execute`: execute(): run a mapping on real tensors through explicit buffers, and count what moves.
+- `kernel`: the inner loops: everything below the last storage node of an Einsum, for one visit.
+- `kernels`: the kernel itself.
+- `leaf`: one visit of everything below the last storage node of an Einsum: set up the kernel, run it, count.
+- `machine`: the machine: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
+- `network_routing`: networks: every value that crosses one is routed to its lane, link by link.
+- `padding`: elements of intermediate tensors that no Einsum writes, though some read them: zeros around what is
+  computed.
+- `place`: one tensor at one storage node, with everybody who uses it there.
+- `recorder`: counts, steps and occupancy while a mapping runs.
+- `result`: what an execution leaves behind: tensors, counts, occupancy over time.
+- `routes`: what one Einsum does in a LoopTree: its loops, where its tensors are held, and its lanes.
+- `sliding`: sliding windows: buffers that keep, from one iteration of a loop to the next, what both need.
+- `visits`: visits of storage nodes: the tiles that are there now.
+- `warm`: A first call of the simulator's kernel, so that it can be compiled ahead.
 """

@@ -36,7 +36,7 @@ _compiled: list[Callable[..., int]] = []
 def leaf_kernel() -> Callable[..., int]:
     """The compiled kernel (imports Numba at first use)."""
     if not _compiled:
-        from einmap.execute.compiled import run_leaf
+        from einmap.execute.kernels import run_leaf
 
         _compiled.append(run_leaf)
     return _compiled[0]

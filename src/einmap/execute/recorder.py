@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.buffers import Box
+from einmap.execute.network_routing import Wires
 from einmap.execute.result import (
     CountKey,
     Event,
@@ -18,7 +19,6 @@ from einmap.execute.result import (
     VisitRow,
 )
 from einmap.execute.visits import Visit
-from einmap.execute.wires import Wires
 from einmap.mapping.nodes import Address
 
 type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]

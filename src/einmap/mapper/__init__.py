@@ -1,5 +1,36 @@
-"""Finding mappings: the mapspace of one Einsum, and a plain search of it.
+"""Finding mappings.
 
-Read `mapspace`, `dataplacement`, `spatial_choices`, `template`, `listing`, `factors`, `search`, `options`,
-then `mapper`.
+- `branch_and_bound`: the exact search of one Einsum: depth first, with cost-to-go tables as bounds.
+- `cascade_sizes`: why no mappings of a cascade fit together although each Einsum has some, and the least sizes that
+  would do.
+- `cost_bounds`: what a mapping, or a part of one, costs at least.
+- `exhaustive`: every mapping, one by one: the judge of the other searches, and the search of Einsums that they
+  cannot handle.
+- `first`: A mapping of one Einsum that fits, soon: what is given where a search had no time to come to one.
+- `fusion`: the search of cascades: intermediate tensors kept inside, tile by tile.
+- `fusion_saving`: what fusion saves: the best mapping against the best one that fuses nothing.
+- `given`: A partly given mapping as a constraint of the search.
+- `independent`: search every Einsum of a workload by itself, alike ones once, and put the best parts into one tree.
+- `infeasibility`: why nothing fits, and the least changes that would help.
+- `joined`: mappings of the Einsums of a workload put together into one tree that fuses nothing.
+- `mapper`: map_workload(): find the best mapping of a workload.
+- `mapspace`: which mappings exist: dataplacements, tile shapes, uses of the fanouts.
+- `memory`: how much memory the process has in use, and what a limit leaves to a search.
+- `objective_kernels`: compiled formulas on values of the objectives: what costs are worth, and which values are of
+  no use.
+- `objectives`: objectives as the kernels know them, and the columns of cost that they need.
+- `options`: the options of a search, checked: those of the specification, overridden by those of the call.
+- `pareto_archive`: the best points that a search has found.
+- `pareto_sums`: the best sums over Einsums: one mapping of each, objectives added up.
+- `relaxed`: lower bounds for a cascade of which only some mappings were searched: each Einsum at its best.
+- `request`: what is asked of the search of one Einsum.
+- `result`: what a search returns.
+- `result_cache`: results that are kept on disk, by the content of everything they depend on.
+- `templates`: dataplacements as chains of segments, the form in which they are bounded and searched.
+- `unfused_result`: the result of a search that maps each Einsum by itself, and what that leaves out where fusion
+  was asked for.
+- `verdict`: what a result may claim: whether it is proven, for which mappings, and how far it may be from the best.
+- `warm`: compile the kernels of the search ahead, or load them from the cache on disk.
+- `whole_tensors`: shared tensors that Einsums exchange whole, below the outermost memory, also where nothing is
+  fused.
 """

@@ -14,20 +14,21 @@ from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.decode import mapping_of
-from einmap.mapper.einsum_search import EinsumSearch
-from einmap.mapper.feasible import Tiles
-from einmap.mapper.lanes import LaneTable, few_lanes
-from einmap.mapper.optimal import Compiled
+from einmap.mapper.branch_and_bound.decode import mapping_of
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.path_search import TemplateTables
+from einmap.mapper.branch_and_bound.smallest_tiles import Tiles
+from einmap.mapper.branch_and_bound.sparse_search import new_search
+from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.mapspace.fanout_table import LaneTable, few_lanes
 from einmap.mapper.request import Request
-from einmap.mapper.search_path import Path
-from einmap.mapper.steps import Plan
-from einmap.mapper.tally import Tally
+from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.mapping.mapping import Mapping
+from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
-from einmap.model.occupancy import buffers_of
-from einmap.model.path import path_of
-from einmap.model.traffic import EinsumTraffic
+from einmap.model.occupancy.occupancy import buffers_of
+from einmap.model.traffic.traffic import EinsumTraffic
 from einmap.progress import Progress
 
 type Ints = NDArray[np.int64]
@@ -80,7 +81,7 @@ class _Fitting:
     values: tuple[float, ...]
     mapping: Mapping
     path: Path
-    plan: Plan
+    plan: ChainTemplate
     lanes: LaneTable
 
 
@@ -91,7 +92,7 @@ def _improved(
     search = EinsumSearch(einsum, arch, best.path.request, progress, instances, budget)
     search.paths = [best.path.with_plans(best.path.request, [best.plan])]
     vars(search.paths[0])["lanes"] = best.lanes
-    search.tally = Tally()
+    search.tally = SubspaceTally()
     found = search.run()
     return First(found.values, found.mappings, found.work)
 
@@ -151,8 +152,8 @@ def _fitting(
                 yield _Fitting(objectives_of(mapping, einsum, arch, request, instances), mapping, path, plan, lanes)
 
 
-def _mapping(path: Path, plan: Plan, tiles: Tiles, lanes: LaneTable, row: int, instances: int) -> Mapping:
+def _mapping(path: Path, plan: ChainTemplate, tiles: Tiles, lanes: LaneTable, row: int, instances: int) -> Mapping:
     """The mapping with the smallest tiles that some lanes leave."""
-    search = path.with_plans(path.request, [plan]).search(lanes, instances)
+    search = new_search(path.with_plans(path.request, [plan]), lanes, instances)
     points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in tiles.passed]
-    return mapping_of(search, Compiled(plan, search.levels(plan), []), search.prefixes.n - 1, points)
+    return mapping_of(search, TemplateTables(plan, search.levels(plan), []), search.prefixes.n - 1, points)

@@ -18,7 +18,7 @@ def joined(spec: Spec, whole: Names, parts: list[LoopTree]) -> LoopTree:
     """
     if len(parts) == 1:
         return parts[0]
-    head: dict[tuple[str, bool], dict[str, None]] = {}
+    outer_nest: dict[tuple[str, bool], dict[str, None]] = {}
     branches = []
     for part in parts:
         lead = 0
@@ -28,26 +28,26 @@ def joined(spec: Spec, whole: Names, parts: list[LoopTree]) -> LoopTree:
         for node in part.nodes:
             if not (isinstance(node, tree.Storage) and outer is not None and node.component == outer.name):
                 break
-            head.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(node.tensors))
+            outer_nest.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(node.tensors))
             lead += 1
-        branches.append(_without(whole, part.nodes[lead:], head))
-    storage = [tree.Storage(tuple(tensors), name, lasting) for (name, lasting), tensors in head.items()]
+        branches.append(_without(whole, part.nodes[lead:], outer_nest))
+    storage = [tree.Storage(tuple(tensors), name, lasting) for (name, lasting), tensors in outer_nest.items()]
     return LoopTree((*_once(storage), tree.Sequential(tuple(branches))))
 
 
 def _without(
-    exchanged: Names, nodes: tuple[tree.Node, ...], head: dict[tuple[str, bool], dict[str, None]]
+    exchanged: Names, nodes: tuple[tree.Node, ...], outer_nest: dict[tuple[str, bool], dict[str, None]]
 ) -> tuple[tree.Node, ...]:
-    """A branch without the outermost nodes of tensors that are exchanged whole: these go to the head."""
-    seen = {tensor for tensors in head.values() for tensor in tensors}
+    """A branch without the outermost nodes of tensors that are exchanged whole: these go to the outer nest."""
+    seen = {tensor for tensors in outer_nest.values() for tensor in tensors}
     found: list[tree.Node] = []
     own: set[str] = set()
     for node in nodes:
         if isinstance(node, tree.Storage):
             whole = [t for t in node.tensors if t in exchanged and t not in own]
             own.update(node.tensors)
-            inside = [t for t in whole if t not in seen or t in head.get((node.component, node.persistent), {})]
-            head.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
+            inside = [t for t in whole if t not in seen or t in outer_nest.get((node.component, node.persistent), {})]
+            outer_nest.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
             rest = tuple(t for t in node.tensors if t not in inside)
             if rest:
                 found.append(tree.Storage(rest, node.component, node.persistent))

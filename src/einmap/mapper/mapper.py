@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from einmap.arch.component import Memory, Toll
-from einmap.errors import MappingError, NoMappingError, NotSupportedError, SpecError
+from einmap.errors import At, MappingError, NoMappingError, NotSupportedError, SpecError
 from einmap.frontends.store import Store
-from einmap.heap import set_aside
-from einmap.mapper.cache import Entry
+from einmap.gc_pause import set_aside
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
-from einmap.mapper.listing import share_of
+from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory import left_of
 from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
+from einmap.mapper.result_cache import Entry
+from einmap.model.counting.semantics import Semantics
 from einmap.model.evaluate import evaluate
-from einmap.model.semantics import Semantics
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import Sharing
-    from einmap.mapper.unfused import Whole
+    from einmap.mapper.independent import IndependentSearch
 
 MOST_HOLDERS = 60
 """Memories and tolls above a Compute."""
@@ -116,23 +116,31 @@ def _check_depth(spec: Spec) -> None:
                 )
 
 
+def _place_of_memory_limit(spec: Spec, asked: Options) -> At | None:
+    """Where the specification sets the limit that holds; None where it was given with the call."""
+    for name in ("memory_limit", "memory_limit_per_process"):
+        if getattr(spec.mapper_options, name) == asked.memory:
+            return spec.provenance(f"mapper.{name}")
+    return None
+
+
 def _searched(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
     # Here, not above: they import the compiler, which only a search needs
-    from einmap.mapper.unfused import Whole
+    from einmap.mapper.independent import IndependentSearch
     from einmap.mapper.unfused_result import unsearched
     from einmap.mapper.warm import needs_all, warm
 
     # compiling is not searching: it happens once on a machine and is not counted
     bounds = [[bound for _, bound in einsum.bounds] for einsum in spec.workload.einsums]
     warm(progress, everything=np.isfinite(asked.memory) or needs_all(bounds))
-    asked = replace(asked, memory=left_of(asked.memory, spec.provenance("mapper.memory_limit")), ceiling=asked.memory)
+    asked = replace(asked, memory=left_of(asked.memory, _place_of_memory_limit(spec, asked)), ceiling=asked.memory)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
     if fuse and may_fuse(spec, asked, patterns):
         return _fused(spec, asked, token, start)
-    whole = Whole(spec, asked, patterns)
+    whole = IndependentSearch(spec, asked, patterns)
     try:
         return _unfused(whole, asked, patterns, token, start, fuse=fuse)
     except NoMappingError as error:
@@ -140,7 +148,13 @@ def _searched(
 
 
 def _unfused(
-    whole: Whole, asked: Options, patterns: Mapping[str, Pattern], token: Progress, start: float, *, fuse: bool
+    whole: IndependentSearch,
+    asked: Options,
+    patterns: Mapping[str, Pattern],
+    token: Progress,
+    start: float,
+    *,
+    fuse: bool,
 ) -> MapResult:
     """Search each Einsum by itself. Raises NoMappingError."""
     from einmap.mapper.unfused_result import unfused_result
@@ -150,9 +164,9 @@ def _unfused(
     except NoMappingError as error:
         if not error.remedies:
             raise
-        from einmap.mapper.fusion.misfit import misfit
+        from einmap.mapper.cascade_sizes import explain_infeasible_cascade
 
-        raise misfit(whole.spec, asked, error, token, fuse=False) from None
+        raise explain_infeasible_cascade(whole.spec, asked, error, token, fuse=False) from None
     try:
         return unfused_result(whole, start, token, fuse=fuse)
     except MappingError as error:
@@ -166,8 +180,8 @@ def _side_by_side(
 
     Raises NoMappingError, with what is wrong (`error`) where the options are such that this cannot be searched.
     """
-    from einmap.mapper.fusion.fused import FusedSearch
     from einmap.mapper.fusion.fused_result import fused_result
+    from einmap.mapper.fusion.search import FusedSearch
 
     unfit = NoMappingError(
         f"the Einsums' best mappings do not fit together: {error.message}",
@@ -198,12 +212,12 @@ def searches_whole(asked: Options, patterns: Mapping[str, Pattern]) -> bool:
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
-    from einmap.mapper.fusion.early import Early, all_but_reserve, begun, for_fused
-    from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.cascade_sizes import explain_infeasible_cascade
+    from einmap.mapper.fusion.fallback import Early, all_but_reserve, begun, for_fused
     from einmap.mapper.fusion.fused_result import fused_result
-    from einmap.mapper.fusion.misfit import misfit
+    from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import sharing
-    from einmap.mapper.unfused import Whole
+    from einmap.mapper.independent import IndependentSearch
     from einmap.mapper.unfused_result import unfused_result
 
     shared = sharing(spec) if asked.share_inputs else None
@@ -219,16 +233,16 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
             own, settled, inputs = shared.settled(mapping)
             found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
     if shared is None or not shared.covers:
-        left = max(for_fused(asked) - sum(search.effort.work for search in searches), 1.0)
+        left = max(for_fused(asked) - sum(search.budget.work for search in searches), 1.0)
         searches.append(FusedSearch(spec, asked))
         found += _ends_of_front(searches[-1], None, limited, left)
         best = searches[-1].run(limited, left)
         found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
-    if not found and any(search.effort.cut for search in searches):
+    if not found and any(search.budget.cut for search in searches):
         return Early(spec, asked, searches, token, start, one_by_one).unfused()
     if not found:
         # nothing fits: the Einsums one by one tell why
-        whole = Whole(spec, asked, together=False)
+        whole = IndependentSearch(spec, asked, together=False)
         alone = [search.impossible for search in searches if search.impossible in spec.workload.by_name]
         try:
             if alone and alone[0] is not None:
@@ -236,10 +250,10 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
             whole.run(token)
             return unfused_result(whole, start, token, fuse=True, why="no mapping of the fused search fits")
         except (MappingError, NoMappingError) as error:
-            raise misfit(spec, asked, error, token, fuse=True) from None
+            raise explain_infeasible_cascade(spec, asked, error, token, fuse=True) from None
     front = best_of(found, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else found
     result = fused_result(searches, front, asked, start)
-    cut = any(search.effort.cut for search in searches)
+    cut = any(search.budget.cut for search in searches)
     return Early(spec, asked, searches, token, start, one_by_one).better(result) if cut else result
 
 
@@ -249,7 +263,7 @@ def _ends_of_front(search: FusedSearch, shared: Sharing | None, token: Progress,
     The front begins with them: so one that is stopped is hardly beaten by a search for one of its metrics. The search
     of the front need not look for what is no better.
     """
-    from einmap.mapper.fusion.fused import FusedSearch
+    from einmap.mapper.fusion.search import FusedSearch
 
     asked, found = search.options, []
     if len(asked.goals) == 1:
@@ -259,7 +273,7 @@ def _ends_of_front(search: FusedSearch, shared: Sharing | None, token: Progress,
         own_most = (most / 2 - search.spent) / (len(asked.goals) - number)
         one = FusedSearch(search.spec, replace(asked, goals=(goal,)), search.optional)
         mappings = one.run(part, max(own_most, 1.0))
-        search.spent += one.effort.work
+        search.spent += one.budget.work
         for mapping in mappings:
             own, settled, inputs = shared.settled(mapping) if shared is not None else (search.spec, mapping, ())
             found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))

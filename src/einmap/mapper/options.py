@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from einmap.arch.component import Network
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
-from einmap.model.semantics import Semantics, semantics_named
+from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
 from einmap.visible import short

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.bounds import least_costs
-from einmap.mapper.cascade import PARTS
-from einmap.mapper.einsum_search import EinsumSearch, Optimum, why_not
-from einmap.mapper.unfused import Whole
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum, why_not
+from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.independent import IndependentSearch
+from einmap.mapper.pareto_sums import PARTS
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
@@ -26,7 +26,7 @@ MOST_WORK = 2_000_000
 """Choices that are looked at for each bound of an Einsum."""
 
 
-def relaxed_bound(whole: Whole, spec: Spec, goal: str, token: Progress) -> float | None:
+def relaxed_bound(whole: IndependentSearch, spec: Spec, goal: str, token: Progress) -> float | None:
     """What the goal (J, s, J*s) is at least if intermediate tensors of `spec` may stay inside; None if not known.
 
     `whole`: the Einsums as they were searched, of this specification or of the one before inputs were copied. Einsums
@@ -55,7 +55,7 @@ def free_tensors(spec: Spec, given: Mapping[str, object]) -> frozenset[str]:
     return spec.workload.intermediates.difference(*fixed)
 
 
-def _searched_least(whole: Whole, einsum: Einsum, parts: tuple[str, ...]) -> tuple[float, ...]:
+def _searched_least(whole: IndependentSearch, einsum: Einsum, parts: tuple[str, ...]) -> tuple[float, ...]:
     """What an Einsum costs at least by its own search; nothing where that had other objectives."""
     if not set(parts) <= set(whole.goals):
         return ()
@@ -64,7 +64,12 @@ def _searched_least(whole: Whole, einsum: Einsum, parts: tuple[str, ...]) -> tup
 
 
 def _relaxed_least(
-    whole: Whole, spec: Spec, einsum: Einsum, shared: frozenset[str], parts: tuple[str, ...], token: Progress
+    whole: IndependentSearch,
+    spec: Spec,
+    einsum: Einsum,
+    shared: frozenset[str],
+    parts: tuple[str, ...],
+    token: Progress,
 ) -> tuple[float, ...]:
     """The least cost of one instance with the shared tensors kept wherever that is best."""
     arch = spec.bound[einsum.name].arch

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper import kernels
+from einmap.mapper import objective_kernels
 from einmap.mapper.given.pattern import Pattern
-from einmap.model.semantics import Semantics
+from einmap.model.counting.semantics import Semantics
 
 type Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ SPARSE_BYTES = 500_000_000
 
 
 @dataclass(frozen=True)
-class Others:
+class Remainder:
     """What the other Einsums of a cascade add to the first objectives at least, in units of one instance of this one.
 
     `rows`: corners of what they may add, a column for each of the first objectives: whatever they add is no better
@@ -35,18 +35,18 @@ class Others:
     rows: Floats
     most: float
 
-    def hopeless(self, values: Floats) -> NDArray[np.bool_]:
+    def exceeds_cutoff(self, values: Floats) -> NDArray[np.bool_]:
         """Which rows of objectives cannot be a part of anything good."""
-        found: NDArray[np.bool_] = kernels.many_hopeless(values, self.rows, self.most)
+        found: NDArray[np.bool_] = objective_kernels.many_exceed_cutoff(values, self.rows, self.most)
         return found
 
     def beyond(self, weights: Floats, least: Floats) -> Floats:
-        """Least weighted costs (one or two, unit weights first) of what is hopeless and not below `least`."""
+        """Least weighted costs (one or two, unit weights first) of what is beyond the cutoff and not below `least`."""
         if not len(self.rows) or self.most < 0:
             return np.full(len(weights), np.inf)
         if self.rows.shape[1] == 1:
             return np.maximum(least, self.most - self.rows.min())
-        found: Floats = kernels.beyond(weights, least, self.rows, self.most)
+        found: Floats = objective_kernels.beyond(weights, least, self.rows, self.most)
         return found
 
 
@@ -56,13 +56,12 @@ class Request:
 
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
-    `memory`: bytes that may be used, `ceiling`: that the process may
-    have in memory. `given`: the mapping must be like this.
-    `others`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other Einsums
-    use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike; `intermediates`:
-    those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner node, each for
-    itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`: how much larger
-    the outermost storage of shared tensors is than what this Einsum uses of it, where it is.
+    `memory`: bytes that may be used, `ceiling`: that the process may have in memory. `given`: the mapping must be like
+    this. `remainder`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other
+    Einsums use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike;
+    `intermediates`: those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner
+    node, each for itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`:
+    how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is.
     """
 
     goals: tuple[str, ...]
@@ -77,7 +76,7 @@ class Request:
     memory: float = math.inf
     ceiling: float = math.inf
     given: Pattern | None = None
-    others: Others | None = None
+    remainder: Remainder | None = None
     shared: frozenset[str] = frozenset()
     uncut: frozenset[tuple[str, str]] = frozenset()
     intermediates: frozenset[str] = frozenset()
@@ -86,9 +85,9 @@ class Request:
     wider: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
-    def known_others(self) -> Others:
-        """`others`, without rows where nothing is known."""
-        return self.others or Others(np.zeros((0, len(self.goals))), math.inf)
+    def known_remainder(self) -> Remainder:
+        """`remainder`, without rows where nothing is known."""
+        return self.remainder or Remainder(np.zeros((0, len(self.goals))), math.inf)
 
     @property
     def room(self) -> int:

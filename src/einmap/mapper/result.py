@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.mapper.cascade import nondominated
+from einmap.mapper.pareto_sums import nondominated
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.spec.spec import Spec

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 from einmap.mapper.fusion.shared_inputs import sharing
+from einmap.mapper.independent import IndependentSearch
 from einmap.mapper.options import Options
 from einmap.mapper.relaxed import free_tensors, relaxed_bound
 from einmap.mapper.result import Found, MapResult, MapStats
-from einmap.mapper.unfused import Whole
 from einmap.mapper.verdict import Coverage, judged, narrowed_by
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
@@ -21,8 +21,8 @@ LEAST_TIME, MOST_TIME = 1.0, 10.0
 """Seconds that a lower bound may take in all, within what is left of the time limit."""
 
 
-def unfused_result(whole: Whole, start: float, token: Progress, *, fuse: bool, why: str = "") -> MapResult:
-    """What `Whole` found, evaluated.
+def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, fuse: bool, why: str = "") -> MapResult:
+    """What `IndependentSearch` found, evaluated.
 
     `fuse`: whether mappings that fuse were asked for, `why`: why they were not searched if not for the options;
     `start`: when the search began. Raises MappingError where the Einsums' mappings do not fit together.
@@ -43,13 +43,13 @@ def unfused_result(whole: Whole, start: float, token: Progress, *, fuse: bool, w
         by_einsum=by_einsum,
         steps=steps,
     )
-    left_out = whole.left_out()
+    pruned = whole.pruned()
     covered = Coverage(
-        every=f"{'other ' if left_out else ''}{_searched(whole)}",
+        every=f"{'other ' if pruned else ''}{_searched(whole)}",
         by_trying=all(part["brute_force"] for part in own),
         narrowed=narrowed_by(options, fused=False),
         ended=_ended(stats, whole.cut()),
-        left_out=(*left_out, *fused),
+        pruned=(*pruned, *fused),
         bound=bound,
     )
     return judged(front, goals, covered, stats, options.objective_tolerance)
@@ -64,7 +64,7 @@ def may_be_fused(spec: Spec, given: Mapping[str, object]) -> tuple[frozenset[str
     return free_tensors(spec, given), frozenset(shareable(spec.workload)) - fixed
 
 
-def not_fused(whole: Whole, why: str) -> tuple[str, ...]:
+def not_fused(whole: IndependentSearch, why: str) -> tuple[str, ...]:
     """What is left out when Einsums are mapped one by one although fusion was asked for, in words."""
     inside, shared = may_be_fused(whole.spec, whole.given)
     found = []
@@ -75,7 +75,7 @@ def not_fused(whole: Whole, why: str) -> tuple[str, ...]:
     return (*found[:-1], f"{found[-1]}, since {why}") if found else ()
 
 
-def unsearched(whole: Whole, *, fuse: bool) -> str:
+def unsearched(whole: IndependentSearch, *, fuse: bool) -> str:
     """What follows the reason for which no unfused mapping is valid: that fused ones were not looked at.
 
     `fuse`: whether fusion was asked for. Empty where no tensor could stay inside.
@@ -84,14 +84,14 @@ def unsearched(whole: Whole, *, fuse: bool) -> str:
     return f"; not searched: {', nor '.join(parts)}" if parts else ""
 
 
-def _names(tensors: frozenset[str], whole: Whole) -> str:
+def _names(tensors: frozenset[str], whole: IndependentSearch) -> str:
     """Names in the order of the workload; at most four of them."""
     ordered = [t for t in whole.workload.tensors if t in tensors]
     shown = [*ordered[:4], f"{len(ordered) - 4} more"] if len(ordered) > 4 else ordered
     return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _cause(whole: Whole) -> str:
+def _cause(whole: IndependentSearch) -> str:
     options: Options = whole.options
     names = {
         "brute_force": options.brute_force,
@@ -102,7 +102,7 @@ def _cause(whole: Whole) -> str:
     return f"each Einsum is mapped by itself with {' and '.join(name for name, is_so in names.items() if is_so)}"
 
 
-def _searched(whole: Whole) -> str:
+def _searched(whole: IndependentSearch) -> str:
     like = " like the given one" if whole.given else ""
     if whole.single:
         return f"mapping{like} of the Einsum"
@@ -119,7 +119,7 @@ def _ended(stats: MapStats, cut: Sequence[str]) -> str | None:
     return f"{text}; {', '.join(cut)} not covered"
 
 
-def _bound(whole: Whole, *, fused: bool, token: Progress) -> float | None:
+def _bound(whole: IndependentSearch, *, fused: bool, token: Progress) -> float | None:
     """What the one metric is at least, also for mappings that fuse if these were asked for but not searched."""
     (goal,) = whole.options.goals
     if not fused:
@@ -131,7 +131,7 @@ def _bound(whole: Whole, *, fused: bool, token: Progress) -> float | None:
     return None if None in found else min(bound for bound in found if bound is not None)
 
 
-def _limited(whole: Whole, token: Progress, start: float) -> Progress:
+def _limited(whole: IndependentSearch, token: Progress, start: float) -> Progress:
     """As long as the search took, at least a second; by work alone where results are not to depend on time."""
     if whole.options.max_evaluations is not None:
         return token

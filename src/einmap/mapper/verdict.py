@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from einmap.mapper.cascade import PARTS
 from einmap.mapper.options import Options
+from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 
 
@@ -21,7 +21,7 @@ class Coverage:
 
     `every`: the mappings that were searched, in words that stand behind "every"; `by_trying`: each was evaluated, none
     ruled out by a bound. `narrowed`: in words, what mappings have that the options of the call ask for.
-    `ended`: why the search ended before all of them were covered, None where they were. `left_out`: what of the
+    `ended`: why the search ended before all of them were covered, None where they were. `pruned`: what of the
     mapspace that was asked for was not searched, in words.
     `bound`: what the one metric is at least for every mapping that was asked for (J, s, J*s), None where that is not
     known; where nothing is left out it is the best found.
@@ -31,7 +31,7 @@ class Coverage:
     by_trying: bool = False
     narrowed: tuple[str, ...] = ()
     ended: str | None = None
-    left_out: tuple[str, ...] = ()
+    pruned: tuple[str, ...] = ()
     bound: float | None = None
 
 
@@ -52,7 +52,7 @@ def judged(
     front: Sequence[Found], goals: tuple[str, ...], covered: Coverage, stats: MapStats, tolerance: float = 0.0
 ) -> MapResult:
     """The result of a search. `tolerance`: mappings that are better by no more than this part may have been ignored."""
-    whole = covered.ended is None and not covered.left_out
+    whole = covered.ended is None and not covered.pruned
     optimal = whole and not tolerance
     bound: float | None = None
     if len(goals) == 1:
@@ -73,7 +73,7 @@ def judged(
         bound,
         reason,
         stats,
-        not_searched=covered.left_out,
+        not_searched=covered.pruned,
         stopped=covered.ended is not None,
     )
 
@@ -97,7 +97,7 @@ def _reason(covered: Coverage, tolerance: float) -> str:
         text = f"every {covered.every}{f' with {kept}' if kept else ''} was evaluated"
         text += "" if covered.by_trying else " or ruled out by a bound"
         text += f", but for what objective_tolerance {tolerance:g} allows" if tolerance else ""
-    return "; not searched: ".join([text, *([", nor ".join(covered.left_out)] if covered.left_out else [])])
+    return "; not searched: ".join([text, *([", nor ".join(covered.pruned)] if covered.pruned else [])])
 
 
 def _no_gap(goals: tuple[str, ...], bound: float | None) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from einmap.mapper import kernels, sparse_kernels, table_kernels
-from einmap.mapper.factors import divisors
-from einmap.mapper.fusion import compiled
-from einmap.mapper.lattice import LARGE
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
+from einmap.mapper.fusion import path_kernels
+from einmap.mapper.mapspace.tile_lattice import LARGE
+from einmap.numbers import divisors
 from einmap.progress import Progress
 
 
@@ -34,20 +36,20 @@ def _calls() -> dict[str, Callable[[], Any]]:
     rows, levels = np.zeros((0, 2)), np.zeros((1, 1, 0))
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
     return {
-        "moves_inside": lambda: table_kernels.moves_inside(one, one, flags, column, one, two, one, two),
-        "with_gap_and_node": lambda: table_kernels.with_gap_and_node(
+        "moves_inside": lambda: cost_to_go_kernels.moves_inside(one, one, flags, column, one, two, one, two),
+        "with_gap_and_node": lambda: cost_to_go_kernels.with_gap_and_node(
             np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table, row, flags,
         ),
-        "over_lanes": lambda: table_kernels.over_lanes(
+        "over_lanes": lambda: cost_to_go_kernels.over_lanes(
             np.zeros((2, 2)), one, one, 1, one, column, one, column, column
         ),
-        "objectives": lambda: kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
-        "many_objectives": lambda: kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
-        "hopeless": lambda: kernels.hopeless(costs, rows, 0.0),
-        "many_hopeless": lambda: kernels.many_hopeless(table, rows, 0.0),
-        "beyond": lambda: kernels.beyond(table, costs, rows, 0.0),
-        "keep_least": lambda: kernels.keep_least(table.copy(), 0, table),
-        "promising": lambda: kernels.promising(
+        "objectives": lambda: objective_kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
+        "many_objectives": lambda: objective_kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
+        "exceeds_cutoff": lambda: objective_kernels.exceeds_cutoff(costs, rows, 0.0),
+        "many_exceed_cutoff": lambda: objective_kernels.many_exceed_cutoff(table, rows, 0.0),
+        "beyond": lambda: objective_kernels.beyond(table, costs, rows, 0.0),
+        "keep_least": lambda: objective_kernels.keep_least(table.copy(), 0, table),
+        "survivors": lambda: kernels.survivors(
             table, one, two, two, one, one, costs, row, row, row + 1, one, rows, 0.0, table[:, :1].copy(), 0
         ),
         "take": lambda: kernels.take(
@@ -62,13 +64,13 @@ def _calls() -> dict[str, Callable[[], Any]]:
             two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
-        "least_paths": lambda: compiled.least_paths(
+        "least_paths": lambda: path_kernels.least_paths(
             one, np.arange(3), two, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.zeros((1, 1)), np.arange(2),
             np.arange(2), one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0], row,
         ),
-        "least_products": lambda: compiled.least_products(row, table[:, :1].copy(), row),
-        "lower_corners": lambda: compiled.lower_corners(row, table[:, :1].copy(), row),
-        "joined": lambda: compiled.joined(
+        "least_products": lambda: path_kernels.least_products(row, table[:, :1].copy(), row),
+        "lower_corners": lambda: path_kernels.lower_corners(row, table[:, :1].copy(), row),
+        "joined": lambda: path_kernels.joined(
             0, (two, table[:0], levels[:0], levels[:0], column[:0].repeat(3, axis=1)), column.repeat(3, axis=1), one,
             one, np.arange(2), table, levels, levels, table[:, :1].copy(), one, one, np.arange(2), table,
             table[:, :1].copy(), two, row[:0], two, row[:0], row[:0], levels, row, table[None], one, 0.0, table, 1, 0.0,
@@ -113,7 +115,11 @@ def warm(progress: Progress | None = None, *, everything: bool = True) -> tuple[
             continue
         if progress is not None:
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
-        module = next(module for module in (table_kernels, sparse_kernels, kernels, compiled) if hasattr(module, name))
+        module = next(
+            module
+            for module in (cost_to_go_kernels, sparse_kernels, objective_kernels, kernels, path_kernels)
+            if hasattr(module, name)
+        )
         _ready[name] = made_ready(name, getattr(module, name), call)
     return tuple(_ready[name] for name in calls)
 
@@ -129,7 +135,7 @@ def made_ready(name: str, kernel: Any, call: Callable[[], Any]) -> Warmed:
 
 def warm_simulator() -> Warmed:
     """Make the kernel of `einmap.execute` ready too."""
-    from einmap.execute.compiled import run_leaf
+    from einmap.execute.kernels import run_leaf
     from einmap.execute.warm import smallest_call
 
     if "run_leaf" not in _ready:

@@ -11,7 +11,7 @@ from itertools import islice
 from einmap.arch.component import Leaf, Memory
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.dataplacement import backings
+from einmap.mapper.mapspace.dataplacement import backings
 from einmap.spec.spec import Spec
 
 MOST_LOOKED_AT = 1_000

@@ -1,4 +1,13 @@
 """LoopTree: the nodes of a mapping, the tree, its validation and its text.
 
 Read `nodes`, `mapping`, `template`, `pretty`, `validate`, then the package `rewrite`.
+
+- `difference`: how one LoopTree differs from another: nodes added, removed, moved, and loops with other tile
+  shapes.
+- `mapping`: mapping: a complete LoopTree, the path above a node, the part of one Einsum.
+- `nodes`: the nodes of a LoopTree.
+- `pretty`: A LoopTree as an indented loop nest.
+- `rewrite`: rewrites: from one mapping to another one that computes the same values.
+- `template`: mappings that are not complete, as types of their own: templates and partial mappings.
+- `validate`: the mapping fits workload and architecture, or a MappingError says where and why not.
 """

@@ -11,7 +11,7 @@ from einmap.visible import brief
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedNode:
     """A node and where it stands."""
 
     address: Address
@@ -41,14 +41,14 @@ class Mapping:
     nodes: tuple[Node, ...]
 
     @cached_property
-    def paths(self) -> tuple[tuple[Placed, ...], ...]:
+    def paths(self) -> tuple[tuple[PlacedNode, ...], ...]:
         """For each leaf, in written order, the nodes from the root to it, splits included."""
         return self._walked[1]
 
     @cached_property
-    def path_of(self) -> MappingOf[str, tuple[Placed, ...]]:
+    def path_of(self) -> MappingOf[str, tuple[PlacedNode, ...]]:
         """The path of each Einsum that a Compute node names (the first one if there are several)."""
-        found: dict[str, tuple[Placed, ...]] = {}
+        found: dict[str, tuple[PlacedNode, ...]] = {}
         for path in self.paths:
             last = path[-1].node
             if isinstance(last, Compute):
@@ -56,30 +56,30 @@ class Mapping:
         return found
 
     @cached_property
-    def paths_in(self) -> MappingOf[Address, MappingOf[str, tuple[Placed, ...]]]:
+    def paths_in(self) -> MappingOf[Address, MappingOf[str, tuple[PlacedNode, ...]]]:
         """The same by the lists of nodes that they lead through: the root's is (), a branch's the split's address and
         its number.
         """
-        found: dict[Address, dict[str, tuple[Placed, ...]]] = {}
+        found: dict[Address, dict[str, tuple[PlacedNode, ...]]] = {}
         for name, path in self.path_of.items():
             for listed in {placed.address[:-1] for placed in path}:
                 found.setdefault(listed, {})[name] = path
         return found
 
     @cached_property
-    def placed(self) -> tuple[Placed, ...]:
+    def placed(self) -> tuple[PlacedNode, ...]:
         """All nodes, parents before children, in written order."""
         return self._walked[0]
 
     @cached_property
-    def _walked(self) -> tuple[tuple[Placed, ...], tuple[tuple[Placed, ...], ...]]:
-        placed: list[Placed] = []
-        paths: list[tuple[Placed, ...]] = []
+    def _walked(self) -> tuple[tuple[PlacedNode, ...], tuple[tuple[PlacedNode, ...], ...]]:
+        placed: list[PlacedNode] = []
+        paths: list[tuple[PlacedNode, ...]] = []
         _walk(self.nodes, (), (), placed, paths)
         return tuple(placed), tuple(paths)
 
     @cached_property
-    def loops(self) -> tuple[Placed, ...]:
+    def loops(self) -> tuple[PlacedNode, ...]:
         """All temporal and spatial loops, parents before children, in written order."""
         return tuple(placed for placed in self.placed if isinstance(placed.node, Temporal | Spatial))
 
@@ -94,15 +94,15 @@ class Mapping:
 def _walk(
     nodes: tuple[Node, ...],
     prefix: Address,
-    above: tuple[Placed, ...],
-    placed: list[Placed],
-    paths: list[tuple[Placed, ...]],
+    above: tuple[PlacedNode, ...],
+    placed: list[PlacedNode],
+    paths: list[tuple[PlacedNode, ...]],
 ) -> None:
     """Add all nodes of a list and of its branches to `placed`, and to `paths` what leads to each leaf."""
     way = list(above)
     ends = True
     for index, node in enumerate(nodes):
-        here = Placed((*prefix, index), node)
+        here = PlacedNode((*prefix, index), node)
         placed.append(here)
         way.append(here)
         if isinstance(node, Sequential):

@@ -14,7 +14,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, FanoutError, MappingError, did_you_mean, raise_all
-from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.mapping.nodes import Address, Compute, Sequential, Spatial, Storage, Temporal, Toll
 
 type Where = Callable[[Address], At]
@@ -131,7 +131,7 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
 class MetLoop:
     """A loop as one Einsum meets it: `extent` is that of the tile around it."""
 
-    placed: Placed
+    placed: PlacedNode
     node: Temporal | Spatial
     variable: str
     shape: int
@@ -154,7 +154,7 @@ class MetLoop:
         return max(self.first, min(self.shape, self.extent - self.first))
 
 
-def loops_met(path: Iterable[Placed], einsum: Einsum) -> list[MetLoop]:
+def loops_met(path: Iterable[PlacedNode], einsum: Einsum) -> list[MetLoop]:
     """The loops on the path of `einsum`, each with its variable, tile shapes and the extent that it meets."""
     extents = dict(einsum.bounds)
     found = []
@@ -176,14 +176,14 @@ def loops_met(path: Iterable[Placed], einsum: Einsum) -> list[MetLoop]:
 class _PathCheck:
     """Checks of one Einsum's path; problems are added to `problems`."""
 
-    path: tuple[Placed, ...]
+    path: tuple[PlacedNode, ...]
     einsum: Einsum
     arch: Architecture
     workload: Workload
     where: Where
     problems: list[EinmapError]
 
-    def complain(self, text: str, placed: Placed, hint: str | None = None) -> None:
+    def complain(self, text: str, placed: PlacedNode, hint: str | None = None) -> None:
         text = f"Einsum {self.einsum.name!r}: {text}"
         if not any(p.message == text for p in self.problems):
             self.problems.append(MappingError(text, at=self.where(placed.address), hint=hint))
@@ -220,7 +220,7 @@ class _PathCheck:
             return None
         return self.arch.path(unit.name)
 
-    def node(self, placed: Placed) -> None:
+    def node(self, placed: PlacedNode) -> None:
         match placed.node:
             case Temporal() | Spatial():
                 self.loop(placed, placed.node)
@@ -231,7 +231,7 @@ class _PathCheck:
             case Compute() | Sequential():
                 pass
 
-    def holder(self, placed: Placed, node: Storage | Toll, kind: type, word: str) -> None:
+    def holder(self, placed: PlacedNode, node: Storage | Toll, kind: type, word: str) -> None:
         for tensor in node.tensors if not self.workload.users.keys() >= placed.held else ():
             if tensor not in self.workload.users:
                 hint = did_you_mean(tensor, self.workload.users, listing="tensors")
@@ -249,7 +249,7 @@ class _PathCheck:
             text = f"a {word} node needs a {kind.__name__}, {node.component!r} is a {type(leaf).__name__}"
             self.complain(text, placed)
 
-    def loop(self, placed: Placed, node: Temporal | Spatial) -> None:
+    def loop(self, placed: PlacedNode, node: Temporal | Spatial) -> None:
         variable = node.rank_variable.of(self.einsum.name)
         if variable is None or variable not in self.einsum.extents:
             shown = f"{variable!r} is" if variable else "the loop names no rank variable; it needs"
@@ -291,7 +291,7 @@ class _PathCheck:
                 text = f"rank variable {variable!r} is not iterated down to tile shape 1 (innermost tile {extent})"
                 self.complain(text, self.path[-1], f"add a loop over {variable} with tile_shape: 1")
 
-    def fanout(self, placed: Placed, node: Spatial, used: int) -> None:
+    def fanout(self, placed: PlacedNode, node: Spatial, used: int) -> None:
         dimension = next(d for d in self.by_name[node.component].spatial if d.name == node.name)
         if used > dimension.fanout:
             self.problems.append(
@@ -378,12 +378,12 @@ class _PathCheck:
 
     def crossing(
         self,
-        holder: Placed,
+        holder: PlacedNode,
         node: Storage,
         relevant: frozenset[str],
-        order: list[tuple[Placed, Temporal | Spatial]],
+        order: list[tuple[PlacedNode, Temporal | Spatial]],
     ) -> None:
-        skipped: dict[str, Placed] = {}
+        skipped: dict[str, PlacedNode] = {}
         for placed, loop in order:
             variable = loop.rank_variable.of(self.einsum.name)
             assert variable is not None

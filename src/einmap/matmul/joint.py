@@ -16,7 +16,7 @@ import numpy as np
 
 from einmap.matmul.algorithms import Choice, Stage, block_seconds, pieces, plan_seconds
 from einmap.matmul.estimates import estimate
-from einmap.matmul.inmost import ComputeMany, inmost_seconds
+from einmap.matmul.innermost import ComputeMany, inmost_seconds
 from einmap.matmul.lower_bounds import SLACK, LowerBounds
 from einmap.matmul.machine import Sizes
 from einmap.matmul.space import Floats, Options, options_of

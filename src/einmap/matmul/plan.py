@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from einmap.errors import SpecError, did_you_mean
-from einmap.mapper.factors import divisors
 from einmap.matmul.algorithms import Algorithm, Choice, Stage, stages_of
 from einmap.matmul.estimates import own_seconds
 from einmap.matmul.joint import JointSearch
@@ -18,6 +17,7 @@ from einmap.matmul.problem import Method, Product, Rules, product_of, rules_of
 from einmap.matmul.read_machine import load_machine
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.space import Options, check_smallest, even_sizes, options_of
+from einmap.numbers import divisors
 from einmap.progress import Progress
 
 METHODS: Mapping[str, Method] = {"joint": "joint", "level by level": "level by level"}

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.errors import SpecError
-from einmap.mapper.factors import divisors
 from einmap.matmul.algorithms import Algorithm, Choice, Stage
 from einmap.matmul.machine import DIMENSIONS, DIMENSIONS_OF, TENSORS, Sizes
+from einmap.numbers import divisors
 from einmap.units import format_bits
 
 type Floats = NDArray[np.float64]

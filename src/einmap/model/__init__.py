@@ -1,5 +1,19 @@
-"""The analytical cost model: workload + architecture + mapping -> Cost; no search, no files.
+"""The analytical cost model: workload, architecture and mapping to Cost; no search, no files.
 
-Read `semantics`, `path`, `tiles`, `reuse`, `traffic`, `occupancy`, `energy`, then `evaluate`; `batch` runs
-the same formulas over arrays of tile shapes.
+- `batch`: the same formulas over arrays of tile shapes: one template, many choices at a time.
+- `checks`: what is checked, and said, beside the counts.
+- `cost`: cost: the result of an evaluation, in joules, seconds, m^2 and fractions of capacity.
+- `cost_difference`: how two costs differ: totals, and the rows that changed.
+- `cost_rows`: what the cost lists of one Einsum: actions, leakage, the time that components are busy, and lanes.
+- `counting`: how often tiles are visited, and which values they hold: all that counts are made of.
+- `einsum_cost`: energy and latency of one instance of an Einsum by itself, of one mapping or of many at a time.
+- `evaluate`: evaluate(): from a specification with a mapping to its cost, step by step.
+- `explanation`: why a mapping costs what it does: every number of an evaluation with what it is made of.
+- `fusion`: what a mapping fuses: where each intermediate tensor is kept, below which loops, and which Einsums share
+  these.
+- `isomorphism`: einsums that see the same of a mapping but for names, layers of a network say: one is counted for
+  all of them.
+- `latency`: seconds from action counts: a component is busy for the sum of its actions, or as its expression says.
+- `occupancy`: what memories hold at one time.
+- `traffic`: what moves between memories, tolls, networks and compute units.
 """

@@ -18,17 +18,17 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
-from einmap.mapping.mapping import Placed
+from einmap.mapping.mapping import PlacedNode
 from einmap.mapping.nodes import Node, PerEinsum, Spatial, Temporal
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
-from einmap.model.copies import stations_used
+from einmap.model.counting.path import EinsumPath, Station, path_from_nodes
+from einmap.model.counting.reuse import Takes, TensorCounts
+from einmap.model.counting.semantics import Semantics
+from einmap.model.counting.tiles import LARGEST, Count, Take
 from einmap.model.einsum_cost import einsum_cost
-from einmap.model.occupancy import tile_takes
-from einmap.model.path import EinsumPath, Station, path_from_nodes
-from einmap.model.reuse import Takes, TensorCounts
-from einmap.model.semantics import Semantics
-from einmap.model.tiles import LARGEST, Count, Take
-from einmap.model.traffic import EinsumTraffic
+from einmap.model.occupancy.occupancy import tile_takes
+from einmap.model.traffic.copies import stations_used
+from einmap.model.traffic.traffic import EinsumTraffic
 
 type Floats = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def _skeleton(template: Template, einsum: Einsum, arch: Architecture) -> EinsumP
                 nodes.append(Spatial(PerEinsum(variable), PerEinsum(1), component, name))
             case _:
                 nodes.append(node)
-    return path_from_nodes(tuple(Placed((i,), node) for i, node in enumerate(nodes)), einsum, arch)
+    return path_from_nodes(tuple(PlacedNode((i,), node) for i, node in enumerate(nodes)), einsum, arch)
 
 
 def _lowered(path: EinsumPath, station: Station, counts: TensorCounts, takes: list[Take]) -> Count:

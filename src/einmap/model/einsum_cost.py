@@ -10,12 +10,12 @@ import numpy as np
 
 from einmap.arch.component import Compute
 from einmap.arch.tree import Architecture
-from einmap.model.copies import copy_busiest, copy_totals
+from einmap.model.counting.path import EinsumPath
+from einmap.model.counting.spatial import lanes_used
+from einmap.model.counting.tiles import Count
 from einmap.model.latency import busy_time
-from einmap.model.path import EinsumPath
-from einmap.model.spatial import lanes_used
-from einmap.model.tiles import Count
-from einmap.model.traffic import Actions, EinsumTraffic
+from einmap.model.traffic.copies import copy_busiest, copy_totals
+from einmap.model.traffic.traffic import Actions, EinsumTraffic
 
 
 @dataclass(frozen=True, slots=True)

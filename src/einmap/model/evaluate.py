@@ -11,23 +11,27 @@ from functools import cache, cached_property
 
 from einmap.arch.component import Component, Memory
 from einmap.arch.tree import Architecture
-from einmap.einsum.alike import Renaming
+from einmap.einsum.isomorphism import Renaming
 from einmap.einsum.workload import Workload
 from einmap.errors import CapacityError, EinmapError, MappingError, Note, NotSupportedError, SpecError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address, format_address
 from einmap.mapping.validate import validate
-from einmap.model.advice import notes_on
-from einmap.model.alike import Nodes, alike, renamed_buffers, renamed_slides
-from einmap.model.constraints import constraint_notes
-from einmap.model.copies import aliases
+from einmap.model.checks.advice import notes_on
+from einmap.model.checks.constraints import constraint_notes
 from einmap.model.cost import (
     ComponentRow,
     Cost,
     MemoryUsageRow,
     TensorUsageRow,
 )
-from einmap.model.occupancy import (
+from einmap.model.cost_rows import Rows, rows_of
+from einmap.model.counting.path import EinsumPath, path_of
+from einmap.model.counting.reuse import TensorCounts
+from einmap.model.counting.semantics import Semantics, semantics_named
+from einmap.model.counting.sliding import Slides, Windows, slides_on
+from einmap.model.isomorphism import Nodes, alike, renamed_buffers, renamed_slides
+from einmap.model.occupancy.occupancy import (
     Buffer,
     Peak,
     buffers_of,
@@ -36,13 +40,9 @@ from einmap.model.occupancy import (
     peaks,
     without_aliases,
 )
-from einmap.model.path import EinsumPath, path_of
-from einmap.model.reuse import TensorCounts
-from einmap.model.rows import Rows, rows_of
-from einmap.model.semantics import Semantics, semantics_named
-from einmap.model.sharing import SharedNode, Where, charges_of, check_fusion, half_reduced, shared_nodes
-from einmap.model.sliding import Slides, Windows, slides_on
-from einmap.model.traffic import EinsumTraffic
+from einmap.model.occupancy.sharing import SharedNode, Where, charges_of, check_fusion, half_reduced, shared_nodes
+from einmap.model.traffic.copies import aliases
+from einmap.model.traffic.traffic import EinsumTraffic
 from einmap.spec.loop_tree import is_as_read
 from einmap.spec.spec import Spec
 

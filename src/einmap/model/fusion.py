@@ -11,7 +11,7 @@ from einmap.arch.tree import outermost_memory
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.model.cost import Cost
-from einmap.model.path import EinsumPath, Loop, Station, applies, path_of
+from einmap.model.counting.path import EinsumPath, Loop, Station, applies, path_of
 from einmap.spec.spec import Spec
 
 

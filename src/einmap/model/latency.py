@@ -10,8 +10,8 @@ from einmap.arch.component import Component, Network
 from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
-from einmap.model.network import NetworkUse
-from einmap.model.tiles import Count
+from einmap.model.counting.tiles import Count
+from einmap.model.traffic.network import NetworkUse
 from einmap.visible import short
 
 

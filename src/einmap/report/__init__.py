@@ -1,8 +1,28 @@
-"""What results look like. Read `tables` (the numbers of a report as rows), `figures` (how one number is
-written), `loop_tree` (the annotated loop nest), then `text` (the terminal report made of them).
+"""What results look like.
 
-For simulations: `comparison` (model against execution), `occupancy` (series over time), then what shows them:
-`simulation` (terminal), `plots` (PNG), `events` (the event stream as a file); `optional` imports their libraries.
-
-`drawing` draws mappings, architectures and workloads as SVG.
+- `collectives`: what a plan predicted, what its program executes and what its compiler made of it, side by side.
+- `comparison`: model against execution: every count, peak usage and number of steps, and the outputs against a
+  plain einsum.
+- `console`: the console on which reports are laid out: the one place where what specifications say becomes output.
+- `cost_report`: the report for a terminal, in Rich: what limits latency, where energy goes, how full memories are.
+- `difference_report`: the terminal report of `einmap diff`: what is different in structure, and what that does to
+  the cost.
+- `distribution`: the terminal report of `einmap run`: the partitioned Einsums, what they exchange, and whether
+  results are right.
+- `drawing`: pictures as SVG text, without any other program or library.
+- `events`: the event stream of an execution as a file: CSV, or Parquet through PyArrow.
+- `explanation`: the terminal report of `einmap explain`: the four cases, what stays, what counts are made of, what
+  would help.
+- `formatting`: how one number is written in a report: percentages, areas, bars, and columns that share a unit.
+- `fusion`: what a mapping fuses, and what that saves, for a terminal.
+- `loop_tree`: the LoopTree of a result as an indented loop nest, with trip counts and tile shapes beside it.
+- `matmul`: the terminal report of a matmul plan: levels, time, traffic against the bound, layouts, and the loop
+  nest.
+- `matmul_measured`: the terminal report of a plan that was run: rates beside those of plain loops, BLAS and the
+  roofline.
+- `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
+- `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
+- `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
+- `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
+- `tables`: the numbers of a report as rows, taken from a Cost.
 """

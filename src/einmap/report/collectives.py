@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from einmap.distribute.backends.actual import Collective
 from einmap.distribute.backends.compare import Compiled, Match, after_compilation
+from einmap.distribute.backends.observed_collectives import Collective
 from einmap.distribute.mesh import Group as Devices
 from einmap.distribute.mesh import Mesh
-from einmap.report.figures import NONE
+from einmap.report.formatting import NONE
 from einmap.report.simulation import exact
 
 

@@ -27,7 +27,7 @@ from einmap.model.explanation.values import (
     Piece,
     Stationary,
 )
-from einmap.report.figures import NONE, Bar, Scale, percent
+from einmap.report.formatting import NONE, Bar, Scale, percent
 from einmap.units import format_bits, format_si
 
 MOST_CHANGES = 12

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from einmap.mapper.saving import Saving
+from einmap.mapper.fusion_saving import Saving
 from einmap.model.fusion import FusedLoop, Fusion, KeptTensor
 from einmap.units import format_bits, format_count, format_si
 

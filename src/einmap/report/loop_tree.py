@@ -11,7 +11,7 @@ from einmap.einsum.einsum import TensorAccess
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
-from einmap.model.path import EinsumPath, Loop, Station, path_of
+from einmap.model.counting.path import EinsumPath, Loop, Station, path_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 

@@ -14,7 +14,7 @@ from einmap.matmul.layout import ORDERS, LayoutCost
 from einmap.matmul.machine import DIMENSIONS, TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree
-from einmap.report.figures import NONE, percent
+from einmap.report.formatting import NONE, percent
 from einmap.units import format_bits, format_count, format_si
 
 

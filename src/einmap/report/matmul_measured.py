@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.matmul.result import MatmulPlan
-from einmap.report.figures import NONE, percent
+from einmap.report.formatting import NONE, percent
 from einmap.units import format_si
 
 if TYPE_CHECKING:
-    from einmap.matmul.measure import Measured, Run
+    from einmap.matmul.measured.measure import Measured, Run
 
 
 def measured_section(plan: MatmulPlan, measured: Measured) -> RenderableType:

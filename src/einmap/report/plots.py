@@ -12,7 +12,7 @@ import numpy as np
 from einmap.execute.result import Execution
 from einmap.frontends.files import write_bytes_atomically
 from einmap.optional import require
-from einmap.report.figures import percent
+from einmap.report.formatting import percent
 from einmap.report.occupancy import Series, series_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from einmap.execute.result import Execution
 from einmap.report.comparison import ComparedCount, Comparison, OutputError
-from einmap.report.figures import NONE, percent
+from einmap.report.formatting import NONE, percent
 from einmap.report.occupancy import Series, series_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits

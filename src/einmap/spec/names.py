@@ -5,7 +5,11 @@ from __future__ import annotations
 import keyword
 
 from einmap.errors import At, SpecError
-from einmap.spec.symbols import RESERVED
+
+RESERVED = (
+    "All", "Tensors", "Inputs", "Outputs", "Intermediates", "Shared", "Persistent", "Nothing", "Above", "Other",
+)  # fmt: skip
+"""Set names that renames and components must not take."""
 
 
 def is_name(text: str) -> bool:

@@ -10,20 +10,22 @@ from typing import Any
 
 from einmap.arch.renamed import renamed_arch
 from einmap.arch.tree import Architecture
-from einmap.einsum.alike import Renaming
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.isomorphism import Renaming
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
-from einmap.heap import set_aside
+from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
-from einmap.spec.alike import Likeness
-from einmap.spec.bind_arch import ArchInputs, bind_arch, read_arch
-from einmap.spec.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.dialect import Choice, Dialect, checked_dialect, choose_dialect
+from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
+from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
+from einmap.spec.binding.isomorphism import Likeness
+from einmap.spec.binding.second_names_tree import with_second_names
+from einmap.spec.dialects.dialect import Choice, Dialect, checked_dialect, choose_dialect
+from einmap.spec.dialects.translate import translated
 from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
     Raw,
@@ -39,9 +41,7 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
-from einmap.spec.second_names_tree import with_second_names
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
-from einmap.spec.translate import translated
 from einmap.spec.write_workload import with_written
 from einmap.visible import brief, short
 

@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.mapper.fusion.chains import Chain
+from tests.mapper.fusion.chains import LinearNest
 from tests.mapper.fusion.combine import GOALS
 from tests.mapper.fusion.placements import Node, dataplacements, indexes
 from tests.mapper.fusion.tree import tree_of
@@ -24,9 +24,9 @@ import einmap
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import EinmapError
-from einmap.mapper.factors import divisors
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
+from einmap.numbers import divisors
 from einmap.spec.spec import Spec
 
 type Loop = tuple[str, int, int]
@@ -57,7 +57,7 @@ class Drawn:
     fused: tuple[tuple[Loop, int], ...]
     inner: tuple[tuple[Loop, int], ...]
 
-    def chain(self, einsum: str, unit: str) -> Chain:
+    def chain(self, einsum: str, unit: str) -> LinearNest:
         found: list[tree.Node] = []
         for i in range(len(self.nodes) + 1):
             for (variable, shape, _), at in (*self.fused, *self.inner):
@@ -66,7 +66,7 @@ class Drawn:
             if i < len(self.nodes):
                 memory, tensor = self.nodes[i]
                 found.append(tree.Storage((tensor,), memory))
-        return Chain(einsum, (*found, tree.Compute(einsum, unit)), 0.0, 0.0)
+        return LinearNest(einsum, (*found, tree.Compute(einsum, unit)), 0.0, 0.0)
 
 
 @dataclass
@@ -252,11 +252,11 @@ class Attack:
             choices = same or choices
         if not choices:
             raise Dead
-        families: dict[object, list[tuple[tuple[Node, ...], int]]] = {}
+        signature_classes: dict[object, list[tuple[tuple[Node, ...], int]]] = {}
         for nodes, n in choices:
             backing = {t: m for m, t in reversed(nodes) if t in self.sharers}
-            families.setdefault(tuple(sorted(backing.items())), []).append((nodes, n))
-        nodes, n_outer = rng.choice(rng.choice(list(families.values())))
+            signature_classes.setdefault(tuple(sorted(backing.items())), []).append((nodes, n))
+        nodes, n_outer = rng.choice(rng.choice(list(signature_classes.values())))
         longest = max((key[1] for key in mine.values()), key=len, default=())
         of = next((t for t, key in mine.items() if key[1] == longest), None)
         fused = self.loops_of(einsum, of, longest)

@@ -1,24 +1,35 @@
-"""What lies behind an Einsum, by definition: each option at each interface, nothing remembered."""
+"""What lies behind an Einsum, by definition: each option at each boundary state, nothing remembered."""
 
-from einmap.mapper.fusion.heads import Key
-from einmap.mapper.fusion.interfaces import ANY_LOOPS, NOTHING, OWN, Interface, Live, Option, Slot, Step
+from einmap.mapper.fusion.boundary_states import (
+    ANY_LOOPS,
+    NOTHING,
+    OWN,
+    BoundaryState,
+    EinsumOptions,
+    Live,
+    Option,
+    Slot,
+)
+from einmap.mapper.fusion.outer_nests import Key
 
 
-def by_definition(interface: Interface, option: Option, step: Step) -> Interface | None:
-    """The interface behind an Einsum, None if the option does not fit."""
-    return (relaxed_after if interface.partial or option.wild else after)(interface, option, step)
+def by_definition(boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
+    """The boundary state behind an Einsum, None if the option does not fit."""
+    return (relaxed_after if boundary_state.partial or option.unexpanded else after)(boundary_state, option, step)
 
 
-def after(interface: Interface, option: Option, step: Step) -> Interface | None:
-    """The interface behind an Einsum, None if the option does not fit."""
+def after(boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
+    """The boundary state behind an Einsum, None if the option does not fit."""
     if option.absent:
         copied = [Live(t, key, 0, (), (), option.bits[t]) for t, key in option.keys.items()]
-        return Interface(tuple(sorted((*interface.live, *copied))), interface.loops, interface.partial)
-    n = len(interface.loops)
-    if option.loops[:n] != interface.loops:
+        return BoundaryState(
+            tuple(sorted((*boundary_state.live, *copied))), boundary_state.loops, boundary_state.partial
+        )
+    n = len(boundary_state.loops)
+    if option.loops[:n] != boundary_state.loops:
         return None
     waiting: list[Live] = []
-    for live in interface.live:
+    for live in boundary_state.live:
         key = option.keys.get(live.slot)
         if key is not None:
             inside = _inside(option, live.slot, live.shared)
@@ -29,7 +40,7 @@ def after(interface: Interface, option: Option, step: Step) -> Interface | None:
                 return None
         if live.slot in step.needed:
             waiting.append(live)
-    known = {live.slot for live in interface.live}
+    known = {live.slot for live in boundary_state.live}
     born = [t for t in option.keys if t not in known and t in step.needed]
     keys = {**{live.slot: live.key for live in waiting}, **{t: option.keys[t] for t in born}}
     after = max((len(key.loops) for key in keys.values()), default=0)
@@ -39,17 +50,17 @@ def after(interface: Interface, option: Option, step: Step) -> Interface | None:
         within = _inside(option, t, after)
         seen = written if t in step.intermediates else ()
         lives.append(Live(t, option.keys[t], after, within, seen, option.bits[t]))
-    return Interface(tuple(sorted(lives)), option.loops[:after])
+    return BoundaryState(tuple(sorted(lives)), option.loops[:after])
 
 
-def relaxed_after(interface: Interface, option: Option, step: Step) -> Interface | None:
+def relaxed_after(boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
     """The same where not everything is known: it fits unless it surely does not.
 
-    Keys are forgotten here: with those of all tensors that pass by there would be far too many interfaces, and what
+    Keys are forgotten here: with those of all tensors that pass by there would be far too many boundary states, and what
     they would say of chains that are not listed is little.
     """
     lives: dict[Slot, Live] = {}
-    for live in interface.live:
+    for live in boundary_state.live:
         own = option.keys.get(live.slot, live.key)
         if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
             return None
@@ -57,13 +68,13 @@ def relaxed_after(interface: Interface, option: Option, step: Step) -> Interface
             key = own if live.key.loops else live.key
             lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
     if option.absent:
-        return after(interface, option, step)
-    if not lives and not option.wild:
+        return after(boundary_state, option, step)
+    if not lives and not option.unexpanded:
         return after(NOTHING, option, step)
     for slot, key in option.keys.items():
         if slot not in lives and slot in step.needed:
             lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
-    return Interface(tuple(sorted(lives.values())), (), any(live.key.loops for live in lives.values()))
+    return BoundaryState(tuple(sorted(lives.values())), (), any(live.key.loops for live in lives.values()))
 
 
 def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:

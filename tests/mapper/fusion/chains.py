@@ -1,12 +1,12 @@
 """All chains of one Einsum of a cascade, by what other Einsums see of them.
 
-A chain is one Einsum's storage nodes, loops and Compute from the outside in. Its *head* is everything above the lowest
+A chain is one Einsum's storage nodes, loops and Compute from the outside in. Its *outer nest* is everything above the lowest
 backing node of a shared tensor: its loops, of more than one iteration, are the fused ones, in every order that a gap
-admits. Below the head the order of loops in a gap does not matter, but under lowering for which partially relevant loop
-comes first. Chains with the same `Interface` fit the same chains of other Einsums; `rows` says what differs.
+admits. Below the outer nest the order of loops in a gap does not matter, but under lowering for which partially relevant loop
+comes first. Chains with the same `BoundaryState` fit the same chains of other Einsums; `rows` says what differs.
 
 Where the text leaves something open, this is the reading taken here:
-- spatial loops of a gap in the head stand among its temporal ones in any order;
+- spatial loops of a gap in the outer nest stand among its temporal ones in any order;
 - lanes above a tensor's backing node are over variables that index it alone, as for temporal loops;
 - no lanes stand above or among the nodes of the outermost memory;
 - nodes keep the hierarchy order (orders against it are not enumerated), nothing is persistent, no Einsum is a copy.
@@ -29,15 +29,15 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
-from einmap.mapper.factors import divisors
-from einmap.mapper.limits import limit_holds
-from einmap.mapper.spatial_choices import spatial_choices
+from einmap.mapper.mapspace.spatial_mappings import spatial_choices
+from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapping import nodes as tree
-from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.mapping import Mapping, PlacedNode
+from einmap.model.counting.path import EinsumPath, path_from_nodes
+from einmap.model.counting.semantics import Semantics
 from einmap.model.einsum_cost import einsum_cost
-from einmap.model.path import EinsumPath, path_from_nodes
-from einmap.model.semantics import Semantics
-from einmap.model.traffic import EinsumTraffic
+from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.numbers import divisors
 from einmap.spec.spec import Spec
 
 type Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ type Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fused:
-    """A loop of the head: `kind` is "temporal" or (component, dimension)."""
+    """A loop of the outer nest: `kind` is "temporal" or (component, dimension)."""
 
     kind: str | tuple[str, str]
     variable: str
@@ -55,7 +55,7 @@ class Fused:
 
 @dataclass(frozen=True)
 class Resident:
-    """A storage node of the head: `depth` of the place where its space is reserved; `shared`: backs a shared tensor."""
+    """A storage node of the outer nest: `depth` of the place where its space is reserved; `shared`: backs a shared tensor."""
 
     tensor: str
     memory: str
@@ -69,7 +69,7 @@ type Key = tuple[str, tuple[tuple[str | tuple[str, str], str, int], ...]]
 
 
 @dataclass(frozen=True)
-class Interface:
+class BoundaryState:
     """What decides whether chains fit those of other Einsums, and what stays in memories while others run.
 
     `keys`: of each shared tensor. `tiles`: extents of each shared tensor's ranks in its backing node. `lowest`: for each
@@ -101,7 +101,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class Chain:
+class LinearNest:
     """One chain, in the nodes of a LoopTree (one tensor for each storage node); `energy`, `latency` with instances."""
 
     einsum: str
@@ -111,8 +111,8 @@ class Chain:
 
 
 @dataclass
-class Rows:
-    """Chains of one interface: a row each. `own`: bits that the chain needs by itself in each memory."""
+class Labels:
+    """Chains of one boundary state: a row each. `own`: bits that the chain needs by itself in each memory."""
 
     energy: Floats
     latency: Floats
@@ -120,17 +120,17 @@ class Rows:
     origin: list[tuple[_Frame, tuple[int, ...], NDArray[np.int64]]]
     """Frame and order of its items, with row numbers there, in the order of the rows here."""
 
-    def chain(self, row: int) -> Chain:
+    def chain(self, row: int) -> LinearNest:
         energy, latency = float(self.energy[row]), float(self.latency[row])
         for frame, order, numbers in self.origin:
             if row < len(numbers):
-                return Chain(frame.space.einsum.name, frame.nodes(order, int(numbers[row])), energy, latency)
+                return LinearNest(frame.space.einsum.name, frame.nodes(order, int(numbers[row])), energy, latency)
             row -= len(numbers)
         raise IndexError(row)
 
 
 @dataclass
-class Chains:
+class EinsumFronts:
     """The chains of one Einsum. `most`, `per_variable`: fused loops in all, and over one variable."""
 
     spec: Spec
@@ -158,17 +158,17 @@ class Chains:
                 for items in frames(self.einsum, leaves, self.workload.intermediates, lanes):
                     yield _Frame(self, leaves, unit, items)
 
-    def by_interface(self) -> dict[Interface, Rows]:
+    def by_interface(self) -> dict[BoundaryState, Labels]:
         """All chains that fit alone."""
-        found: dict[Interface, list[Rows]] = {}
+        found: dict[BoundaryState, list[Labels]] = {}
         for frame in self.frames():
-            for interface, rows in frame.blocks():
-                found.setdefault(interface, []).append(rows)
-        return {interface: _joined(blocks) for interface, blocks in found.items()}
+            for boundary_state, rows in frame.blocks():
+                found.setdefault(boundary_state, []).append(rows)
+        return {boundary_state: _joined(blocks) for boundary_state, blocks in found.items()}
 
 
-def _joined(blocks: list[Rows]) -> Rows:
-    return Rows(
+def _joined(blocks: list[Labels]) -> Labels:
+    return Labels(
         np.concatenate([b.energy for b in blocks]),
         np.concatenate([b.latency for b in blocks]),
         np.concatenate([b.own for b in blocks]),
@@ -187,7 +187,7 @@ def factorizations(n: int, places: int) -> list[tuple[int, ...]]:
 class _Frame:
     """The chains of one frame: a row for each choice of iteration counts."""
 
-    space: Chains
+    space: EinsumFronts
     leaves: tuple[Leaf, ...]
     unit: Compute
     items: tuple[Item, ...]
@@ -196,7 +196,7 @@ class _Frame:
         shared = self.space.workload.shared
         self.slots = [i for i, item in enumerate(self.items) if isinstance(item, Slot)]
         backing = [i for i, it in enumerate(self.items) if isinstance(it, Keep) and it.backing and it.tensor in shared]
-        self.head = max(backing, default=0)
+        self.outer_nest = max(backing, default=0)
         """Items before this one are above the lowest backing node of a shared tensor."""
 
     @cached_property
@@ -275,7 +275,7 @@ class _Frame:
                     nodes.append(_loop(item, tree.PerEinsum(1)))
                     shapes.append(extents[i + 1][item.variable].astype(np.float64))
         nodes.append(tree.Compute(self.space.einsum.name, self.unit.name))
-        placed = tuple(Placed((i,), node) for i, node in enumerate(nodes))
+        placed = tuple(PlacedNode((i,), node) for i, node in enumerate(nodes))
         path: EinsumPath = path_from_nodes(placed, self.space.einsum, self.space.arch)
         loops = tuple(
             replace(loop, shape=shape, divides=True, absent=False)
@@ -357,37 +357,37 @@ class _Frame:
 
     # blocks
 
-    def blocks(self) -> Iterator[tuple[Interface, Rows]]:
-        """Rows with the same loops in the head together, once for every order of them."""
+    def blocks(self) -> Iterator[tuple[BoundaryState, Labels]]:
+        """Rows with the same loops in the outer nest together, once for every order of them."""
         allowed = np.flatnonzero(self.few_enough(self.counts) & self.tiles_allowed(self.counts))
         if not len(allowed):
             return
         costs: list[tuple[Floats, Floats]] = []  # worked out when something fits
-        columns = [c for c, i in enumerate(self.slots) if i < self.head]
+        columns = [c for c, i in enumerate(self.slots) if i < self.outer_nest]
         groups: dict[tuple[int, ...], list[int]] = {}
         for at, row in enumerate(allowed):
             groups.setdefault(tuple(int(x) for x in self.counts[row, columns]), []).append(at)
         tails = self.tail_orders()
-        for head, members in groups.items():
+        for outer_nest, members in groups.items():
             numbers = allowed[members]
-            for first in self.head_orders(dict(zip(columns, head, strict=True))):
+            for first in self.head_orders(dict(zip(columns, outer_nest, strict=True))):
                 for tail in tails:
                     order = (*first, *tail)
-                    interface, own = self.interface(order, self.counts[numbers])
+                    boundary_state, own = self.boundary_state(order, self.counts[numbers])
                     fits = np.flatnonzero((own <= self.space.sizes).all(axis=1))
                     if len(fits):
                         if not costs:
                             costs.append(self.cost(self.counts[allowed]))
                         energy, latency = costs[0]
                         at = np.array(members)[fits]
-                        yield interface, Rows(energy[at], latency[at], own[fits], [(self, order, numbers[fits])])
+                        yield boundary_state, Labels(energy[at], latency[at], own[fits], [(self, order, numbers[fits])])
 
     def few_enough(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Not more fused loops than allowed."""
         total = np.zeros(len(counts), dtype=np.int64)
         found = np.ones(len(counts), dtype=bool)
         for variable in self.space.einsum.rank_variables:
-            mine = [c for c, i in enumerate(self.slots) if i < self.head and self.slot(c).variable == variable]
+            mine = [c for c, i in enumerate(self.slots) if i < self.outer_nest and self.slot(c).variable == variable]
             used = (counts[:, mine] > 1).sum(axis=1)
             total = total + used
             found &= used <= self.space.per_variable
@@ -410,11 +410,11 @@ class _Frame:
         return found
 
     def head_orders(self, counts: dict[int, int]) -> Iterator[tuple[int, ...]]:
-        """Orders of the items of the head: in each gap every order of the loops that iterate."""
+        """Orders of the items of the outer nest: in each gap every order of the loops that iterate."""
         parts: list[list[tuple[int, ...]]] = []
         run: list[int] = []
-        for i in range(self.head + 1):
-            if i < self.head and isinstance(self.items[i], Slot):
+        for i in range(self.outer_nest + 1):
+            if i < self.outer_nest and isinstance(self.items[i], Slot):
                 run.append(i)
                 continue
             if run:
@@ -422,7 +422,7 @@ class _Frame:
                 absent = tuple(j for j in run if j not in present)
                 parts.append([(*order, *absent) for order in permutations(present)])
                 run = []
-            if i < self.head:
+            if i < self.outer_nest:
                 parts.append([(i,)])
         for chosen in product(*parts):
             yield tuple(i for part in chosen for i in part)
@@ -435,9 +435,9 @@ class _Frame:
         parts: list[list[tuple[int, ...]]] = [[()]]
         run: list[int] = []
         holder: Item | None = None
-        for i in range(self.head):
+        for i in range(self.outer_nest):
             holder = self.items[i] if not isinstance(self.items[i], Slot) else holder
-        for i in range(self.head, len(self.items) + 1):
+        for i in range(self.outer_nest, len(self.items) + 1):
             item = self.items[i] if i < len(self.items) else None
             if isinstance(item, Slot) and item.level is None:
                 run.append(i)
@@ -463,8 +463,8 @@ class _Frame:
         firsts = [(p, *(q for q in partial if q != p)) for p in partial] or [()]
         return [(*kinds[Relevance.FULL], *first, *kinds[Relevance.NONE]) for first in firsts]
 
-    def interface(self, order: tuple[int, ...], counts: NDArray[np.int64]) -> tuple[Interface, Floats]:
-        """What others see of these rows, which have the same head, and the bits that each row needs by itself."""
+    def boundary_state(self, order: tuple[int, ...], counts: NDArray[np.int64]) -> tuple[BoundaryState, Floats]:
+        """What others see of these rows, which have the same outer nest, and the bits that each row needs by itself."""
         space = self.space
         workload, einsum = space.workload, space.einsum
         bits = self.bits(order, counts)
@@ -475,7 +475,7 @@ class _Frame:
         lowest: dict[str, float] = dict.fromkeys(einsum.tensors & workload.shared, math.inf)
         for place, i in enumerate(order):
             item = self.items[i]
-            inside = i <= self.head
+            inside = i <= self.outer_nest
             if isinstance(item, Slot):
                 n = int(counts[0, self.slots.index(i)])
                 if inside and n > 1:
@@ -500,7 +500,7 @@ class _Frame:
         residents = [r for r in residents if r.shared or r.depth < len(loops)]
         lowest = {t: depth if depth < len(loops) else math.inf for t, depth in lowest.items()}
         return (
-            Interface(
+            BoundaryState(
                 einsum.name,
                 tuple(sorted(keys)),
                 tuple(loops),
@@ -524,6 +524,6 @@ def _loop(slot: Slot, shape: tree.PerEinsum[int]) -> tree.Temporal | tree.Spatia
     return tree.Spatial(variable, shape, slot.component, slot.dimension)
 
 
-def mapping_of(chain: Chain) -> Mapping:
+def mapping_of(chain: LinearNest) -> Mapping:
     """The chain as a LoopTree of its own."""
     return Mapping(chain.nodes)

@@ -3,7 +3,7 @@
     optimum(spec, "energy_delay_product", "exact")
     front(spec, "accelforge", max_fused_loops=1)
 
-For every choice of one interface for each Einsum that fit each other the space that others leave is known, so that
+For every choice of one boundary state for each Einsum that fit each other the space that others leave is known, so that
 each Einsum's chains are judged by themselves; sums of energy and latency are then tried from the best on, and the first
 whose LoopTree `einmap.evaluate` accepts is the optimum. What evaluate says must be what was computed here: the sums, and
 that the tiles fit; a tree that it refuses for another reason is remembered as a `Refusal`.
@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.mapper.fusion.chains import Chain, Chains, Interface, Resident, Rows
+from tests.mapper.fusion.chains import BoundaryState, EinsumFronts, Labels, LinearNest, Resident
 from tests.mapper.fusion.placements import indexes
 from tests.mapper.fusion.tree import tree_of
 
@@ -33,7 +33,7 @@ import einmap
 from einmap.arch.component import Memory
 from einmap.errors import CapacityError, EinmapError
 from einmap.mapping.mapping import Mapping
-from einmap.model.semantics import semantics_named
+from einmap.model.counting.semantics import semantics_named
 from einmap.spec.spec import Spec
 
 type Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def optimum(
     whole_values: bool = True,
 ) -> float:
     """The least energy (J), latency (s) or energy_delay_product (J*s); inf when no mapping fits."""
-    return Cascade(spec, semantics, max_fused_loops, per_variable, whole_values).optimum(goal)[0]
+    return CascadeProblem(spec, semantics, max_fused_loops, per_variable, whole_values).optimum(goal)[0]
 
 
 def front(
@@ -67,7 +67,7 @@ def front(
     whole_values: bool = True,
 ) -> list[tuple[float, float]]:
     """The (energy, latency) that no other mapping is at most as large as in both, sorted by energy."""
-    found = Cascade(spec, semantics, max_fused_loops, per_variable, whole_values).front()
+    found = CascadeProblem(spec, semantics, max_fused_loops, per_variable, whole_values).front()
     return [(point.energy, point.latency) for point in found]
 
 
@@ -90,9 +90,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Fitting:
-    """One interface for each Einsum, and the loops that each but the first shares with the one before."""
+    """One boundary state for each Einsum, and the loops that each but the first shares with the one before."""
 
-    interfaces: tuple[Interface, ...]
+    boundary_states: tuple[BoundaryState, ...]
     between: tuple[int, ...]
 
     def shared(self, i: int, j: int) -> int:
@@ -101,7 +101,7 @@ class Fitting:
 
 
 @dataclass
-class Cascade:
+class CascadeProblem:
     """All fused mappings of a specification. `whole_values`: see above."""
 
     spec: Spec
@@ -118,9 +118,9 @@ class Cascade:
         self.names = self.workload.einsum_names
         self.sizes: dict[str, float] = {}
         self.outermost: dict[str, str] = {}
-        self.rows: list[dict[Interface, Rows]] = []
+        self.rows: list[dict[BoundaryState, Labels]] = []
         for einsum in self.workload.einsums:
-            chains = Chains(self.spec, einsum, self.rules, self.max_fused_loops, self.per_variable)
+            chains = EinsumFronts(self.spec, einsum, self.rules, self.max_fused_loops, self.per_variable)
             self.memories = chains.memories
             self.sizes = dict(zip(chains.memories, chains.sizes, strict=True))
             paths = [chains.arch.path(u.name) for u in chains.arch.computes if u.enabled]
@@ -130,10 +130,10 @@ class Cascade:
     # what fits
 
     def fitting(self) -> Iterator[Fitting]:
-        """All choices of interfaces that fit each other, space not looked at."""
+        """All choices of boundary states that fit each other, space not looked at."""
         shared = sorted(self.workload.shared)
 
-        def extend(chosen: tuple[Interface, ...], known: dict[str, object]) -> Iterator[tuple[Interface, ...]]:
+        def extend(chosen: tuple[BoundaryState, ...], known: dict[str, object]) -> Iterator[tuple[BoundaryState, ...]]:
             at = len(chosen)
             if at == len(self.rows):
                 yield chosen
@@ -142,18 +142,18 @@ class Cascade:
             for one in self.by_keys(at, given).get(tuple(known[t] for t in given), ()):
                 yield from extend((*chosen, one), {**known, **one.key_of})
 
-        for interfaces in extend((), {}):
-            between = self.between(interfaces)
+        for boundary_states in extend((), {}):
+            between = self.between(boundary_states)
             if between is not None:
-                found = Fitting(interfaces, between)
+                found = Fitting(boundary_states, between)
                 if self.nothing_kept_twice(found) and (not self.whole_values or self.values_are_whole(found)):
                     yield found
 
-    def by_keys(self, at: int, tensors: tuple[str, ...]) -> dict[tuple[object, ...], list[Interface]]:
-        """Interfaces of one Einsum by the keys of some tensors."""
+    def by_keys(self, at: int, tensors: tuple[str, ...]) -> dict[tuple[object, ...], list[BoundaryState]]:
+        """Boundary states of one Einsum by the keys of some tensors."""
         cache = self.__dict__.setdefault("_by_keys", {})
         if (at, tensors) not in cache:
-            found: dict[tuple[object, ...], list[Interface]] = {}
+            found: dict[tuple[object, ...], list[BoundaryState]] = {}
             for one in self.rows[at]:
                 found.setdefault(tuple(one.key_of[t] for t in tensors), []).append(one)
             cache[at, tensors] = found
@@ -164,16 +164,16 @@ class Cascade:
         users = [self.names.index(u) for u in self.workload.users[tensor]]
         return users[0], users[-1]
 
-    def between(self, interfaces: tuple[Interface, ...]) -> tuple[int, ...] | None:
+    def between(self, boundary_states: tuple[BoundaryState, ...]) -> tuple[int, ...] | None:
         """Loops shared by neighbours; None where they are not alike."""
         found = []
-        for k in range(1, len(interfaces)):
-            before, after = interfaces[k - 1], interfaces[k]
+        for k in range(1, len(boundary_states)):
+            before, after = boundary_states[k - 1], boundary_states[k]
             n = 0
             for tensor in self.workload.shared:
                 first, last = self.span(tensor)
                 if first < k <= last:
-                    n = max(n, interfaces[first].depth(tensor))
+                    n = max(n, boundary_states[first].depth(tensor))
             if n > min(len(before.loops), len(after.loops)):
                 return None
             for one, other in zip(before.loops[:n], after.loops[:n], strict=True):
@@ -188,7 +188,7 @@ class Cascade:
     def nothing_kept_twice(self, fitting: Fitting) -> bool:
         """No shared tensor is kept again above a loop that two of its users share."""
         return all(
-            fitting.interfaces[j].lowest_of[tensor] >= fitting.shared(i, j)
+            fitting.boundary_states[j].lowest_of[tensor] >= fitting.shared(i, j)
             for tensor in self.workload.shared
             for i in self.users_of(tensor)
             for j in self.users_of(tensor)
@@ -202,34 +202,34 @@ class Cascade:
             for j in self.users_of(tensor):
                 if j == i:
                     continue
-                for level in range(fitting.interfaces[i].depth(tensor), fitting.shared(i, j)):
-                    if fitting.interfaces[i].loops[level].kind != "temporal":
+                for level in range(fitting.boundary_states[i].depth(tensor), fitting.shared(i, j)):
+                    if fitting.boundary_states[i].loops[level].kind != "temporal":
                         continue  # all lanes have written before the reader's branch begins
-                    cuts = [self.cut(tensor, fitting.interfaces[e], level) for e in (i, j)]
+                    cuts = [self.cut(tensor, fitting.boundary_states[e], level) for e in (i, j)]
                     if None in cuts or cuts[0] != cuts[1]:
                         return False
         return True
 
-    def cut(self, tensor: str, interface: Interface, level: int) -> tuple[str, int] | None:
+    def cut(self, tensor: str, boundary_state: BoundaryState, level: int) -> tuple[str, int] | None:
         """Rank and tile shape that a fused loop cuts a tensor into; None where it does not do so alone."""
-        access = self.workload.by_name[interface.einsum].by_tensor[tensor]
-        loop = interface.loops[level]
+        access = self.workload.by_name[boundary_state.einsum].by_tensor[tensor]
+        loop = boundary_state.loops[level]
         if not indexes(access, loop.variable, intermediate=True):
             return None
         return next(r for r, x in access.projection if any(v == loop.variable for v, _ in x.terms)), loop.shape
 
     # space
 
-    def others(self, fitting: Fitting, running: int) -> dict[str, float]:
+    def remainder(self, fitting: Fitting, running: int) -> dict[str, float]:
         """Bits in each memory, while one Einsum runs, of what it does not keep by itself, or keeps in larger tiles."""
         extra = dict.fromkeys(self.memories, 0.0)
-        mine = fitting.interfaces[running]
+        mine = fitting.boundary_states[running]
         backing: dict[str, float] = {}
         for tensor in self.workload.shared:
             first, last = self.span(tensor)
             if first <= running <= last:
                 backing[tensor] = self.shared_bits(fitting, tensor, running)
-        for j, other in enumerate(fitting.interfaces):
+        for j, other in enumerate(fitting.boundary_states):
             if j == running:
                 continue
             for node in other.residents:
@@ -246,22 +246,22 @@ class Cascade:
         return extra
 
     def key_memory(self, fitting: Fitting, tensor: str) -> str:
-        return fitting.interfaces[self.span(tensor)[0]].key_of[tensor][0]
+        return fitting.boundary_states[self.span(tensor)[0]].key_of[tensor][0]
 
-    def lasts(self, node: Resident, interface: Interface, shared: int) -> bool:
+    def lasts(self, node: Resident, boundary_state: BoundaryState, shared: int) -> bool:
         """Whether a node stays while another Einsum runs that shares so many loops."""
         if node.depth >= shared:
             return False
         if self.rules.lifetimes == "shared tensors":
             return True
-        return any(loop.kind == "temporal" for loop in interface.loops[node.depth : shared])
+        return any(loop.kind == "temporal" for loop in boundary_state.loops[node.depth : shared])
 
     def shared_bits(self, fitting: Fitting, tensor: str, running: int) -> float:
         """Bits of the one buffer of a shared tensor: under `exact` its tile holds the tiles of all users.
 
         Bits for each value are those of the running Einsum, or of the first user.
         """
-        users = [fitting.interfaces[i] for i in self.users_of(tensor)]
+        users = [fitting.boundary_states[i] for i in self.users_of(tensor)]
         own = [next(r.bits for r in u.residents if r.shared and r.tensor == tensor) for u in users]
         at = self.users_of(tensor).index(running) if running in self.users_of(tensor) else 0
         if self.rules.buffer_above_split == "each Einsum":
@@ -273,11 +273,11 @@ class Cascade:
     def usage(self, fitting: Fitting, rows: Sequence[int]) -> dict[str, float]:
         """The most bits at one time in each memory."""
         peaks = dict.fromkeys(self.memories, 0.0)
-        for e, interface in enumerate(fitting.interfaces):
-            own = self.rows[e][interface].own[rows[e]]
-            others = self.others(fitting, e)
+        for e, boundary_state in enumerate(fitting.boundary_states):
+            own = self.rows[e][boundary_state].own[rows[e]]
+            remainder = self.remainder(fitting, e)
             for m, name in enumerate(self.memories):
-                peaks[name] = max(peaks[name], own[m] + others[name])
+                peaks[name] = max(peaks[name], own[m] + remainder[name])
         return peaks
 
     # the best
@@ -290,15 +290,15 @@ class Cascade:
     def sums(self) -> Iterator[tuple[float, float, Fitting, tuple[int, ...]]]:
         for fitting in self.fitting():
             options = []
-            for e, interface in enumerate(fitting.interfaces):
-                rows = self.rows[e][interface]
-                others = self.others(fitting, e)
-                free = np.array([self.sizes[m] - others[m] for m in self.memories])
+            for e, boundary_state in enumerate(fitting.boundary_states):
+                rows = self.rows[e][boundary_state]
+                remainder = self.remainder(fitting, e)
+                free = np.array([self.sizes[m] - remainder[m] for m in self.memories])
                 fits = np.flatnonzero((rows.own <= free).all(axis=1))
                 options.append(fits[_nondominated(rows.energy[fits], rows.latency[fits])])
             sums: list[tuple[float, float, tuple[int, ...]]] = [(0.0, 0.0, ())]
-            for e, interface in enumerate(fitting.interfaces):
-                rows = self.rows[e][interface]
+            for e, boundary_state in enumerate(fitting.boundary_states):
+                rows = self.rows[e][boundary_state]
                 sums = [
                     (energy + rows.energy[r], latency + rows.latency[r], (*chosen, int(r)))
                     for energy, latency, chosen in sums
@@ -328,8 +328,8 @@ class Cascade:
                     points.append(point)
         return points
 
-    def chains(self, fitting: Fitting, rows: Sequence[int]) -> list[Chain]:
-        return [self.rows[e][one].chain(rows[e]) for e, one in enumerate(fitting.interfaces)]
+    def chains(self, fitting: Fitting, rows: Sequence[int]) -> list[LinearNest]:
+        return [self.rows[e][one].chain(rows[e]) for e, one in enumerate(fitting.boundary_states)]
 
     def mapping(self, fitting: Fitting, rows: Sequence[int]) -> Mapping:
         """The tree of one chain of each Einsum."""

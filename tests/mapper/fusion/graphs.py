@@ -10,14 +10,14 @@ from itertools import accumulate, chain, product
 import numpy as np
 from hypothesis import strategies as st
 
-from einmap.mapper.fusion.chains import Front, Space
-from einmap.mapper.fusion.graph import Edge, Graph, Stage
-from einmap.mapper.fusion.heads import Key, Outline
-from einmap.mapper.fusion.interfaces import ANY_LOOPS, Option, Step
-from einmap.mapper.fusion.join import Join, Joined
+from einmap.mapper.fusion.boundary_states import ANY_LOOPS, EinsumOptions, Option
+from einmap.mapper.fusion.einsum_fronts import FrontMemories, FusedFront
+from einmap.mapper.fusion.label_setting import LabelSetting, StageFronts
 from einmap.mapper.fusion.loops import TEMPORAL, in_time
-from einmap.mapper.fusion.narrowing import NO_PATHS
-from einmap.mapper.fusion.paths import Paths, Priced, Room, packed
+from einmap.mapper.fusion.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.refinement import NO_PATHS
+from einmap.mapper.fusion.shortest_paths import ContendedMemories, OptionCosts, ShortestPaths, packed
+from einmap.mapper.fusion.state_graph import Edge, Stage, StateGraph
 
 LANES = ("PE", "X")
 OUTERMOST = "DRAM"
@@ -41,33 +41,35 @@ class Small:
     and of `room.always`.
     """
 
-    steps: tuple[Step, ...]
-    fronts: Mapping[Step, Mapping[int, Front]]
-    room: Room
+    steps: tuple[EinsumOptions, ...]
+    fronts: Mapping[EinsumOptions, Mapping[int, FusedFront]]
+    room: ContendedMemories
     n_costs: int
     own: float
 
-    def graph(self) -> Graph:
+    def graph(self) -> StateGraph:
         """All ways through the options."""
-        graph = Graph([f"E{k}" for k in range(len(self.steps))])
+        graph = StateGraph([f"E{k}" for k in range(len(self.steps))])
         graph.build(self.steps)
         return graph
 
     def with_unlisted(self) -> Small:
-        """The same where each family has chains that are not listed, and that cost what listed ones cost at least."""
-        known: dict[Step, Step] = {}
-        fronts: dict[Step, dict[int, Front]] = {}
+        """The same where each signature class has chains that are not listed, and that cost what listed ones cost at least."""
+        known: dict[EinsumOptions, EinsumOptions] = {}
+        fronts: dict[EinsumOptions, dict[int, FusedFront]] = {}
         for step, own in self.fronts.items():
-            families: dict[object, list[int]] = {}
+            signature_classes: dict[object, list[int]] = {}
             for o, option in enumerate(step.options):
-                families.setdefault(wild_of(option).family, []).append(o)
-            wild = [wild_of(step.options[members[0]]) for members in families.values()]
-            known[step] = Step((*wild, *step.options), step.needed, step.born, step.intermediates, step.times)
-            fronts[known[step]] = {len(wild) + o: front for o, front in own.items()}
-            for o, members in enumerate(families.values()):
+                signature_classes.setdefault(wild_of(option).signature_class, []).append(o)
+            unexpanded = [wild_of(step.options[members[0]]) for members in signature_classes.values()]
+            known[step] = EinsumOptions(
+                (*unexpanded, *step.options), step.needed, step.born, step.intermediates, step.times
+            )
+            fronts[known[step]] = {len(unexpanded) + o: front for o, front in own.items()}
+            for o, members in enumerate(signature_classes.values()):
                 least = np.min([own[member].values[:, : self.n_costs].min(axis=0) for member in members], axis=0)
                 space = np.full(len(self.room.capacity), self.own)
-                fronts[known[step]][o] = Front(np.concatenate([least, space])[None], NO_PATHS)
+                fronts[known[step]][o] = FusedFront(np.concatenate([least, space])[None], NO_PATHS)
         return Small(tuple(known[step] for step in self.steps), fronts, self.room, self.n_costs, self.own)
 
     @property
@@ -75,13 +77,13 @@ class Small:
         """Weights of the costs, the unit ones first."""
         return WEIGHTS[self.n_costs]
 
-    def rows(self, stage: Stage, option: int) -> Priced:
+    def rows(self, stage: Stage, option: int) -> OptionCosts:
         """The front of an option as lower bounds are made of it."""
         n, m, values = self.n_costs, len(self.room.capacity), self.fronts[stage.step][option].values
         kept = values[:, n + m :].reshape(len(values), m, -1)
-        return Priced(values[:, :n], values[:, n : n + m] - self.own, kept)
+        return OptionCosts(values[:, :n], values[:, n : n + m] - self.own, kept)
 
-    def paths(self, graph: Graph) -> Paths:
+    def paths(self, graph: StateGraph) -> ShortestPaths:
         """Lower bounds of all paths."""
         stages = dict.fromkeys(graph.stages)
         rows = {stage: {o: self.rows(stage, o) for o in stage.options} for stage in stages}
@@ -89,14 +91,14 @@ class Small:
             stage: packed(stage, own, self.room).weighed(self.weights, {}, stage.step.times)
             for stage, own in rows.items()
         }
-        return Paths(graph, self.weights, self.room, every)
+        return ShortestPaths(graph, self.weights, self.room, every)
 
-    def join(self, graph: Graph, most: float | None = None, reached: np.ndarray | None = None) -> Join:
+    def join(self, graph: StateGraph, most: float | None = None, reached: np.ndarray | None = None) -> LabelSetting:
         """The join; with no limit and nothing reached all that fits is kept."""
         own = np.full(len(self.room.capacity), self.own)
-        parts = [Joined(self.fronts[stage.step], own) for stage in graph.stages]
+        parts = [StageFronts(self.fronts[stage.step], own) for stage in graph.stages]
         points = np.zeros((0, self.n_costs)) if reached is None else reached
-        return Join(graph, parts, self.room, self.n_costs, self.paths(graph), most, points)
+        return LabelSetting(graph, parts, self.room, self.n_costs, self.paths(graph), most, points)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Combination:
     fits: bool
 
 
-def ways(graph: Graph) -> Iterator[tuple[Edge, ...]]:
+def ways(graph: StateGraph) -> Iterator[tuple[Edge, ...]]:
     """All paths from the first Einsum to the last."""
     found: list[tuple[Edge, ...]] = [()]
     for stage in graph.stages:
@@ -118,7 +120,7 @@ def ways(graph: Graph) -> Iterator[tuple[Edge, ...]]:
     yield from found
 
 
-def combinations(small: Small, graph: Graph) -> list[Combination]:
+def combinations(small: Small, graph: StateGraph) -> list[Combination]:
     """All choices of edges and rows."""
     found = []
     for way in ways(graph):
@@ -139,7 +141,7 @@ class _Timeline:
     def __init__(self, small: Small, stages: Sequence[Stage], way: Sequence[Edge]) -> None:
         self.small, self.m = small, len(small.room.capacity)
         self.options = [s.step.options[e.option] for s, e in zip(stages, way, strict=True)]
-        self.plain = [not option.wild and not option.absent for option in self.options]
+        self.plain = [not option.unexpanded and not option.absent for option in self.options]
         n, before = len(way), [s.before[e.before] for s, e in zip(stages, way, strict=True)]
         # loops that two Einsums share are open all the time between them
         self.shared = {
@@ -181,7 +183,7 @@ class _Timeline:
         total = rows[k][n + i] - self.small.own + room.always[i] + self.passing[k][i]
         for j in range(len(rows)):
             both = 0 if j == k else self.shared[min(j, k), max(j, k)]
-            if not both or self.options[j].wild:
+            if not both or self.options[j].unexpanded:
                 continue
             if self.plain[j]:
                 fused = len(self.options[j].loops)
@@ -195,31 +197,33 @@ class _Timeline:
 
 
 @st.composite
-def smalls(draw: st.DrawFn, *, boundless: bool = False, wild: bool = True, structures=tuple(STRUCTURES)) -> Small:
+def smalls(draw: st.DrawFn, *, boundless: bool = False, unexpanded: bool = True, structures=tuple(STRUCTURES)) -> Small:
     """Two to four Einsums with random options; not all have a way through."""
     structure = STRUCTURES[draw(st.sampled_from(structures))]
     n_costs, names = draw(st.integers(1, 2)), ("near", "far")[: draw(st.integers(1, 2))]
     pool = draw(_loops())
     last = max(users[-1] for _, users in structure)
     most = 2 if last == 3 else 3
-    outlines = [draw(_configuration(structure, names, len(pool))) for _ in range(draw(st.integers(1, most)))]
+    signatures = [draw(_configuration(structure, names, len(pool))) for _ in range(draw(st.integers(1, most)))]
     bits = {slot: draw(st.integers(0, 4)) for slot, _ in structure}
-    known: dict[tuple[frozenset[int], ...], Step] = {}
+    known: dict[tuple[frozenset[int], ...], EinsumOptions] = {}
     steps = []
     for k in range(last + 1):
         uses = frozenset(slot for slot, users in structure if k in users)
         born = frozenset(slot for slot, users in structure if users[0] == k)
         needed = frozenset(slot for slot, users in structure if users[0] <= k < users[-1])
         if (uses, born, needed) not in known:
-            own = {tuple(backed[t] for t, (_, users) in enumerate(structure) if k in users) for backed in outlines}
+            own = {tuple(backed[t] for t, (_, users) in enumerate(structure) if k in users) for backed in signatures}
             slots = [slot for slot, users in structure if k in users]
             options = [option_of(dict(zip(slots, backed, strict=True)), pool, bits) for backed in sorted(own)]
             if born == uses and len(uses) == 1 and draw(st.booleans()):
-                options += _left_out(draw, min(uses), names, bits)
-            if wild:
-                options = [*draw(_wild(options)), *options]
+                options += _pruned(draw, min(uses), names, bits)
+            if unexpanded:
+                options = [*draw(_unexpanded(options)), *options]
             intermediates = frozenset(slot for slot in uses if draw(st.booleans()))
-            known[uses, born, needed] = Step(tuple(options), needed, born, intermediates, draw(st.integers(1, 2)))
+            known[uses, born, needed] = EinsumOptions(
+                tuple(options), needed, born, intermediates, draw(st.integers(1, 2))
+            )
         steps.append(known[uses, born, needed])
     own_bits = float(draw(st.integers(0, 1)))
     fronts = {
@@ -227,7 +231,7 @@ def smalls(draw: st.DrawFn, *, boundless: bool = False, wild: bool = True, struc
         for step in known.values()
     }
     always = np.full(len(names), own_bits)
-    roomy = Room(Space(names, draw(st.booleans())), np.full(len(names), math.inf), always)
+    roomy = ContendedMemories(FrontMemories(names, draw(st.booleans())), np.full(len(names), math.inf), always)
     small = Small(tuple(steps), fronts, roomy, n_costs, own_bits)
     graph = small.graph()
     if boundless or not graph.exists:
@@ -235,7 +239,7 @@ def smalls(draw: st.DrawFn, *, boundless: bool = False, wild: bool = True, struc
     # sizes that some combinations just fit into, and others just not
     uses = [sorted(set(own)) for own in zip(*(found.use for found in combinations(small, graph)), strict=True)]
     capacity = np.array([draw(st.sampled_from(own)) for own in uses])
-    return replace(small, room=Room(roomy.space, capacity, always))
+    return replace(small, room=ContendedMemories(roomy.space, capacity, always))
 
 
 @st.composite
@@ -263,33 +267,33 @@ def option_of(backed: Mapping[int, tuple[str, int]], pool, bits: Mapping[int, fl
     seen = tuple((kind, rank, tile) for kind, rank, tile, _ in pool[:fused])
     keys = {slot: Key(memory, seen[:depth]) for slot, (memory, depth) in backed.items()}
     cuts = {slot: tuple(map(in_time, seen[depth:])) for slot, (_, depth) in backed.items() if depth < fused}
-    outline = Outline(
+    signature = FusionSignature(
         tuple(keys.items()), tuple((kind, times) for kind, _, _, times in pool[:fused]), (), tuple(cuts.items())
     )
-    return Option(outline, keys, {}, cuts, {slot: float(bits[slot]) for slot in keys})
+    return Option(signature, keys, {}, cuts, {slot: float(bits[slot]) for slot in keys})
 
 
 def wild_of(option: Option) -> Option:
     """All that is in the same memories."""
     keys = {slot: Key(key.memory, () if key.memory == OUTERMOST else ANY_LOOPS) for slot, key in option.keys.items()}
-    family = tuple((slot, key.memory) for slot, key in sorted(option.keys.items()))
-    return Option(Outline((), (), (), ()), keys, {}, {}, {}, family=family)
+    signature_class = tuple((slot, key.memory) for slot, key in sorted(option.keys.items()))
+    return Option(FusionSignature((), (), (), ()), keys, {}, {}, {}, signature_class=signature_class)
 
 
-def _left_out(draw: st.DrawFn, slot: int, names, bits: Mapping[int, float]) -> list[Option]:
+def _pruned(draw: st.DrawFn, slot: int, names, bits: Mapping[int, float]) -> list[Option]:
     key = Key(draw(st.sampled_from((*names, OUTERMOST))), ())
-    outline = Outline(((slot, key),), (), (), ())
-    return [Option(outline, {slot: key}, {}, {}, {slot: float(bits[slot])}, absent=True)]
+    signature = FusionSignature(((slot, key),), (), (), ())
+    return [Option(signature, {slot: key}, {}, {}, {slot: float(bits[slot])}, absent=True)]
 
 
 @st.composite
-def _wild(draw: st.DrawFn, options: Sequence[Option]) -> list[Option]:
-    found = {option.family: option for option in map(wild_of, options)}
+def _unexpanded(draw: st.DrawFn, options: Sequence[Option]) -> list[Option]:
+    found = {option.signature_class: option for option in map(wild_of, options)}
     return [option for option in found.values() if draw(st.integers(0, 3)) == 0]
 
 
 @st.composite
-def _front(draw: st.DrawFn, option: Option, n_costs: int, names, own: float, most: int) -> Front:
+def _front(draw: st.DrawFn, option: Option, n_costs: int, names, own: float, most: int) -> FusedFront:
     """One row or more of costs, bits in use and bits that stay; nothing is used where the option takes no space.
 
     What stays, and shared tensors, are a part of what is in use, and below more loops nothing more is over.
@@ -297,7 +301,7 @@ def _front(draw: st.DrawFn, option: Option, n_costs: int, names, own: float, mos
     rows = []
     for _ in range(1 if option.absent else draw(st.integers(1, most))):
         costs = [0 if option.absent else draw(st.integers(0, 9)) for _ in range(n_costs)]
-        if option.absent or option.wild:
+        if option.absent or option.unexpanded:
             rows.append([*costs, *(0.0 for _ in names)])
             continue
         kept = [list(accumulate(draw(st.integers(0, 3)) for _ in option.loops)) for _ in names]
@@ -306,4 +310,4 @@ def _front(draw: st.DrawFn, option: Option, n_costs: int, names, own: float, mos
         rows.append([*costs, *used, *chain.from_iterable(kept)])
     values = np.array(rows, dtype=np.float64)
     values[:, n_costs : n_costs + len(names)] += own
-    return Front(values, NO_PATHS)
+    return FusedFront(values, NO_PATHS)

@@ -1,17 +1,17 @@
 """A cascade as the fused search has it before anything is listed."""
 
 import einmap
-from einmap.mapper.fusion.whole import Cascade
+from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.options import read_options
 from einmap.progress import Progress
 
 
-def prepared(spec: einmap.Spec, metrics: str = "energy", most_fused: int = 2) -> Cascade:
+def prepared(spec: einmap.Spec, metrics: str = "energy", most_fused: int = 2) -> CascadeProblem:
     """Chains of each Einsum with so many fused loops at most."""
     asked = read_options(
         spec, metrics=metrics, semantics=None, time_limit_s=None, max_evaluations=None, seed=0, brute_force=False,
         workers=1, more={"max_fused_loops": most_fused},
     )  # fmt: skip
-    found = Cascade(spec, asked)
+    found = CascadeProblem(spec, asked)
     found.prepare(Progress())
     return found

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.mapper import unfused
-from einmap.mapper.fusion import early
-from einmap.mapper.fusion.chains import Chains
-from einmap.mapper.fusion.early import begun
-from einmap.mapper.fusion.effort import StoppedError
-from einmap.mapper.fusion.fused import FusedSearch
-from einmap.mapper.fusion.narrowing import Narrowing
+from einmap.mapper import independent
+from einmap.mapper.fusion import fallback
+from einmap.mapper.fusion.budget import StoppedError
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fallback import begun
+from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.options import read_options
 from einmap.model.fusion import fusion_of
 
@@ -73,7 +73,7 @@ WITHIN = FusedSearch.within
 
 def _cut(search, most, mapping):
     WITHIN(search, most)
-    search.effort.cut = True
+    search.budget.cut = True
     return [mapping]
 
 
@@ -101,7 +101,7 @@ def test_the_time_limit_holds_where_a_search_takes_longer(monkeypatch):
 def test_a_front_that_is_stopped_is_not_beaten_by_a_search_for_one_metric(monkeypatch, limits):
     best = [einmap.map_workload(small(), metrics=goal) for goal in ("energy", "latency")]
     whole = einmap.map_workload(small(), metrics="energy,latency")
-    monkeypatch.setattr(Narrowing, "everything", stop_it)
+    monkeypatch.setattr(LazyRefinement, "everything", stop_it)
     front = einmap.map_workload(small(), metrics="energy,latency", **limits)
     assert not front.optimal
     assert "a search for one of the metrics alone may find better" in front.reason
@@ -119,13 +119,13 @@ def test_a_front_looks_at_no_more_choices_than_it_may():
 @pytest.mark.parametrize("metric", ["edp", "energy"])
 def test_a_fused_search_that_leaves_no_time_is_not_worse_than_the_einsums_one_by_one(monkeypatch, metric):
     def endless(search, progress, most=0.0):
-        search.effort.cut = True
+        search.budget.cut = True
         progress.stop()
         return []
 
     plain = einmap.map_workload(small(), metrics=metric, fuse=False)
-    monkeypatch.setattr(early, "AT_LEAST", 0.0)
-    monkeypatch.setattr(unfused, "GRACE", 0.0)
+    monkeypatch.setattr(fallback, "AT_LEAST", 0.0)
+    monkeypatch.setattr(independent, "GRACE", 0.0)
     monkeypatch.setattr(FusedSearch, "run", endless)
     result = einmap.map_workload(small(), metrics=metric, time_limit_s=20)
     assert not result.optimal
@@ -134,7 +134,7 @@ def test_a_fused_search_that_leaves_no_time_is_not_worse_than_the_einsums_one_by
 
 
 def test_there_is_a_gap_where_there_was_no_time_for_bounds(monkeypatch):
-    monkeypatch.setattr(Chains, "least", lambda chains, weights: np.zeros(len(weights)))
+    monkeypatch.setattr(EinsumFronts, "least", lambda chains, weights: np.zeros(len(weights)))
     monkeypatch.setattr(FusedSearch, "lower_bound", lambda search: 0.0)
     best = einmap.map_workload(small(), fuse=False)
     result = einmap.map_workload(small(), progress=stopper("loops above"))
@@ -149,6 +149,6 @@ def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
     assert not begun(small(), asked, einmap.Progress().within(0))[1]
 
 
-def stop_it(narrowing):
-    narrowing.cascade.effort.cut = True
+def stop_it(refinement):
+    refinement.cascade.budget.cut = True
     raise StoppedError

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper import kernels
-from einmap.mapper.fusion import compiled
-from einmap.mapper.request import Others
+from einmap.mapper import objective_kernels
+from einmap.mapper.fusion import path_kernels
+from einmap.mapper.request import Remainder
 
 
-def is_hopeless(value, others):
+def is_hopeless(value, remainder):
     """By the docstring of Others."""
-    if not len(others.rows):
+    if not len(remainder.rows):
         return False
-    sums = [[v + r for v, r in zip(value, row, strict=False)] for row in others.rows]
-    if others.most >= 0:
-        return all(np.prod(own) > others.most for own in sums)
-    return any(all(r <= v for v, r in zip(value, row, strict=False)) for row in others.rows)
+    sums = [[v + r for v, r in zip(value, row, strict=False)] for row in remainder.rows]
+    if remainder.most >= 0:
+        return all(np.prod(own) > remainder.most for own in sums)
+    return any(all(r <= v for v, r in zip(value, row, strict=False)) for row in remainder.rows)
 
 
 def arrays(shape, low=0, high=9):
@@ -35,21 +35,21 @@ def many_others(draw, n_costs):
     """What others add: known as a product, as points that are reached, or not at all."""
     if draw(st.booleans()):
         rows = draw(arrays((draw(st.integers(0, 3)), n_costs)))
-        return Others(rows, float(draw(st.integers(0, 300 if n_costs == 2 else 25))))
-    return Others(draw(arrays((draw(st.integers(0, 3)), n_costs), -5, 15)), -1.0)
+        return Remainder(rows, float(draw(st.integers(0, 300 if n_costs == 2 else 25))))
+    return Remainder(draw(arrays((draw(st.integers(0, 3)), n_costs), -5, 15)), -1.0)
 
 
 @given(st.data(), st.integers(1, 2), st.integers(0, 2))
 def test_hopeless_is_what_the_docstring_says(data, n_costs, more):
-    others = data.draw(many_others(n_costs))
+    remainder = data.draw(many_others(n_costs))
     values = data.draw(arrays((data.draw(st.integers(0, 6)), n_costs + more)))
-    expected = [is_hopeless(value, others) for value in values]
-    assert kernels.many_hopeless(values, others.rows, others.most).tolist() == expected
-    assert others.hopeless(values).tolist() == expected
+    expected = [is_hopeless(value, remainder) for value in values]
+    assert objective_kernels.many_exceed_cutoff(values, remainder.rows, remainder.most).tolist() == expected
+    assert remainder.exceeds_cutoff(values).tolist() == expected
 
 
 @pytest.mark.parametrize(
-    ("rows", "most", "hopeless"),
+    ("rows", "most", "exceeds_cutoff"),
     [
         # 3 * 4 is at most 12, 4 * 4 is not
         ([[1.0, 2.0]], 12.0, [False, True]),
@@ -63,9 +63,9 @@ def test_hopeless_is_what_the_docstring_says(data, n_costs, more):
         (np.zeros((0, 2)), -1.0, [False, False]),
     ],
 )
-def test_hopeless_of_two_rows(rows, most, hopeless):
+def test_hopeless_of_two_rows(rows, most, exceeds_cutoff):
     values = np.array([[2.0, 2.0], [3.0, 2.0]])
-    assert Others(np.array(rows), most).hopeless(values).tolist() == hopeless
+    assert Remainder(np.array(rows), most).exceeds_cutoff(values).tolist() == exceeds_cutoff
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,22 @@ class Case:
     capacity: np.ndarray
     opened: int
     after: int
-    others: Others
+    remainder: Remainder
 
     def joined(self, kind: int = 0, added: np.ndarray | None = None, tie: float = 0.0):
         """Costs, stay, peak, and numbers of what is left."""
         one = np.ones(1, dtype=np.int64)
         m, fused = self.born.shape
-        rows = self.others.rows
+        rows = self.remainder.rows
         none = np.zeros((0, *self.stay.shape[1:]))
         so_far = np.zeros(2, dtype=np.int64), self.costs[:0], none, none, np.zeros((0, 3), dtype=np.int64)
-        at, (first, *found) = compiled.joined(
+        at, (first, *found) = path_kernels.joined(
             0, so_far, np.zeros((1, 3), dtype=np.int64), one * self.opened, one * self.after,
             np.array([0, len(self.costs)]), self.costs, self.stay, self.peak,
             self.passing[None], one * kind, one * fused, np.array([0, len(self.own_costs)]), self.own_costs, self.used,
             np.array([0, m * fused * len(self.kept)]), self.kept.ravel(), np.array([0, m * fused]),
             self.born.ravel(), self.dying.ravel(), none if added is None else added, self.capacity,
-            rows[None], one * len(rows), self.others.most, np.eye(self.costs.shape[1]), 100, tie,
+            rows[None], one * len(rows), self.remainder.most, np.eye(self.costs.shape[1]), 100, tie,
         )  # fmt: skip
         assert at == 1
         assert first.tolist() == [0, len(found[0])]
@@ -130,7 +130,7 @@ def cases(draw):
 
 
 def joined_by_definition(case):
-    """Rows of (costs, stay, peak, left, right) of each pair that fits and is not hopeless."""
+    """Rows of (costs, stay, peak, left, right) of each pair that fits and is not beyond the cutoff."""
     opened, after, found = case.opened, case.after, []
     for i, j in product(range(len(case.costs)), range(len(case.own_costs))):
         stays = case.stay[i, :, opened - 1] if opened else np.zeros(len(case.capacity))
@@ -138,7 +138,7 @@ def joined_by_definition(case):
         # while each Einsum before runs, what this one keeps above the loops that they share is in use, too
         beside = (case.peak[i] + case.kept[j] + case.born)[:, :opened]
         cost = case.costs[i] + case.own_costs[j]
-        if is_hopeless(cost, case.others) or (own > case.capacity).any() or (beside > case.capacity[:, None]).any():
+        if is_hopeless(cost, case.remainder) or (own > case.capacity).any() or (beside > case.capacity[:, None]).any():
             continue
         # of those that share more loops than stay open only the most that was in use matters from here on
         kept = case.kept[j] + case.dying
@@ -177,7 +177,7 @@ def by_hand(**changes):
     case = Case(
         np.array([[1.0]]), np.array([[[3.0, 0.0]]]), np.array([[[5.0, -np.inf]]]), np.array([[2.0]]),
         np.array([[3.0]]), np.array([1.0]), np.array([[[1.0, 2.0]]]), np.zeros((1, 2)), np.zeros((1, 2)),
-        np.array([7.0]), 1, 2, Others(np.zeros((0, 1)), -1.0),
+        np.array([7.0]), 1, 2, Remainder(np.zeros((0, 1)), -1.0),
     )  # fmt: skip
     return replace(case, **changes)
 

@@ -3,8 +3,8 @@
 import pytest
 
 import einmap
-from einmap.mapper import brute_force
-from einmap.mapper.fusion.narrowing import Narrowing
+from einmap.mapper.exhaustive import brute_force
+from einmap.mapper.fusion.refinement import LazyRefinement
 from einmap.mapper.fusion.whether import Whether
 
 ARCH = """
@@ -60,13 +60,13 @@ def test_changes_other_than_sizes_are_told_too():
 def bounds(monkeypatch):
     """The number of weights each time that a fused search bounds the whole."""
     found = []
-    bound = Narrowing.bound
+    bound = LazyRefinement.bound
 
-    def counted(self: Narrowing) -> None:
+    def counted(self: LazyRefinement) -> None:
         bound(self)
         found.append(len(self.cascade.weights))
 
-    monkeypatch.setattr(Narrowing, "bound", counted)
+    monkeypatch.setattr(LazyRefinement, "bound", counted)
     return found
 
 

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 from tests.execute.agreement import differences
-from tests.mapper.fusion.chains import Chains
-from tests.mapper.fusion.combine import Cascade, front, optimum
+from tests.mapper.fusion.chains import EinsumFronts
+from tests.mapper.fusion.combine import CascadeProblem, front, optimum
 from tests.mapper.fusion.placements import dataplacements
 from tests.mapper.fusion.problems import CASCADES, draw_problem
 from tests.mapper.fusion.tree import tree_of
@@ -16,7 +16,7 @@ from tests.model.worked import ARCH_A
 
 import einmap
 from einmap.mapping import nodes as tree
-from einmap.model.semantics import PRESETS
+from einmap.model.counting.semantics import PRESETS
 
 
 def cascade(sizes, einsums, glb="inf", dram_keeps="~Intermediates"):
@@ -59,24 +59,24 @@ def test_chains_of_an_elementwise_pair_counted_by_hand(semantics):
     # X in DRAM: 0, 1 or 2 tensors in GLB, 1 + 2*2 + 2*3 places of the one loop; X in GLB alone: GLB has X (2 places of
     # the loop), X above the other one (3) or below it (3)
     counts = {("DRAM", 0): 11, ("GLB", 0): 1 + 2 + 1, ("GLB", 1): 1 + 1 + 2}
-    space = Cascade(cascade({"M": 2}, COPIES), semantics)
+    space = CascadeProblem(cascade({"M": 2}, COPIES), semantics)
     for rows in space.rows:
         found = dict.fromkeys(counts, 0)
-        for interface, chains in rows.items():
-            found[interface.key_of["X"][0], interface.depth("X")] += len(chains.energy)
+        for boundary_state, chains in rows.items():
+            found[boundary_state.key_of["X"][0], boundary_state.depth("X")] += len(chains.energy)
         assert found == counts
     pairs = sum(
-        math.prod(len(r[i].energy) for r, i in zip(space.rows, f.interfaces, strict=True)) for f in space.fitting()
+        math.prod(len(r[i].energy) for r, i in zip(space.rows, f.boundary_states, strict=True)) for f in space.fitting()
     )
     assert pairs == 11 * 11 + 4 * 4 + 4 * 4
 
 
 @pytest.mark.parametrize("semantics", PRESETS)
 def test_the_optimum_is_the_best_of_all_trees(semantics):
-    space = Cascade(cascade({"M": 2}, COPIES, glb=64), semantics)
+    space = CascadeProblem(cascade({"M": 2}, COPIES, glb=64), semantics)
     found = []
     for fitting in space.fitting():
-        sizes = [range(len(r[i].energy)) for r, i in zip(space.rows, fitting.interfaces, strict=True)]
+        sizes = [range(len(r[i].energy)) for r, i in zip(space.rows, fitting.boundary_states, strict=True)]
         for rows in product(*sizes):
             cost = einmap.evaluate(space.spec, space.mapping(fitting, rows), semantics=semantics)
             (usage,) = (row.usage for row in cost.memory_usage if row.component == "GLB")
@@ -89,20 +89,24 @@ def test_the_optimum_is_the_best_of_all_trees(semantics):
 def test_the_worked_example_of_a_fused_pair_is_in_the_space():
     text = "\nworkload: {rank_sizes: {M: 4, K: 6, N: 8, P: 5}, bits_per_value: {All: 8}, einsums: [%s, %s]}"
     given = einmap.loads(ARCH_A + text % tuple(f'"{e}"' for e in MATMULS))
-    heads = {
+    outer_nests = {
         "X": ["A DRAM", "B DRAM", "B GLB", ("m", 2), "X GLB", "A GLB"],
         "Z": ["D DRAM", "Z DRAM", "D GLB", ("m", 2), "X GLB", "Z GLB"],
     }
     chosen = []
-    for name, head in heads.items():
-        space = Chains(given, given.workload.by_name[name], PRESETS["accelforge"], most=1)
+    for name, outer_nest in outer_nests.items():
+        space = EinsumFronts(given, given.workload.by_name[name], PRESETS["accelforge"], most=1)
         frames = [
             f
             for f in space.frames()
-            if _written(f.nodes(f.natural, 0), loops=False) == [h for h in head if isinstance(h, str)]
+            if _written(f.nodes(f.natural, 0), loops=False) == [h for h in outer_nest if isinstance(h, str)]
         ]
         found = [rows.chain(r) for f in frames for _, rows in f.blocks() for r in range(len(rows.energy))]
-        (chain,) = (c for c in found if _written(c.nodes)[: len(head)] == head and len(c.nodes) == len(head) + 4)
+        (chain,) = (
+            c
+            for c in found
+            if _written(c.nodes)[: len(outer_nest)] == outer_nest and len(c.nodes) == len(outer_nest) + 4
+        )
         chosen.append(chain)
     assert [(c.energy, c.latency) for c in chosen] == [(21345.5, 404), (18057.5, 340)]
     mapping = tree_of(chosen, [1], given.workload, {"X": "DRAM", "Z": "DRAM"})
@@ -166,13 +170,15 @@ def test_nobody_reads_an_intermediate_that_is_not_complete():
     given = cascade({"M": 2, "N": 2}, SOFTMAX)
 
     def shared_variables(space):
-        return {lp.variable for f in space.fitting() for lp in f.interfaces[2].loops[: f.between[1]]}
+        return {lp.variable for f in space.fitting() for lp in f.boundary_states[2].loops[: f.between[1]]}
 
     # Z would read Y while the loop over n still adds to it
-    assert shared_variables(Cascade(given, "exact")) == {"m"}
-    loose = Cascade(given, "exact", whole_values=False)
+    assert shared_variables(CascadeProblem(given, "exact")) == {"m"}
+    loose = CascadeProblem(given, "exact", whole_values=False)
     assert shared_variables(loose) == {"m", "n"}
-    fitting = next(f for f in loose.fitting() if [lp.variable for lp in f.interfaces[2].loops[: f.between[1]]] == ["n"])
+    fitting = next(
+        f for f in loose.fitting() if [lp.variable for lp in f.boundary_states[2].loops[: f.between[1]]] == ["n"]
+    )
     cost = einmap.evaluate(given, loose.mapping(fitting, (0, 0, 0)))
     assert any("half-reduced" in note.text for note in cost.notes)
 
@@ -207,10 +213,10 @@ def test_evaluate_agrees_with_sums_and_space_of_many_combinations(name):
 
 def agrees(problem, rng, most):
     """Random combinations of chains, those included that do not fit together, evaluated as trees."""
-    space = Cascade(problem.spec, problem.semantics, problem.max_fused_loops, problem.per_variable)
+    space = CascadeProblem(problem.spec, problem.semantics, problem.max_fused_loops, problem.per_variable)
     found = list(space.fitting())
     for fitting in rng.sample(found, min(most, len(found))):
-        each = [r[i] for r, i in zip(space.rows, fitting.interfaces, strict=True)]
+        each = [r[i] for r, i in zip(space.rows, fitting.boundary_states, strict=True)]
         rows = [rng.randrange(len(one.energy)) for one in each]
         usage = space.usage(fitting, rows)
         mapping = space.mapping(fitting, rows)
@@ -237,7 +243,7 @@ def test_the_simulator_agrees_on_random_combinations(name):
     rng = random.Random(name)
     for _ in range(2):
         problem = draw_problem(rng, (name,), small=True)
-        space = Cascade(problem.spec, "exact", problem.max_fused_loops, problem.per_variable)
+        space = CascadeProblem(problem.spec, "exact", problem.max_fused_loops, problem.per_variable)
         found = list(space.fitting())
         for fitting in rng.sample(found, min(4, len(found))):
             rows = (0,) * len(space.rows)

@@ -7,13 +7,13 @@ import pytest
 from tests.mapper.fusion.prepared import prepared
 
 import einmap
-from einmap.mapper.fusion.corners import corners
-from einmap.mapper.fusion.graph import Graph
-from einmap.mapper.fusion.narrowing import Narrowing
+from einmap.mapper.fusion.lower_envelope import corners
+from einmap.mapper.fusion.options import SlotAssignment
+from einmap.mapper.fusion.refinement import LazyRefinement
 from einmap.mapper.fusion.shared_inputs import sharing
-from einmap.mapper.fusion.steps import Slots
+from einmap.mapper.fusion.state_graph import StateGraph
 from einmap.mapping import nodes as tree
-from einmap.model import rows
+from einmap.model import cost_rows
 
 ARCH = {
     "nodes": [
@@ -67,10 +67,10 @@ def layers(n: int) -> einmap.Spec:
     )
 
 
-def graph_of(n: int, metrics: str = "energy_delay_product") -> Graph:
+def graph_of(n: int, metrics: str = "energy_delay_product") -> StateGraph:
     """The graph in which the best of some layers was found, one fused loop at most."""
     cascade = prepared(layers(n), metrics, most_fused=1)
-    answer = Narrowing(cascade, lambda _step, _begin: None).within(math.inf)
+    answer = LazyRefinement(cascade, lambda _step, _begin: None).within(math.inf)
     assert answer is not None
     return answer.graph
 
@@ -94,7 +94,7 @@ def test_every_layer_in_the_middle_costs_the_same():
 
 def test_slots_repeat_and_are_unique_at_any_time():
     spec = layers(6)
-    slots = Slots(spec.workload)
+    slots = SlotAssignment(spec.workload)
     assert max(slots.of.values()) < 5
     for k, einsum in enumerate(spec.workload.einsums):
         in_use = [t for t in slots.of if slots.first[t] <= k <= slots.last[t]]
@@ -113,15 +113,15 @@ def test_tensors_of_layers_with_three_products_have_three_slots():
             f"C{i}[m, c] = B{i}[m, b] * WC{i}[b, c]",
         ]
     workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}
-    slots = Slots(einmap.Spec.from_dict(arch=ARCH, workload=workload).workload)
+    slots = SlotAssignment(einmap.Spec.from_dict(arch=ARCH, workload=workload).workload)
     used = [{slots.of[f"{kind}{i}"] for i in range(5)} for kind in "ABC"]
     assert sorted(used, key=min) == [{0}, {1}, {2}]
 
 
 def test_traffic_of_eight_layers_is_counted_as_often_as_that_of_four(monkeypatch):
     counted = []
-    check = rows.check_traffic
-    monkeypatch.setattr(rows, "check_traffic", lambda traffic: counted.append(traffic) or check(traffic))
+    check = cost_rows.check_traffic
+    monkeypatch.setattr(cost_rows, "check_traffic", lambda traffic: counted.append(traffic) or check(traffic))
     numbers = {}
     for n in (4, 8):
         mapping = einmap.map_workload(layers(n), metrics="energy", max_fused_loops=1, fuse=False).mapping

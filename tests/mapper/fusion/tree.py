@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.mapper.fusion.chains import Chain
+from tests.mapper.fusion.chains import LinearNest
 
 from einmap.einsum.workload import Workload
 from einmap.mapping import nodes as tree
@@ -23,7 +23,7 @@ class Entry:
 
 
 def tree_of(
-    chains: Sequence[Chain], shared_loops: Sequence[int], workload: Workload, outermost: MappingOf[str, str]
+    chains: Sequence[LinearNest], shared_loops: Sequence[int], workload: Workload, outermost: MappingOf[str, str]
 ) -> Mapping:
     """The tree of chains in workload order.
 
@@ -41,7 +41,7 @@ def tree_of(
     return Mapping((*top, *_group(names, 0, dict(zip(names[1:], shared_loops, strict=True)), rest, workload)))
 
 
-def _entries(chain: Chain, workload: Workload) -> list[Entry]:
+def _entries(chain: LinearNest, workload: Workload) -> list[Entry]:
     found = []
     held: set[str] = set()
     for node in chain.nodes:
@@ -101,10 +101,10 @@ def _in_one_order(lists: list[list[Entry]]) -> list[tree.Node]:
     left = [list(entries) for entries in lists]
     found: list[tree.Node] = []
     while any(left):
-        heads = [entries[0] for entries in left if entries]
-        free = [head for head in heads if not any(head in entries[1:] for entries in left)]
+        outer_nests = [entries[0] for entries in left if entries]
+        free = [outer_nest for outer_nest in outer_nests if not any(outer_nest in entries[1:] for entries in left)]
         # two chains may have nodes of one memory in opposite orders: either will do
-        chosen = (free or heads)[0]
+        chosen = (free or outer_nests)[0]
         found.append(chosen.node)
         left = [[e for e in entries if e != chosen] for entries in left]
     return found

@@ -76,11 +76,11 @@ class _Einsums:
             bounds["q"] = rng.choice((2, 3, 4))
             self.sizes["Q"] = bounds["q"]
         letter = "DFG"[len(self.texts) - 1]
-        others = self.some(list(bounds))
+        remainder = self.some(list(bounds))
         # what occurs in a sum alone would have no bound of its own
-        others += [v for v in bounds if v[0] in "qr" and v not in others]
+        remainder += [v for v in bounds if v[0] in "qr" and v not in remainder]
         if rng.random() < 0.85 or any(v[0] in "qr" for v in bounds):
-            read.append((letter, others))
+            read.append((letter, remainder))
         if len(self.texts) > 1 and rng.random() < 0.3:
             older = self.older("XYZ"[len(self.texts) - 2], bounds)
             if older is not None:

@@ -1,1 +1,10 @@
-"""Engines that run a plan: `base` is what they share, `local` is the definition of what a plan computes."""
+"""Engines that run a plan.
+
+- `arithmetic`: A local Einsum on the arrays of one PE, for any array module with numpy's names.
+- `base`: what every engine is: a plan and whole arrays in, whole arrays out.
+- `compare`: predicted communication against that of the program that ran, and what its compiler made of it.
+- `engines`: engines by name.
+- `jax`: the engine on JAX: real collectives on a device mesh, in one or several processes and hosts.
+- `local`: the engine `local`: one process, a NumPy array for each PE and buffer.
+- `observed_collectives`: communication as found in a program, to be held against what a plan predicts.
+"""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.backends.actual import Collective
+from einmap.distribute.backends.observed_collectives import Collective
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import held
 from einmap.distribute.plan import Buffer, Plan

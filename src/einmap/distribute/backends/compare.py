@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from einmap.distribute.backends.actual import Collective, merged, predicted
+from einmap.distribute.backends.observed_collectives import Collective, merged, predicted
 from einmap.distribute.collectives import Traffic
 from einmap.distribute.mesh import Group
 

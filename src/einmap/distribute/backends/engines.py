@@ -40,7 +40,7 @@ def engine_named(name: str, options: EngineOptions | None = None, progress: Prog
         case "local":
             return _local(given)
         case "jax":
-            from einmap.distribute.backends.jax_mesh import JaxEngine, JaxOptions, check_jax
+            from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions, check_jax
 
             check_jax()
             return JaxEngine(JaxOptions(**given), progress)

@@ -14,7 +14,7 @@ from einmap.frontends.files import exists
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.yaml.folders import FolderNames
 from einmap.frontends.yaml.load import Keys, read_files, read_text
-from einmap.heap import set_aside
+from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import RawMap, from_python

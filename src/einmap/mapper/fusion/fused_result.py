@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from einmap.mapper.bounds import least_costs
-from einmap.mapper.fusion.chains import Chains
-from einmap.mapper.fusion.corners import corners
-from einmap.mapper.fusion.fixed import FixedChains
-from einmap.mapper.fusion.fused import FusedSearch
-from einmap.mapper.fusion.steps import AnyChains
+from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.lower_envelope import corners
+from einmap.mapper.fusion.options import Fronts
+from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.verdict import Coverage, judged, narrowed_by
@@ -34,19 +34,19 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
     stats = MapStats(
         mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
         templates=sum(part["templates"] for part in own),
-        evaluated=sum(search.effort.work for search in searches),
+        evaluated=sum(search.budget.work for search in searches),
         seconds=total,
         by_einsum={name: part for name, part in by_einsum.items() if name in kept},
         steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
     )
-    left_out = left_out_by(searches)
+    pruned = left_out_by(searches)
     inside = all(search.inside for search in searches)
     kind = "fused mapping" if inside else "unfused mapping (each Einsum by itself)"
     covered = Coverage(
-        every=f"other {kind}" if left_out else kind,
+        every=f"other {kind}" if pruned else kind,
         narrowed=narrowed_by(asked, fused=inside),
         ended=f"stopped after {stats.evaluated:,} choices" if any(map(_cut, searches)) else None,
-        left_out=left_out,
+        pruned=pruned,
         bound=bound_of(searches),
     )
     return judged(front, asked.goals, covered, stats)
@@ -54,8 +54,8 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
 
 def _cut(search: FusedSearch) -> bool:
     """Whether a search was stopped, or had no time to list all dataplacements."""
-    own = [member.chains for member in search.distinct if isinstance(member.chains, Chains)]
-    return search.effort.cut or any(path.cut for chains in own for path in chains.paths)
+    own = [member.chains for member in search.distinct if isinstance(member.chains, EinsumFronts)]
+    return search.budget.cut or any(path.cut for chains in own for path in chains.paths)
 
 
 def bound_of(searches: Sequence[FusedSearch]) -> float | None:
@@ -90,9 +90,9 @@ def known_bound(search: FusedSearch) -> float | None:
     return max(known, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
 
 
-def covers_all(chains: AnyChains) -> bool:
+def covers_all(chains: Fronts) -> bool:
     """Whether the chains of an Einsum are all that the mapspace has."""
-    return chains.complete and not (isinstance(chains, FixedChains) and chains.request.intermediates)
+    return chains.complete and not (isinstance(chains, UnfusedFronts) and chains.request.intermediates)
 
 
 def left_out_by(searches: Sequence[FusedSearch]) -> tuple[str, ...]:
@@ -104,11 +104,11 @@ def _not_searched(search: FusedSearch) -> list[str]:
     found = []
     for member in search.distinct:
         chains, name = member.chains, member.einsum.name
-        if isinstance(chains, Chains):
-            found += [text for path in chains.paths for text in path.left_out]
-        elif isinstance(chains, FixedChains):
+        if isinstance(chains, EinsumFronts):
+            found += [text for path in chains.paths for text in path.pruned]
+        elif isinstance(chains, UnfusedFronts):
             found += chains.optimum.without
-        if isinstance(chains, FixedChains) and chains.request.intermediates:
+        if isinstance(chains, UnfusedFronts) and chains.request.intermediates:
             found.append(
                 f"mappings that keep {_kept(search, name)} inside tile by tile, and some that keep them whole: "
                 f"{_alone(search, name, chains.why)}"

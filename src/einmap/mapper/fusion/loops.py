@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from einmap.einsum.einsum import TensorAccess
-from einmap.mapper.lattice import is_plain
+from einmap.mapper.mapspace.tile_lattice import is_plain
 from einmap.mapping import nodes as tree
 
 type Kind = tuple[str, str]

@@ -15,9 +15,9 @@ from einmap.arch.constraint import DeferredSet, Names
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import EinmapError
-from einmap.mapper.canonical import leaves_key
-from einmap.mapper.dataplacement import choices
-from einmap.mapper.listing import InOrder
+from einmap.mapper.branch_and_bound.isomorphism import leaves_key
+from einmap.mapper.mapspace.dataplacement import choices
+from einmap.mapper.mapspace.enumeration import InOrder
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.shared_inputs import shareable

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from einmap.mapper.template import joined
+from einmap.mapper.mapspace.template import joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 
 
 @dataclass(frozen=True)
-class Chain:
+class LinearNest:
     """One Einsum's nodes from the outside in, each storage node with one tensor.
 
     `n_outer`: nodes of the outermost memory, which come first; `fused`: loops that other Einsums may stand below.
@@ -47,7 +47,7 @@ class Chain:
 class TreeBuilder:
     """Puts chains together. `shared[k]`: loops that chains k - 1 and k share; `users`: of each shared tensor."""
 
-    chains: Sequence[Chain]
+    chains: Sequence[LinearNest]
     shared: Sequence[int]
     done: set[str] = field(default_factory=set)
     emitted: set[int] = field(default_factory=set)
@@ -161,14 +161,14 @@ def _per_einsum[T](values: Sequence[tuple[str, T]]) -> tree.PerEinsum[T]:
 
 def gathered(storage: Sequence[tree.Storage]) -> list[tree.Node]:
     """Nodes of the outermost memories, one for each memory; a tensor that is persistent somewhere is held so, once."""
-    heads: dict[tuple[str, bool], dict[str, None]] = {}
+    outer_nests: dict[tuple[str, bool], dict[str, None]] = {}
     seen: set[str] = set()
     for node in sorted(storage, key=lambda node: not node.persistent):
         for tensor in node.tensors:
             if tensor not in seen:
-                heads.setdefault((node.component, node.persistent), {})[tensor] = None
+                outer_nests.setdefault((node.component, node.persistent), {})[tensor] = None
         seen.update(node.tensors)
-    return [tree.Storage(tuple(tensors), memory, lasting) for (memory, lasting), tensors in heads.items()]
+    return [tree.Storage(tuple(tensors), memory, lasting) for (memory, lasting), tensors in outer_nests.items()]
 
 
 def _flat(nodes: Iterator[tree.Node]) -> Iterator[tree.Node]:

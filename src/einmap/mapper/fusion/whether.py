@@ -15,13 +15,13 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import MappingError
-from einmap.mapper.canonical import rules_key
-from einmap.mapper.einsum_search import why_not
-from einmap.mapper.fusion.fused import FusedSearch
+from einmap.mapper.branch_and_bound.einsum_search import why_not
+from einmap.mapper.branch_and_bound.isomorphism import rules_key
+from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.independent import IndependentSearch
+from einmap.mapper.infeasibility.oracle import Oracle, UndecidedError, resized
 from einmap.mapper.options import Options
-from einmap.mapper.oracle import Oracle, UndecidedError, resized
 from einmap.mapper.request import Request
-from einmap.mapper.unfused import Whole
 from einmap.mapping.mapping import Mapping
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
@@ -46,7 +46,7 @@ class Whether:
         if not all(oracle.admits(spec.bound[name].arch) for name, oracle in self.each(spec)):
             return None
         try:
-            found = Whole(spec, self.options).any()
+            found = IndependentSearch(spec, self.options).any()
             if found is not None:
                 evaluate(spec, found, self.options.rules)
                 return found
@@ -56,7 +56,7 @@ class Whether:
             raise UndecidedError
         search = FusedSearch(spec, self.options)
         mappings = search.run(self.token)
-        if not mappings and (search.effort.cut or self.token.stopped):
+        if not mappings and (search.budget.cut or self.token.stopped):
             raise UndecidedError
         return mappings[0] if mappings else None
 
@@ -64,7 +64,7 @@ class Whether:
         """The distinct Einsums that tables can search, and who says whether they fit."""
         seen: set[Any] = set()
         cascade = FusedSearch(spec, self.options)
-        whole = Whole(spec, self.options)
+        whole = IndependentSearch(spec, self.options)
         for einsum in spec.workload.einsums:
             bound = spec.bound[einsum.name]
             request = cascade.request(einsum) if self.fuse else whole.request(einsum.name)

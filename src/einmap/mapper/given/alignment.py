@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from einmap.errors import NoMappingError
 from einmap.mapper.given.pattern import FREE, Free, GivenCompute, GivenHolder, GivenLoop, Pattern
-from einmap.mapper.template import ABOVE, BELOW, TemplateBuilder
+from einmap.mapper.mapspace.template import ABOVE, BELOW, TemplateBuilder
 
 type GapToken = Free | GivenLoop
 type Gap = tuple[GapToken, ...]

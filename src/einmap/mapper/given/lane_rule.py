@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.lanes import LaneTable
-from einmap.mapper.lattice import Lattice
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.tile_lattice import Lattice
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from math import prod
 from einmap.einsum.projection import Relevance
 from einmap.mapper.given.pattern import Free, GivenLoop
 from einmap.mapper.given.slots import Slot
-from einmap.mapper.lattice import Axis
+from einmap.mapper.mapspace.tile_lattice import Axis
 from einmap.mapping import nodes as tree
 
 

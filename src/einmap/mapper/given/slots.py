@@ -16,7 +16,7 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.given.alignment import Gap, GapToken
 from einmap.mapper.given.lane_rule import GivenLanes, LaneRule, Row
 from einmap.mapper.given.pattern import Free, GivenLoop
-from einmap.mapper.lattice import Lattice
+from einmap.mapper.mapspace.tile_lattice import Lattice
 
 type Positions = tuple[tuple[int, tuple[int, ...]], ...]
 """Axes with the positions that are allowed on them; axes that are not listed are free."""

@@ -6,4 +6,12 @@ hierarchy, lanes that would cross a loop of the same variable) is checked when t
 
 Read `loops`, `storage`, `branches`, then `text`, the form of the command line; below them `values`, what may not be
 broken, `places`, how nodes are named, and `editing`.
+
+- `branches`: rewrites of splits: loops that several branches begin with, written once above the split, and back.
+- `editing`: editing a LoopTree: nodes in and out of its lists, by address.
+- `loops`: rewrites of loops alone: they change in which order, or in how many steps, the same tiles are visited.
+- `places`: pointing into a mapping: addresses, and names where they are unambiguous.
+- `storage`: rewrites of storage nodes: where in the LoopTree a memory holds a tensor, and whether it does.
+- `text`: A rewrite written as one line: `sink A@GLB below m`.
+- `values`: what a rewrite must leave alone so that every Einsum reads the values that it read before.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.mapping.nodes import Address, Compute, Node, PerEinsum, Sequential, Storage
 
 type Nodes = tuple[Node, ...]
@@ -70,7 +70,7 @@ def without_tensors(mapping: Mapping, address: Address, tensors: Iterable[str]) 
     return replaced(mapping, address, 1, kept)
 
 
-def paths_through(mapping: Mapping, address: Address) -> dict[str, tuple[Placed, ...]]:
+def paths_through(mapping: Mapping, address: Address) -> dict[str, tuple[PlacedNode, ...]]:
     """The paths of the Einsums below the node at `address`, in written order."""
     step = len(address) - 1
     near = mapping.paths_in.get(address[:-1], {})
@@ -83,7 +83,7 @@ def einsums_in(nodes: Nodes) -> tuple[str, ...]:
     return tuple(path[-1].node.einsum for path in paths if path and isinstance(path[-1].node, Compute))
 
 
-def position_in(path: tuple[Placed, ...], address: Address) -> int:
+def position_in(path: tuple[PlacedNode, ...], address: Address) -> int:
     """How many nodes of `path` stand above the one at `address`."""
     return next(i for i, placed in enumerate(path) if placed.address == address)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from einmap.errors import At, MappingError, did_you_mean
-from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.mapping.nodes import (
     Address,
     LoopNode,
@@ -57,12 +57,12 @@ def variables(node: LoopNode) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *([node.rank_variable.default] if node.rank_variable.default else [])]))
 
 
-def find_node(mapping: Mapping, ref: Ref) -> Placed:
+def find_node(mapping: Mapping, ref: Ref) -> PlacedNode:
     """The node at an address, or the loop of a name. Raises MappingError."""
     address = _address(ref)
     if address is None:
         loop = find_loop(mapping, ref)
-        return Placed(loop.address, loop.node)
+        return PlacedNode(loop.address, loop.node)
     for placed in mapping.placed:
         if placed.address == address:
             return placed

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, did_you_mean
-from einmap.mapping.mapping import Mapping, Placed
+from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.mapping.nodes import Address, Compute, Sequential, Storage, Temporal, Toll, format_address
 from einmap.mapping.nodes import Spatial as SpatialLoop
 from einmap.mapping.pretty import describe
@@ -63,7 +63,7 @@ def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | No
     return with_storage(without_tensors(mapping, held.address, held.tensors), path[target].address, alone)
 
 
-def _loop_above(mapping: Mapping, path: tuple[Placed, ...], held: Held, above: Ref | None) -> int:
+def _loop_above(mapping: Mapping, path: tuple[PlacedNode, ...], held: Held, above: Ref | None) -> int:
     """The position on the path of the loop to stand above."""
     loops = [i for i, placed in enumerate(path) if isinstance(placed.node, Temporal | SpatialLoop)]
     if above is None:
@@ -78,12 +78,12 @@ def _loop_above(mapping: Mapping, path: tuple[Placed, ...], held: Held, above: R
     raise refuse(text, held.address, "`sink` moves a storage node down")
 
 
-def _passes_loops(mapping: Mapping, workload: Workload, nodes: tuple[Placed, ...]) -> bool:
+def _passes_loops(mapping: Mapping, workload: Workload, nodes: tuple[PlacedNode, ...]) -> bool:
     loops = [placed.address for placed in nodes if isinstance(placed.node, Temporal)]
     return any(iterates(met_at(mapping, workload, address).values()) for address in loops)
 
 
-def _pass(workload: Workload, held: Held, placed: Placed, toward: Address) -> None:
+def _pass(workload: Workload, held: Held, placed: PlacedNode, toward: Address) -> None:
     """Whether the tensors may move past a node; `toward` is on the branch of a split that they enter or leave."""
     node = placed.node
     match node:
@@ -196,7 +196,7 @@ def _is_backing(mapping: Mapping, workload: Workload, tensor: str, address: Addr
     return any(holders(mapping, e, tensor)[0] == address for e in users)
 
 
-def _check_alone(mapping: Mapping, workload: Workload, held: Held, passed: tuple[Placed, ...]) -> None:
+def _check_alone(mapping: Mapping, workload: Workload, held: Held, passed: tuple[PlacedNode, ...]) -> None:
     """The loops above the outermost nodes of one tensor in several branches are alike, and stay so."""
     if not _passes_loops(mapping, workload, passed):
         return
@@ -241,13 +241,13 @@ def place_that_saves(mapping: Mapping, workload: Workload, address: Address, ten
     return found
 
 
-def _is_lasting(path: tuple[Placed, ...], address: Address) -> bool:
+def _is_lasting(path: tuple[PlacedNode, ...], address: Address) -> bool:
     """Whether a node keeps data from visit to visit: below another loop it would keep something else, or nothing."""
     node = path[position_in(path, address)].node
     return isinstance(node, Storage) and (node.persistent or bool(node.sliding_window))
 
 
-def _moves_on(mapping: Mapping, workload: Workload, tensor: str, users: list[str], placed: Placed) -> bool:
+def _moves_on(mapping: Mapping, workload: Workload, tensor: str, users: list[str], placed: PlacedNode) -> bool:
     """Whether each iteration of a loop uses elements of the tensor that no other iteration uses."""
     steps = set()
     for name in users:

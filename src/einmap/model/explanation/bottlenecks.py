@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from einmap.model.cost import Cost
+from einmap.model.counting.spatial import lanes_used
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import Bottleneck, EnergyShare, Fanout
-from einmap.model.spatial import lanes_used
 
 
 def bottlenecks_of(workings: Workings) -> Iterator[Bottleneck]:

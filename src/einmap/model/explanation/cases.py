@@ -14,11 +14,11 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.einsum.projection import Affine, Relevance
+from einmap.model.counting.path import EinsumPath, Loop, Station, applies
+from einmap.model.counting.reuse import Group, Takes, TensorCounts
+from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, number_of
 from einmap.model.explanation.values import Kind, LoopUse, NodeCases, Stationary
-from einmap.model.path import EinsumPath, Loop, Station, applies
-from einmap.model.reuse import Group, Takes, TensorCounts
-from einmap.model.tiles import ALL, FIRST, LARGEST, SKIP, number_of
-from einmap.model.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic
+from einmap.model.traffic.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic
 
 MAX_POSITIONS = 200_000
 """Tiles of windows that are compared to find the distinct ones."""

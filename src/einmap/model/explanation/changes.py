@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 from einmap.errors import EinmapError
 from einmap.mapping.mapping import Mapping
+from einmap.model.counting.spatial import lanes_used
 from einmap.model.evaluate import Workings, workings_of
 from einmap.model.explanation.moves import Hoist, filled, hoisted
 from einmap.model.explanation.values import Change
-from einmap.model.spatial import lanes_used
 from einmap.spec.schema.arch import NetworkInput
 from einmap.spec.spec import Spec
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from einmap.arch.component import Compute, Memory
-from einmap.model.copies import copy_flows
+from einmap.model.counting.path import EinsumPath, Station
+from einmap.model.counting.reuse import Takes, TensorCounts
+from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, Take
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.cases import loop_use, positions_of
 from einmap.model.explanation.values import Derivation, Piece
-from einmap.model.network import crossings_of
-from einmap.model.path import EinsumPath, Station
-from einmap.model.reuse import Takes, TensorCounts
-from einmap.model.tiles import ALL, FIRST, LARGEST, SKIP, Take
-from einmap.model.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic, Way, skipped, ways
+from einmap.model.traffic.copies import copy_flows
+from einmap.model.traffic.network import crossings_of
+from einmap.model.traffic.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic, Way, skipped, ways
 
 type Pieces = dict[tuple[str, str, str], list[Piece]]
 """By component, tensor and action."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
-from einmap.model.copies import aliases, stations_used
+from einmap.model.counting.path import EinsumPath
+from einmap.model.counting.reuse import VariableTiles
+from einmap.model.counting.tiles import ALL, FIRST, SKIP, number_of
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import Fullest, Life, Occupied
-from einmap.model.occupancy import Buffer, without_aliases
-from einmap.model.path import EinsumPath
-from einmap.model.reuse import VariableTiles
-from einmap.model.tiles import ALL, FIRST, SKIP, number_of
+from einmap.model.occupancy.occupancy import Buffer, without_aliases
+from einmap.model.traffic.copies import aliases, stations_used
 
 
 def lives_of(workings: Workings) -> Iterator[Life]:

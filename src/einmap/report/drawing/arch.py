@@ -17,7 +17,7 @@ from einmap.report.drawing.shapes import Kind, Line, Picture, Shape
 from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, Theme, memory_hues
 from einmap.report.drawing.tidy import Chain, tree_layout
-from einmap.spec.bind_arch import BranchInput, LeafInput
+from einmap.spec.binding.bind_arch import BranchInput, LeafInput
 from einmap.spec.raw import place
 from einmap.spec.schema.arch import MemoryInput, NetworkInput
 from einmap.spec.spec import Spec

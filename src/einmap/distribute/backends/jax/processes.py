@@ -1,0 +1,283 @@
+"""Processes that work together on one request, and a parent that never waits for them in vain.
+
+A process of a distributed program that dies takes its peers with it: they wait for it in a collective, or are ended by
+their own runtime, both without a Python exception. So no work is done in the parent; it watches the processes and
+turns a lost one, one that raises, and one that does not answer in time into an EngineError that names it.
+
+A process reads requests from its standard input and answers on its standard output (`messages`); all it prints goes
+to a log of which the parent keeps the last lines. The input is a lifeline too: it ends with the parent, and the
+process with it. Nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, BinaryIO, Self, cast
+
+from einmap.distribute.backends.jax.messages import Message, read_message, write_message
+from einmap.errors import EngineError, NotSupportedError, SpecError
+
+LAST_LINES = 12
+"""Lines of a lost process that its error quotes."""
+GRACE = 1.0
+"""Seconds in which a process that was lost earlier is found to be the cause of what another one reports."""
+FAREWELL = 10.0
+"""Seconds that processes get to end by themselves once they are told to."""
+
+_PACKAGE = Path(__file__).parents[3]
+_REFUSALS = {"SpecError": SpecError, "NotSupportedError": NotSupportedError}
+
+# The front page of the package imports all that users may want, which takes longer than all that a process needs: it
+# is left out, and modules are found where they are.
+_START = """
+import sys, types
+package = types.ModuleType("einmap")
+package.__path__ = [sys.argv.pop(1)]
+sys.modules["einmap"] = package
+from einmap.distribute.backends.jax.worker import main
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to start: arguments of `worker`, and changes of the environment."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Child:
+    """A running process: its place among its peers, and the last lines it wrote."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    threads: list[threading.Thread] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Event:
+    """What a process did: it answered, or (None) its output ended."""
+
+    child: int
+    message: Message | None
+
+
+class Processes:
+    """Processes that were started together and answer every request together.
+
+    Use it as a context manager. After an EngineError all of them are gone.
+    """
+
+    def __init__(self, commands: Sequence[Command], *, first: int = 0, total: int | None = None) -> None:
+        """Start them. `first`, `total`: place among the processes of all hosts, for their names in messages."""
+        total = len(commands) if total is None else total
+        elsewhere = "a process of another host may have been lost before: see what is reported there"
+        self._elsewhere = elsewhere if total > len(commands) else None
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._children: list[_Child] = []
+        try:
+            for i, command in enumerate(commands):
+                self._children.append(self._start(i, command, f"process {first + i} of {total}"))
+        except BaseException:
+            self.kill()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.kill()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids, in order; empty once they are gone."""
+        return tuple(child.process.pid for child in self._children)
+
+    @property
+    def alive(self) -> bool:
+        """Whether there are processes, and all of them run."""
+        return bool(self._children) and all(child.process.poll() is None for child in self._children)
+
+    def ask(self, requests: Sequence[Message], time_limit: float) -> list[Message]:
+        """Send each process its request; their answers, in order.
+
+        Raises EngineError when a process is lost, raises, or has not answered within `time_limit` seconds, and
+        SpecError when a process refuses its request. Only after a SpecError do they still run.
+        """
+        try:
+            for child, request in zip(self._children, requests, strict=True):
+                self._in_thread(child, lambda c=child, r=request: _send(c, r))
+            return self._answers(time.monotonic() + time_limit, time_limit)
+        except SpecError:
+            raise
+        except BaseException:
+            self.kill()
+            raise
+
+    def close(self) -> None:
+        """Let the processes end by themselves, and end those that do not."""
+        for child in self._children:
+            with suppress(OSError, ValueError):
+                cast(IO[bytes], child.process.stdin).close()
+        deadline = time.monotonic() + FAREWELL
+        for child in self._children:
+            with suppress(subprocess.TimeoutExpired):
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+        self.kill()
+
+    def kill(self) -> None:
+        """End all processes at once; returns when they are gone."""
+        for child in self._children:
+            if child.process.poll() is None:
+                with suppress(OSError):  # it has just ended
+                    os.killpg(child.process.pid, signal.SIGKILL)
+        for child in self._children:
+            child.process.wait()
+            for thread in child.threads:
+                thread.join(GRACE)  # the pipes ended with the process
+            for stream in (child.process.stdin, child.process.stdout, child.process.stderr):
+                with suppress(OSError, ValueError):
+                    cast(IO[bytes], stream).close()
+        self._children = []
+
+    # starting
+
+    def _start(self, index: int, command: Command, name: str) -> _Child:
+        process = subprocess.Popen(
+            # -P: a file of the current directory must not stand in for a library.
+            [sys.executable, "-P", "-c", _START, str(_PACKAGE), *command.arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, **command.environment},
+            start_new_session=True,  # Ctrl-C is the parent's to handle
+        )  # fmt: skip
+        child = _Child(name, process)
+        self._in_thread(child, lambda: self._read_answers(index, cast(IO[bytes], process.stdout)))
+        self._in_thread(child, lambda: _keep_lines(child))
+        return child
+
+    @staticmethod
+    def _in_thread(child: _Child, work: object) -> None:
+        thread = threading.Thread(target=work, daemon=True)  # type: ignore[arg-type]
+        child.threads = [t for t in child.threads if t.is_alive()] + [thread]
+        thread.start()
+
+    def _read_answers(self, index: int, stream: IO[bytes]) -> None:
+        with suppress(EOFError, OSError, ValueError):
+            while True:
+                self._events.put(_Event(index, read_message(cast(BinaryIO, stream))))
+        self._events.put(_Event(index, None))
+
+    # waiting
+
+    def _answers(self, deadline: float, time_limit: float) -> list[Message]:
+        found: dict[int, Message] = {}
+        while len(found) < len(self._children):
+            event = self._next_event(deadline)
+            if event is None:
+                silent = [i for i in range(len(self._children)) if i not in found]
+                raise self._silence(silent, time_limit)
+            if event.message is None or "traceback" in event.message.document:
+                raise self._loss(event)
+            found[event.child] = event.message
+        for message in found.values():
+            _raise_refusal(message)
+        return [found[i] for i in range(len(self._children))]
+
+    def _next_event(self, deadline: float) -> _Event | None:
+        try:
+            return self._events.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            return None
+
+    def _loss(self, event: _Event) -> EngineError:
+        """The error for the first bad event, or for one that explains it: a process that ended without a word.
+
+        The peers of a lost process may be faster to raise than the parent is to see its end.
+        """
+        until = time.monotonic() + (GRACE if event.message is not None else 0.0)
+        while event.message is not None and (other := self._next_event(until)) is not None:
+            if other.message is None and other.child != event.child:
+                event = other
+        child = self._children[event.child]
+        if event.message is not None:
+            what, said = "raised an exception", str(event.message.document["traceback"]).splitlines()[-LAST_LINES:]
+        else:
+            what, said = _ending(child.process), _last_lines(child)
+        return EngineError(f"{child.name} {what}; all processes were ended{_quoted(said)}", hint=self._elsewhere)
+
+    def _silence(self, silent: Sequence[int], time_limit: float) -> EngineError:
+        names = " and ".join(self._children[i].name for i in silent)
+        said = [line for i in silent for line in list(self._children[i].lines)[-3:]]
+        return EngineError(
+            f"no answer from {names} within {time_limit:g} s; all processes were ended{_quoted(said)}",
+            hint="give a larger time limit if the work may take that long",
+        )
+
+
+def _send(child: _Child, request: Message) -> None:
+    # A process that is gone is noticed by the end of its output.
+    with suppress(OSError, ValueError):
+        write_message(cast(BinaryIO, child.process.stdin), request)
+
+
+def _keep_lines(child: _Child) -> None:
+    with suppress(OSError, ValueError):
+        for line in cast(IO[bytes], child.process.stderr):
+            text = line.decode(errors="replace").rstrip()
+            # frames of a native stack trace would push out what was said before it
+            if text and not text.lstrip().startswith("@ "):
+                child.lines.append(text[:500])
+
+
+def _ending(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        return "closed its output without an answer"
+    if code < 0:
+        return f"was killed by signal {-code} ({_signal_name(-code)})"
+    return f"ended with exit status {code} before it answered"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _last_lines(child: _Child) -> list[str]:
+    # Its log ends with it; the thread that reads it may need a moment.
+    for thread in child.threads:
+        thread.join(GRACE)
+    return list(child.lines)
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    if not lines:
+        return "; it wrote nothing"
+    return ". The last lines it wrote:\n" + "\n".join(f"    {line}" for line in lines)
+
+
+def _raise_refusal(message: Message) -> None:
+    refusal = message.document.get("refusal")
+    if refusal is not None:
+        raise _REFUSALS.get(refusal["type"], SpecError)(refusal["message"], hint=refusal["hint"])

@@ -1,0 +1,14 @@
+"""The exact search of one Einsum: depth first, with cost-to-go tables as bounds.
+
+- `decode`: from a path through the lattice to a LoopTree.
+- `einsum_search`: the best mappings of one Einsum over all its compute paths, proven: lanes in chunks,
+  dataplacements by their bounds.
+- `isomorphism`: einsums that are alike: equal but for names, so that one search serves all of them.
+- `kernels`: the compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is
+  made of.
+- `path_search`: branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.
+- `smallest_tiles`: whether anything fits, without a search: the smallest tiles that a dataplacement and a use of
+  the lanes leave.
+- `sparse_search`: the search of one Einsum on one path where the lattice is large: tables with few rows, filled
+  plan by plan.
+"""

@@ -1,0 +1,475 @@
+"""The best mappings of one Einsum over all its compute paths, proven: lanes in chunks, dataplacements by their bounds.
+
+Where there are many uses of the fanouts, those that promise most come first, a few at a time; what is found with them
+rules most others out by a bound that needs no tables (`lane_bounds`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.errors import NoMappingError
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.branch_and_bound.decode import mapping_of
+from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
+from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
+from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
+from einmap.mapper.cost_bounds.coefficients import latency_is_linear
+from einmap.mapper.cost_bounds.compute_path import PLANNING, Group, Path
+from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, Bounds
+from einmap.mapper.cost_bounds.sparse_tables import Limit
+from einmap.mapper.given.alignment import unlike
+from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.memory import Ceiling
+from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.request import Remainder, Request
+from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.templates.statistics import Loops, SubspaceTally
+from einmap.mapping.mapping import Mapping
+from einmap.model.counting.path import path_of
+from einmap.model.einsum_cost import einsum_cost
+from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.progress import Progress
+from einmap.units import format_si
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+TIE = 1e-10
+"""Costs that differ by less than this fraction count as equal."""
+MOST_PLANS = 4096
+"""Dataplacements that get their tables at a time."""
+PART_OF_ROOM = 0.5
+"""Part of the room for tables that those of a single dataplacement may take, so that others fit beside it."""
+WORK = 1_000_000
+"""Choices that one call of the kernel looks at, about 20 ms."""
+DECIDING = 5.0
+"""Seconds for whether anything fits at all; mostly milliseconds are enough."""
+UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s", "dynamic_energy": "J", "leak_energy": "J"}
+"""Units of objectives."""
+
+
+@dataclass
+class Optimum:
+    """What was found: rows of objectives (one instance of the Einsum) with their mappings, best first.
+
+    `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
+    dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
+    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
+    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
+    `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
+    brute force could not look at, in words.
+    """
+
+    values: list[tuple[float, ...]]
+    mappings: list[Mapping]
+    complete: bool
+    bound: tuple[float, ...]
+    plans: int = 0
+    searched: int = 0
+    nodes: int = 0
+    work: int = 0
+    lanes: int = 0
+    size: float = 0.0
+    points: int = 0
+    tally: SubspaceTally | None = None
+    cut: bool = False
+    without: tuple[str, ...] = ()
+
+    def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
+        """The best of what was found and of other mappings with their objectives."""
+        values = [*self.values, *(own for own, _ in points)]
+        mappings = [*self.mappings, *(mapping for _, mapping in points)]
+        kept = [int(i) for i in nondominated(np.array(values, dtype=np.float64))]
+        return replace(self, values=[values[i] for i in kept], mappings=[mappings[i] for i in kept])
+
+
+def why_not(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
+    """Why an Einsum cannot be searched with tables for some objectives, None if it can."""
+    if einsum.is_copy:
+        return "it is a copy"
+    for access in einsum.accesses:
+        if access.output and not _is_plain_output(einsum, access.tensor):
+            return f"output {access.tensor!r} is indexed by sums"
+    if sum(a.output for a in einsum.accesses) > 1:
+        return "it has several outputs"
+    for unit in arch.computes:
+        if not unit.enabled:
+            continue
+        for leaf in arch.path(unit.name):
+            odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
+            if odd and not _latency_is_nothing(arch, goals):
+                return f"total_latency of {leaf.name!r} is no sum or maximum of its actions' times"
+            if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
+                return f"Toll {leaf.name!r} limits tile shapes"
+    return None
+
+
+def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:
+    """Whether no objective depends on the latency: leakage costs energy for as long as the Einsum runs."""
+    leaks = any(unit.leak_power for unit in arch.components.values())
+    timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
+    return timeless.issuperset(goals)
+
+
+def _is_plain_output(einsum: Einsum, tensor: str) -> bool:
+    seen: set[str] = set()
+    for _, index in einsum.by_tensor[tensor].projection:
+        if len(index.terms) > 1 or any(abs(a) != 1 or v in seen for v, a in index.terms):
+            return False
+        seen |= {v for v, _ in index.terms}
+    return True
+
+
+@dataclass
+class EinsumSearch:
+    """The search of one Einsum. `progress` says when to stop, `max_work` how many choices may be looked at."""
+
+    einsum: Einsum
+    arch: Architecture
+    request: Request
+    progress: Progress
+    instances: int = 1
+    max_work: float = math.inf
+
+    def prepare(self) -> None:
+        """List the dataplacements and lanes of all paths."""
+        self.paths = []
+        given = self.request.given
+        self.tally = SubspaceTally()
+        with self.tally.timed("planning"):
+            for unit in self.arch.computes:
+                if unit.enabled and (given is None or given.compute in (None, unit.name)):
+                    path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
+                    path.make_plans(self.progress)
+                    self.tally.plan(path.plans)
+                    self.paths.append(path)
+
+    def fits_nowhere(self, progress: Progress) -> bool:
+        """Whether it is certain, and found out soon, that no mapping fits."""
+        return fits_nowhere(self.einsum, self.request, self.instances, self.paths, progress.within(DECIDING))
+
+    def nothing(self) -> Optimum:
+        """The result where no mapping fits."""
+        none = tuple([math.inf] * len(self.request.goals))
+        plans, lanes = sum(len(path.plans) for path in self.paths), sum(len(path.lanes) for path in self.paths)
+        return Optimum([], [], True, none, plans=plans, lanes=lanes)
+
+    def unlike(self) -> NoMappingError:
+        """The error when no mapping of the mapspace has the given nodes."""
+        return unlike(self.einsum.name, [path.given.aligner for path in self.paths if path.given is not None])
+
+    def run(self) -> Optimum:
+        """Search all paths; ends early with the best so far when the progress token says so."""
+        self.archive = Archive(len(self.request.goals))
+        self.decoders: list[tuple[PathSearch, TemplateTables]] = []
+        self.left: list[Floats] = []
+        self.then = self.later = math.inf
+        self.floor = 0.0
+        self.unlisted = 0
+        self.searched = self.nodes = self.work = 0
+        with self.tally.timed("planning"):
+            groups = {id(path): list(path.groups()) for path in self.paths}
+            for group in (group for own in groups.values() for group in own):
+                self.tally.mapspace += group.mapping_counts.total()
+                self.tally.subspaces += len(group.plans) * len(group.lanes)
+        self.waiting = sum(len(own) for own in groups.values())
+        for path in self.paths:
+            self.search_path(path, groups[id(path)])
+        return self.result()
+
+    def narrow(self, remainder: Remainder) -> None:
+        """Look only for what can be a part of a good product of sums (see `Request.remainder`)."""
+        self.request = replace(self.request, remainder=remainder)
+        for path in self.paths:
+            path.request = self.request
+
+    def alone(self, goal: str, tolerance: float, progress: Progress, max_work: float = math.inf) -> Optimum:
+        """The best mapping for one objective, by itself."""
+        request = replace(self.request, goals=(goal,), tolerance=tolerance, remainder=None)
+        other = EinsumSearch(self.einsum, self.arch, request, progress, self.instances, max_work)
+        other.paths = [path.with_plans(other.request, path.plans) for path in self.paths]
+        other.tally = SubspaceTally()
+        return other.run()
+
+    def cost_of(self, mapping: Mapping) -> tuple[float, float]:
+        """Energy and latency of one instance."""
+        path = path_of(mapping, self.einsum, self.arch)
+        cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
+        return float(cost.energy), float(cost.latency)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time, budget or memory is over."""
+        return self.work >= self.max_work or self.progress.stopped or self.ceiling.is_near()
+
+    @cached_property
+    def ceiling(self) -> Ceiling:
+        """What the process may have in memory."""
+        return Ceiling(self.request.ceiling)
+
+    @property
+    def pruned(self) -> tuple[str, ...]:
+        """What of the Einsum's mapspace was not looked at for other reasons than time, in words."""
+        found = tuple(text for path in self.paths for text in path.pruned)
+        if self.ceiling.reached:
+            found = (*found, f"other mappings of {self.einsum.name}, since memory_limit was reached")
+        return found
+
+    @property
+    def slack(self) -> float:
+        """How much better a mapping must be to be looked for."""
+        return max(self.request.tolerance, TIE)
+
+    def ruled_out(self, rows: Floats) -> NDArray[np.bool_]:
+        """Which bounds are no better than what was found, or cannot lead to a better product with the other Einsums."""
+        return self.archive.beats_each(rows, self.slack) | self.request.known_remainder.exceeds_cutoff(rows)
+
+    def search_path(self, path: Path, groups: Sequence[Group]) -> None:
+        """All dataplacements on one path."""
+        if path.pruned:
+            self.unlisted += 1
+            self.left.append(np.zeros(len(self.request.goals)))
+        for group in groups:
+            self.waiting -= 1
+            self.search_group(path, group)
+
+    def search_group(self, path: Path, group: Group) -> None:
+        """Dataplacements that admit the same lanes: lanes in chunks, the promising ones first."""
+        plans, lanes = group.plans, group.lanes
+        with self.tally.timed("bounds"):
+            known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
+        waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
+        most = path.most_lanes()
+        size = min(FIRST_LANES, most)
+        while len(waiting):
+            chosen = self.with_room(path, plans, lanes, waiting[:size])
+            if len(chosen) < min(size, len(waiting)):
+                most = min(2 * len(chosen), most)
+            chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
+            if self.stopped:
+                self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
+                return
+            self.later = float(known.of_lanes[waiting, 0].min(initial=np.inf))
+            self.search_chunk(path, group, known, chunk)
+            beaten = self.ruled_out(known.of_lanes[waiting])
+            self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.mapping_counts.total(waiting[beaten]))
+            waiting = waiting[~beaten]
+            size = most
+
+    def search_chunk(self, path: Path, group: Group, known: Bounds, chunk: Ints) -> None:
+        """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
+        plans, lanes, mapping_counts = group.plans, group.lanes, group.mapping_counts
+        if not path.is_sparse:
+            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), mapping_counts.weights(chunk))
+            return
+        parts: dict[bytes, list[int]] = {}
+        left = [~self.ruled_out(own[chunk]) for own in known.values]
+        for number, way in enumerate(known.way_of):
+            parts.setdefault(left[way].tobytes(), []).append(number)
+        bounds = known.of_plans(chunk)
+        for flags, numbers in sorted(parts.items(), key=lambda part: float(bounds[part[1], 0].min())):
+            own = np.frombuffer(flags, dtype=bool)
+            some = [plans[i] for i in numbers]
+            self.count("lane bounds", some, lanes.only(chunk[~own]), mapping_counts.weights(chunk[~own]))
+            if own.any():
+                self.search_lanes(
+                    path, some, lanes.only(chunk[own]), bounds[numbers], mapping_counts.weights(chunk[own])
+                )
+
+    def with_room(self, path: Path, plans: list[ChainTemplate], lanes: LaneTable, chosen: Ints) -> Ints:
+        """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
+        room = self.request.room * PART_OF_ROOM
+        # for few lanes room is there without looking
+        while not path.is_sparse and len(chosen) > max(1, path.lanes_with_room()):
+            search = new_search(path, lanes.only(chosen), self.instances)
+            if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
+                break
+            fraction = min(room / search.tables.bytes, 0.75)
+            chosen = chosen[: max(1, int(len(chosen) * fraction))]
+        return chosen
+
+    def search_lanes(
+        self, path: Path, plans: list[ChainTemplate], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]
+    ) -> None:
+        """All plans with some lanes, the promising ones first; as many at a time as there is room for tables.
+
+        `weights`: mappings of a plan with these lanes, by its loops.
+        """
+        waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
+        size = 1 if path.is_sparse else FIRST_PLANS
+        while waiting:
+            out = self.ruled_out(bounds[waiting])
+            self.count(
+                "plan bounds", [plans[i] for i, ruled in zip(waiting, out, strict=True) if ruled], lanes, weights
+            )
+            waiting = [i for i, ruled in zip(waiting, out, strict=True) if not ruled]
+            if not waiting:
+                return
+            if self.stopped:
+                self.left.append(bounds[waiting].min(axis=0))
+                return
+            with self.tally.timed("tables"):
+                search = new_search(path, lanes, self.instances)
+                taken = self.take(search, [plans[i] for i in waiting[:size]])
+                filled = taken > 0 and search.tables_filled(lambda: self.stopped)
+                search.gather()
+            if not taken and not search.ended and len(lanes) > 1:
+                for half in np.array_split(np.arange(len(lanes)), 2):
+                    fewer = {loops: own * len(half) / len(lanes) for loops, own in weights.items()}
+                    self.search_lanes(path, [plans[i] for i in waiting], lanes.only(half), bounds[waiting], fewer)
+                return
+            if not taken and not search.ended:
+                # one plan with one use of the fanouts, and no room for its tables
+                path.short_of_room += 1
+                self.unlisted += 1
+                self.left.append(bounds[waiting[0]])
+                waiting = waiting[1:]
+                continue
+            if not filled:
+                self.left.append(bounds[waiting].min(axis=0))
+                return
+            tried, waiting = waiting[:taken], waiting[taken:]
+            size = FIRST_PLANS if size < FIRST_PLANS else MOST_PLANS
+            unfit = {id(plans[i]): plans[i] for i in tried}
+            for compiled in search.compiled:
+                del unfit[id(compiled.plan)]
+            self.count("root bounds", list(unfit.values()), lanes, weights)
+            self.then = float(bounds[waiting, 0].min(initial=np.inf))
+            self.search_plans(search, weights)
+            search.forget_tables()
+
+    def take(self, search: PathSearch, plans: Sequence[ChainTemplate]) -> int:
+        """Give a search as many plans as there is room for; how many these are."""
+        if not isinstance(search, SparseSearch):
+            return search.take(plans, self.request.room)
+        search.limit = Limit(self.archive, self.slack, self.request.known_remainder)
+        search.stopped = lambda: self.stopped
+        return search.take(plans, self.ceiling.room(self.request.sparse_room))
+
+    def count(
+        self, outcome: str, plans: Sequence[ChainTemplate], lanes: LaneTable, weights: dict[Loops, float]
+    ) -> None:
+        """Say what became of some plans with some lanes."""
+        self.tally.add(outcome, len(plans) * len(lanes), math.fsum(weights[plan.loops] for plan in plans))
+
+    def search_plans(self, search: PathSearch, weights: dict[Loops, float]) -> None:
+        """Plans that have their tables, in the order of the bounds that these give."""
+        compiled = search.compiled
+        self.archive.widen(max((len(c.levels) for c in compiled), default=0))
+        bounds = [search.bound(c) for c in compiled]
+        for i in np.argsort([b[0] for b in bounds], kind="stable"):
+            plan = [compiled[i].plan]
+            if not np.isfinite(bounds[i]).all() or self.ruled_out(bounds[i][None, :])[0]:
+                self.count("root bounds", plan, search.lanes, weights)
+                continue
+            if self.stopped:
+                self.left.append(bounds[i])
+                continue
+            self.floor = min(float(bounds[i][0]), self.then, self.later)
+            if self.search_plan(search, compiled[i], bounds[i]):
+                self.count("searched", plan, search.lanes, weights)
+
+    def search_plan(self, search: PathSearch, compiled: TemplateTables, bound: Floats) -> bool:
+        """Search one plan until it is done or time is over; whether it is done."""
+        walk = search.start(compiled)
+        if walk is None:
+            return True
+        number = len(self.decoders)
+        self.decoders.append((search, compiled))
+        self.searched += 1
+        done = False
+        while not done:
+            before = walk.work
+            left = max(self.max_work - self.work, 1)
+            budget = WORK if left > WORK else -int(left)
+            with self.tally.timed("search"):
+                ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
+                if ended == kernels.LEAF:
+                    self.judge(search, compiled, number, walk)
+            done = ended == kernels.DONE
+            self.work += walk.work - before
+            self.say()
+            if not done and self.stopped:
+                self.left.append(bound)
+                break
+        self.nodes += walk.nodes
+        return done
+
+    def judge(self, search: PathSearch, compiled: TemplateTables, number: int, walk: Descent) -> None:
+        """Find the true cost of the mapping that the kernel has come to, and put it into the archive."""
+        n = len(compiled.levels)
+        prefix = int(walk.prefix_at[n])
+        mapping = mapping_of(search, compiled, prefix, [int(x) for x in walk.point_at[1 : n + 1]])
+        path = path_of(mapping, self.einsum, self.arch)
+        cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
+        values = np.empty(len(search.goal_codes))
+        columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
+        objective_kernels.objectives(
+            columns, float(cost.leak_power), walk.occupied[n], search.capacity, walk.kept, search.goal_codes, values
+        )
+        archive = self.archive
+        if archive.beats(values, TIE):
+            return
+        if archive.n == len(archive.values):
+            archive.grow()
+        point = walk.point_at[1:]
+        archive.n = kernels.take(values, point, prefix, number, archive.values, archive.paths, archive.n)
+
+    def say(self) -> None:
+        """Report what has been done."""
+        if self.progress.callback is None:
+            return
+        done = sum(self.tally.subspaces_by.values())
+        self.progress.report(f"{self.einsum.name}: {self.tally.shown()}", done, self.tally.subspaces, self.shown())
+
+    def shown(self) -> str | None:
+        """The best so far, and how far it may be above the optimum where that is known."""
+        if not self.archive.n:
+            return None
+        goal, best = self.request.goals[0], float(self.archive.values[: self.archive.n, 0].min())
+        text = f"{goal.replace('_', ' ')} {format_si(best, UNITS.get(goal, ''))}"
+        known = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
+        return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if known else text
+
+    def result(self) -> Optimum:
+        """The archive as mappings, sorted by the objectives."""
+        archive = self.archive
+        order = np.lexsort(archive.values[: archive.n].T[::-1])
+        values, mappings = [], []
+        for i in order:
+            number, prefix = (int(x) for x in archive.paths[i, :2])
+            search, compiled = self.decoders[number]
+            points = [int(x) for x in archive.paths[i, 2 : 2 + len(compiled.levels)]]
+            mappings.append(mapping_of(search, compiled, prefix, points))
+            values.append(tuple(float(x) for x in archive.values[i]))
+        bound = np.full(len(self.request.goals), np.inf)
+        for row in (*self.left, *archive.values[: archive.n]):
+            bound = np.minimum(bound, row)
+        return Optimum(
+            values,
+            mappings,
+            complete=not self.left,
+            bound=tuple(float(b) for b in bound),
+            plans=sum(len(path.plans) for path in self.paths),
+            searched=self.searched,
+            nodes=self.nodes,
+            work=self.work,
+            lanes=sum(len(path.lanes) for path in self.paths),
+            size=self.tally.mapspace,
+            points=sum(path.lattice.size for path in self.paths),
+            tally=self.tally,
+            cut=(len(self.left) > self.unlisted and not self.ceiling.reached) or any(path.cut for path in self.paths),
+        )

@@ -1,0 +1,317 @@
+"""The compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is made of.
+
+Kernels are generic: a dataplacement comes as arrays of integers, nothing is compiled for one mapping. All state of a
+search lies in arrays of the caller, so that it can return after so many nodes and go on later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from einmap.mapper.mapspace.point_kernels import has_fewer_rows, leads_to, place_of, row_of, tiles_at, value_at
+from einmap.mapper.objective_kernels import beaten, exceeds_cutoff, keep_least, objectives
+
+GAP, PLACE = 0, 1
+DONE, PAUSED, FULL, LEAF = range(4)
+"""How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
+
+
+@njit(cache=True, nogil=True)
+def survivors(
+    pool: Any, columns: Any, begins: Any, slots: Any, targets: Any, prefixes: Any, acc: Any, leak: Any, occupied: Any,
+    capacity: Any, wanted: Any, remainder: Any, most: float, pruned: Any, n_pruned: int,
+) -> Any:  # fmt: skip
+    """Choices of a level that can be completed, without those that are beyond the cutoff.
+
+    `begins`, `slots`: of the level's table, by prefix and point; `targets`, `prefixes`: point and lanes of each choice.
+    Gives their numbers, and the rows of `pruned` behind them (see keep_least).
+    """
+    found, n = np.empty(len(targets), np.int64), 0
+    costs, values, nothing = np.empty(len(acc)), np.empty((1, len(wanted))), np.empty(0)
+    for i in range(len(targets)):
+        slot = slots[targets[i]]
+        if slot < 0:
+            continue
+        rest = pool[begins[prefixes[i]] + slot]
+        if rest[0] == np.inf:
+            continue
+        _bound(acc, rest, columns, costs)
+        objectives(costs, leak[prefixes[i]], occupied, capacity, nothing, wanted, values[0])
+        if exceeds_cutoff(values[0], remainder, most):
+            n_pruned = keep_least(pruned, n_pruned, values)
+            continue
+        found[n] = i
+        n += 1
+    return found[:n].copy(), n_pruned
+
+
+@njit(cache=True, nogil=True)
+def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
+    """Costs so far, and what the rest costs at least in the columns of the tables."""
+    for column in range(len(done)):
+        out[column] = done[column]
+    for i in range(len(columns)):
+        out[columns[i]] += least[i]
+
+
+@njit(cache=True, nogil=True)
+def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any, n: int) -> int:
+    """Put a point into the archive in place of those that it beats; the new number of points, -1 when it is full."""
+    kept = 0
+    for row in range(n):
+        beats = True
+        for i in range(len(values)):
+            if values[i] > found[row, i]:
+                beats = False
+                break
+        if not beats:
+            for i in range(found.shape[1]):
+                found[kept, i] = found[row, i]
+            for i in range(paths.shape[1]):
+                paths[kept, i] = paths[row, i]
+            kept += 1
+    if kept == len(found):
+        return -1
+    for i in range(len(values)):
+        found[kept, i] = values[i]
+    paths[kept, 0] = plan
+    paths[kept, 1] = prefix
+    for i in range(len(path)):
+        paths[kept, 2 + i] = path[i]
+    return kept + 1
+
+
+@njit(cache=True, nogil=True)
+def reorder(values: Any, order: Any) -> None:
+    """Put the first values into another order."""
+    found = np.empty(len(order), values.dtype)
+    for i in range(len(order)):
+        found[i] = values[order[i]]
+    for i in range(len(order)):
+        values[i] = found[i]
+
+
+@njit(cache=True, nogil=True)
+def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that it can pause anywhere
+    # the lattice: see `Lattice.layout`
+    layout: Any, below: Any, starts: Any, quotients: Any,
+    # levels of the plan
+    kind: Any, mask: Any, tables: Any, lowered: Any, node: Any, rates: Any, fixed: Any, bits: Any, lowered_bits: Any,
+    # lanes: children of each prefix, rows of `quotients`
+    child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
+    # cost-to-go, memories, goals
+    pool: Any, columns: Any, remainder: Any, most: float, capacity: Any, kept: Any, wanted: Any,
+    slack: float, plan: int, exact: bool,
+    # archive
+    found: Any, paths: Any, n_found: int,
+    # state: (level, the outermost one that is searched), acc, occupied, point and prefix at each level, candidates
+    state: Any, acc: Any, occupied: Any, point_at: Any, prefix_at: Any, cand: Any, cand_point: Any, cand_prefix: Any,
+    cand_n: Any, cand_next: Any, budget: int,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Depth-first search of one plan from the outside in; (how it ended, points in the archive, nodes, work).
+
+    Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
+    bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
+
+    `tables`: the row of `pool` at which the table of each level and prefix begins, the row in it of each level and
+    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made; where each table
+    ends and the point of each row, with which `slots` has no columns (see `row_of`).
+    `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
+    `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
+    -2: none).
+    `budget`: the call ends before the node at which it is used up; in the middle of a list of choices where it is
+    negative (then it stands for its absolute value, and there is no going on).
+    """
+    begins, offsets, strides, radices = tables[0], layout[1], layout[2], layout[3]
+    at_once = budget < 0
+    budget = abs(budget)
+    n_levels = len(kind)
+    k = acc.shape[1]
+    n_axes = len(strides)
+    coord = np.zeros(n_axes, dtype=np.int64)
+    bound = np.empty(k)
+    goal = np.empty(len(wanted))
+    odometer = np.zeros(n_axes, dtype=np.int64)
+    room = np.empty(occupied.shape[1])
+    nodes = 0
+    work = 0
+    level, outermost = state[0], state[1]
+    eased = remainder.shape[1]
+    while level >= outermost:
+        if work >= budget:
+            state[0] = level
+            return PAUSED, n_found, nodes, work
+        work += 1
+        if cand_n[level] < 0:
+            # open: list what may be chosen here, best first
+            here, prefix = point_at[level], prefix_at[level]
+            for axis in range(n_axes):
+                coord[axis] = here // strides[axis] % radices[axis]
+            count = 0
+            for m in range(occupied.shape[1]):
+                room[m] = occupied[level, m]
+            if kind[level] == GAP and has_fewer_rows(tables, level, prefix, mask[level], coord, offsets, starts):
+                # rather all points of the table than all that loops can come to
+                for row in range(begins[level, prefix], tables[2][level, prefix]):
+                    target = tables[3][row]
+                    if not leads_to(layout, below, starts, mask[level], coord, target):
+                        continue
+                    if at_once and work >= budget:
+                        state[0] = level
+                        return PAUSED, n_found, nodes, work
+                    work += 1
+                    _bound(acc[level], pool[row], columns, bound)
+                    objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                    if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                        cand[level, count] = goal[0]
+                        cand_point[level, count] = target
+                        count += 1
+            elif kind[level] == GAP:
+                for axis in range(n_axes):
+                    odometer[axis] = 0
+                going = True
+                while going:
+                    if at_once and work >= budget:
+                        state[0] = level
+                        return PAUSED, n_found, nodes, work
+                    work += 1
+                    target = here
+                    for axis in range(n_axes):
+                        if mask[level, axis]:
+                            first = starts[offsets[axis] + coord[axis]]
+                            target += (below[first + odometer[axis]] - coord[axis]) * strides[axis]
+                    row = row_of(tables, level, prefix, target)
+                    if row >= 0 and pool[row, 0] < np.inf:
+                        _bound(acc[level], pool[row], columns, bound)
+                        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                        if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                            cand[level, count] = goal[0]
+                            cand_point[level, count] = target
+                            count += 1
+                    going = False
+                    for axis in range(n_axes):
+                        if mask[level, axis]:
+                            first = offsets[axis] + coord[axis]
+                            odometer[axis] += 1
+                            if odometer[axis] < starts[first + 1] - starts[first]:
+                                going = True
+                                break
+                            odometer[axis] = 0
+            else:
+                for c in range(child_start[prefix], child_start[prefix + 1]):
+                    child = children[c]
+                    if at_once and work >= budget:
+                        state[0] = level
+                        return PAUSED, n_found, nodes, work
+                    work += 1
+                    target = 0
+                    for axis in range(n_axes):
+                        position = quotients[divides[child, axis], coord[axis]]
+                        if position < 0:
+                            target = -1
+                            break
+                        target += position * strides[axis]
+                    if target < 0:
+                        continue
+                    row = row_of(tables, level, child, target)
+                    if row < 0 or pool[row, 0] == np.inf:
+                        continue
+                    _bound(acc[level], pool[row], columns, bound)
+                    objectives(bound, leak[child], room, capacity, kept, wanted, goal)
+                    if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                        cand[level, count] = goal[0]
+                        cand_point[level, count] = target
+                        cand_prefix[level, count] = child
+                        count += 1
+            order = np.argsort(cand[level, :count], kind="mergesort")
+            reorder(cand[level], order)
+            reorder(cand_point[level], order)
+            if kind[level] == PLACE:
+                reorder(cand_prefix[level], order)
+            cand_n[level] = count
+            cand_next[level] = 0
+            nodes += 1
+        if cand_next[level] == cand_n[level]:
+            cand_n[level] = -1
+            level -= 1
+            continue
+        at = cand_next[level]
+        cand_next[level] += 1
+        target = cand_point[level, at]
+        prefix = cand_prefix[level, at] if kind[level] == PLACE else prefix_at[level]
+        # what was found since the list was made may rule the choice out
+        _bound(acc[level], pool[row_of(tables, level, prefix, target)], columns, bound)
+        for m in range(occupied.shape[1]):
+            room[m] = occupied[level, m]
+        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+        if beaten(goal, found, n_found, slack, eased):
+            if len(wanted) == 1:
+                cand_next[level] = cand_n[level]
+            continue
+        # the node of this step
+        fits = True
+        t = lowered[level, 0]
+        if t >= 0:
+            # relevant loops that follow a node are passed, and the best of the partially relevant ones
+            base = point_at[level]
+            passed = base
+            for axis in range(n_axes):
+                if lowered[level, 2 + axis] == 2:
+                    passed += (
+                        place_of(target, axis, layout) * strides[axis] - place_of(base, axis, layout) * strides[axis]
+                    )
+                elif lowered[level, 2 + axis] >= 3:
+                    # a tile shape that is given: loops further in are not passed
+                    passed += (lowered[level, 2 + axis] - 3 - place_of(base, axis, layout)) * strides[axis]
+            least = value_at(layout, t, passed)
+            for axis in range(n_axes):
+                if lowered[level, 2 + axis] == 1:
+                    other = passed + (place_of(target, axis, layout) - place_of(base, axis, layout)) * strides[axis]
+                    least = min(least, value_at(layout, t, other))
+            m = lowered[level, 1]
+            room[m] += least * lowered_bits[level]
+            if room[m] > capacity[m]:
+                fits = False
+        t, m = node[level, 0], node[level, 1]
+        if fits and m >= 0:
+            room[m] += value_at(layout, t, target) * bits[level]
+            if room[m] > capacity[m]:
+                fits = False
+        if not fits:
+            continue
+        point_at[level + 1] = target
+        prefix_at[level + 1] = prefix
+        for m in range(occupied.shape[1]):
+            occupied[level + 1, m] = room[m]
+        if t >= 0:
+            row = node[level, 2] + prefix
+            filled = value_at(layout, t, target) * tiles_at(layout, target)
+            for column in range(k):
+                acc[level + 1, column] = acc[level, column] + rates[row, column] * filled + fixed[row, column]
+        elif t == -1:
+            for column in range(k):
+                acc[level + 1, column] = acc[level, column] + constants[prefix, column]
+        else:
+            for column in range(k):
+                acc[level + 1, column] = acc[level, column]
+        if level + 1 < n_levels:
+            level += 1
+            cand_n[level] = -1
+            continue
+        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, wanted, goal)
+        if not beaten(goal, found, n_found, slack, eased):
+            if not exact:
+                state[0] = level
+                return LEAF, n_found, nodes, work
+            n = take(goal, point_at[1:], prefix, plan, found, paths, n_found)
+            if n < 0:
+                # come back to this choice when there is more room
+                cand_next[level] -= 1
+                state[0] = level
+                return FULL, n_found, nodes, work
+            n_found = n
+    state[0] = level
+    return DONE, n_found, nodes, work

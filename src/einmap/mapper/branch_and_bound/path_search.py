@@ -1,0 +1,321 @@
+"""Branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.
+
+For each dataplacement tables over the lattice say what the rest of the chain costs at least, for every column of
+cost by itself and without the coupling of capacities; equal inner parts of dataplacements share them. The search goes
+from the outside in, dataplacements in the order of their bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.projection import Relevance
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.cost_bounds.cost_to_go import Level, Recipe, Tables
+from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.objectives import goal_codes, table_columns
+from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.request import Remainder
+from einmap.mapper.templates.chain_template import ChainTemplate
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+NOTHING = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class TemplateTables:
+    """A plan with its levels and the block of tables of each."""
+
+    plan: ChainTemplate
+    levels: list[Level]
+    blocks: list[int]
+
+
+class Descent:
+    """The state of a depth-first search of one plan, so that it can be left and taken up again."""
+
+    def __init__(self, depth: int, columns: int, memories: int, widest: int) -> None:
+        self.state = np.zeros(2, dtype=np.int64)
+        self.kept = NOTHING
+        self.acc = np.zeros((depth + 1, columns))
+        self.occupied = np.zeros((depth + 1, memories))
+        self.point_at = np.zeros(depth + 1, dtype=np.int64)
+        self.prefix_at = np.zeros(depth + 1, dtype=np.int64)
+        self.cand = np.empty((depth, widest))
+        self.cand_point = np.empty((depth, widest), dtype=np.int64)
+        self.cand_prefix = np.empty((depth, widest), dtype=np.int64)
+        self.cand_n = np.full(depth, -1, dtype=np.int64)
+        self.cand_next = np.zeros(depth, dtype=np.int64)
+        self.arrays: tuple[Any, ...] | None = None
+        self.nodes = 0
+        self.work = 0
+
+
+@dataclass
+class PathSearch(PathCosts):
+    """Some dataplacements with some lanes, of one Einsum on one path."""
+
+    goals: tuple[str, ...]
+    remainder: Remainder
+    instances: int = 1
+    of_tables: Ints | None = None
+    """Columns of cost whose tables are worth their time, if not all that the objectives need."""
+    ended = False
+    """Whether making tables ended because the search was stopped."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.goal_codes = goal_codes(self.goals, self.leaves)
+        self.wanted = self.goal_codes
+        self.compiled: list[TemplateTables] = []
+        columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
+        self.tables = self.new_tables(columns)
+
+    def new_tables(self, columns: Ints) -> Tables:
+        """Tables without blocks."""
+        return Tables(self, columns)
+
+    def again(self) -> PathSearch:
+        """A search of the same kind without dataplacements."""
+        return PathSearch(**{f.name: getattr(self, f.name) for f in fields(self)})
+
+    # plans as arrays
+
+    def levels(self, plan: ChainTemplate) -> list[Level]:
+        """One level for each choice of a plan."""
+        found: list[Level] = []
+        r = 0
+        for step in plan.steps:
+            found.append(Level(step.axes, r, None, step.lowers, not step.fanouts, rising=step.rising))
+            for i in range(len(step.fanouts)):
+                r += 1
+                found.append(Level(None, r, None, None, i == len(step.fanouts) - 1))
+            found[-1].node = step.node
+            if step.given is not None:
+                gap = found[-1 - len(step.fanouts)]
+                gap.given, gap.passed = (step.given.after, None), step.given.passed
+                below = (*step.given.after, *step.at_node) if found[-1] is gap else step.at_node
+                found[-1].given = (below, step.given.lanes)
+        return found
+
+    def compile(self, plan: ChainTemplate) -> TemplateTables | None:
+        """The plan as arrays; None when a node of the outermost memory breaks its limits."""
+        top = self.lattice.top
+        if not all(self.allowed(node)[top] for node in plan.outer):
+            return None
+        levels = self.levels(plan)
+        key: object = ("end", tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors))
+        blocks: list[int] = []
+        for i in reversed(range(len(levels))):
+            level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
+            held = level.node if level.last else None
+            tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
+            own = (
+                level.r,
+                level.last,
+                level.node,
+                tail,
+                level.given,
+                (inner.axes, inner.lowers) if inner else None,
+                key,
+            )
+            key = self.tables.block(own, Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1))
+            blocks.append(key)
+        return TemplateTables(plan, levels, list(reversed(blocks)))
+
+    # searching
+
+    def take(self, plans: Sequence[ChainTemplate], room: float, of_first: float = 0.0) -> int:
+        """Compile plans, as many as there is room for (bytes) for their tables; the number of them.
+
+        There is room for so many times the tables of the first one at least.
+        """
+        self.compiled = []
+        taken = 0
+        for plan in plans:
+            compiled = self.compile(plan)
+            taken += 1
+            if compiled is not None:
+                if not self.compiled:
+                    room = max(room, of_first * self.tables.bytes)
+                self.compiled.append(compiled)
+            if self.tables.bytes > room:
+                break
+        return taken
+
+    def tables_filled(self, stopped: Callable[[], bool]) -> bool:
+        """Fill the tables; False when that was stopped before the end."""
+        return self.tables.fill(stopped)
+
+    def gather(self) -> None:
+        """Put the coefficients of all nodes into one array for the kernel."""
+        rows: list[Floats] = []
+        fixed: list[Floats] = []
+        self.row_of: dict[int, int] = {}
+        total = 0
+        for (kind, *_), value in self.known.items():
+            if kind == "rates":
+                self.row_of[id(value)] = total
+                rows.append(value[0])
+                fixed.append(value[1])
+                total += len(value[0])
+        empty = np.zeros((1, self.columns))
+        self.rates = np.concatenate([*rows, empty])
+        self.fixed = np.concatenate([*fixed, empty])
+
+    def bound(self, compiled: TemplateTables) -> Floats:
+        """Objectives that no mapping of a plan is below; infinite where nothing fits."""
+        least: Floats = self.root_values(compiled).min(axis=0, initial=np.inf)
+        return least
+
+    def root_values(self, compiled: TemplateTables) -> Floats:
+        """Objectives that no mapping of a plan is below, a row for each choice in its first gap or fanout."""
+        rows = self.tables.rows(compiled.blocks[0], self.reach(compiled.levels[0].axes or ()))
+        costs = np.zeros((len(rows), self.columns))
+        costs[:, self.tables.columns] = rows
+        found = np.empty((len(rows), len(self.goal_codes)))
+        leak = np.full(len(rows), self.leak[0])
+        objective_kernels.many_objectives(
+            costs, leak, self.occupied(compiled.plan), self.capacity, self.goal_codes, found
+        )
+        return found
+
+    def reach(self, axes: Sequence[int]) -> NDArray[np.bool_]:
+        """Points that loops over some axes can come to from the bounds."""
+        found = np.ones(self.lattice.size, dtype=bool)
+        for axis in range(len(self.lattice.axes)):
+            if axis not in axes:
+                found &= self.coord[:, axis] == self.lattice.radices[axis] - 1
+        return found
+
+    def arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
+        """The arguments of the kernel that describe a plan."""
+        n, axes = len(compiled.levels), len(self.lattice.axes)
+        kind = np.array([kernels.GAP if lv.axes is not None else kernels.PLACE for lv in compiled.levels])
+        mask = np.zeros((n, axes), dtype=np.bool_)
+        lowered = np.full((n, 2 + axes), -1, dtype=np.int64)
+        node = np.full((n, 3), -2, dtype=np.int64)
+        bits, lowered_bits = np.zeros(n), np.zeros(n)
+        for i, level in enumerate(compiled.levels):
+            first = self.prefixes.first[level.r]
+            if level.axes is not None:
+                mask[i, list(level.axes)] = True
+            if level.lowers is not None and math.isfinite(self.memory(level.lowers.level).size_bits):
+                lowered[i, 0] = self.tensors.index(level.lowers.tensor)
+                lowered[i, 1] = self.memories.index(level.lowers.level)
+                relevance = self.pricer.axis_relevance[level.lowers.tensor]
+                lowered[i, 2:] = [_PASSED[r] for r in relevance] if level.passed is None else level.passed
+                lowered_bits[i] = self.memory(level.lowers.level).bits[level.lowers.tensor]
+            if not level.last:
+                continue
+            if level.node is None:
+                node[i] = (-1, -1, 0)
+                continue
+            value = self.rates_of(compiled.plan.chains, level.node, level.r)
+            memory = self.memory(level.node.level)
+            counted = math.isfinite(memory.size_bits) and not self.lowers(level.node)
+            place = self.memories.index(level.node.level) if counted else -1
+            node[i] = (self.tensors.index(level.node.tensor), place, self.row_of[id(value)] - first)
+            bits[i] = memory.bits[level.node.tensor]
+            # a node whose following gap does not lower it (a toll stands between) takes its place itself
+            following = compiled.levels[i + 1]
+            if self.lowers(level.node) and math.isfinite(memory.size_bits) and following.lowers is None:
+                node[i, 1] = self.memories.index(level.node.level)
+        tables = self.kernel_tables(compiled)
+        return kind, mask, tables, lowered, node, self.rates, self.fixed, bits, lowered_bits
+
+    def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
+        """Where the tables of each level and prefix begin, and the row in them of each level and point.
+
+        The last two of `kernels.row_of` are not looked at: tables have their points in common.
+        """
+        begins = np.zeros((len(compiled.levels), self.prefixes.n), dtype=np.int64)
+        for i, level in enumerate(compiled.levels):
+            first = self.prefixes.first[level.r]
+            own = self.tables.begins(compiled.blocks[i])
+            begins[i, first : first + len(own)] = own
+        slots = np.stack([self.tables.slots(block) for block in compiled.blocks])
+        return begins, slots, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+    def occupied(self, plan: ChainTemplate) -> Floats:
+        """Bits that the nodes of the outermost memory take."""
+        found = np.zeros(len(self.capacity))
+        for held in plan.outer:
+            memory = self.memory(held.level)
+            values = self.sizes[self.tensors.index(held.tensor)]
+            times = self.instances if self.einsum.by_tensor[held.tensor].persistent else 1
+            found[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
+        return found
+
+    def start(self, compiled: TemplateTables) -> Descent | None:
+        """The state of a search that has not begun; None when the outermost memory is too small."""
+        occupied = self.occupied(compiled.plan)
+        if (occupied > self.capacity).any():
+            return None
+        n = len(compiled.levels)
+        walk = Descent(n, self.columns, len(self.capacity), self.widest(compiled))
+        walk.occupied[0] = occupied
+        walk.point_at[0] = self.lattice.top
+        return walk
+
+    def widest(self, compiled: TemplateTables) -> int:
+        """Choices of a level, at most."""
+        del compiled
+        return max(self.lattice.size, len(self.children) + 1)
+
+    def step(
+        self, compiled: TemplateTables, number: int, walk: Descent, archive: Archive, slack: float, budget: int
+    ) -> int:
+        """Go on for a while; how that ended (see `kernels`). The archive takes what it can use."""
+        if walk.arrays is None:
+            walk.arrays = (*self.arrays(compiled), self.child_start, self.children, self.divides,
+                           self.final_constants(compiled), self.leak)  # fmt: skip
+        ended, archive.n, nodes, work = kernels.search(
+            self.layout, *self.below, self.quotients, *walk.arrays,
+            self.tables.pool, self.tables.columns, self.remainder.rows, self.remainder.most, self.capacity, walk.kept,
+            self.wanted, slack, number, not self.ragged,
+            archive.values, archive.paths, archive.n,
+            walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
+            walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,
+        )  # fmt: skip
+        walk.nodes += nodes
+        walk.work += work
+        if ended == kernels.FULL:
+            archive.grow()
+        return int(ended)
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether columns of cost are lower bounds only: where tiles or lanes are not all alike."""
+        return any(axis.uneven for axis in self.lattice.axes)
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the tables are filled."""
+        return bool(self.tables.pool.size)
+
+    def forget_tables(self) -> None:
+        """Free what only the search needs."""
+        self.tables.forget()
+        self.known.clear()
+        self.rates = self.fixed = np.zeros((0, self.columns))
+
+    def final_constants(self, compiled: TemplateTables) -> Floats:
+        """Constants by number of prefix."""
+        own = self.constants_of(compiled.plan.chains)
+        found = np.zeros((self.prefixes.n, self.columns))
+        found[self.prefixes.n - len(own) :] = own
+        return found
+
+
+_PASSED = {Relevance.FULL: 2, Relevance.PARTIAL: 1, Relevance.NONE: 0}

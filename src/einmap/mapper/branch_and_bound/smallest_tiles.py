@@ -1,0 +1,286 @@
+"""Whether anything fits, without a search: the smallest tiles that a dataplacement and a use of the lanes leave.
+
+Capacities and upper limits on tile shapes only get easier with smaller tiles. So in each gap every loop that may stand
+there brings its tile shape down as far as the lanes further in allow, and if these tiles do not fit none do. What a
+memory needs at least is known at once. Limits from below (`==`, `>=`, `>`) are another matter: see `why_not_smallest`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Leaf, Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.mapspace.dataplacement import Dataplacement
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.layout import values_of
+from einmap.mapper.mapspace.tile_limits import limit_holds
+from einmap.mapper.request import Request
+from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held
+from einmap.model.counting.semantics import Semantics
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a mapping that fits needs: for each memory the tensors that it holds, with bits and values of the tiles.
+
+    `is_least`: no mapping needs fewer bits in the memory that was asked for.
+    """
+
+    held: Mapping[str, tuple[tuple[str, float, float], ...]]
+    is_least: bool
+
+    def bits(self, memory: str) -> int:
+        """Bits that a memory needs, rounded up."""
+        return math.ceil(math.fsum(bits for _, bits, _ in self.held.get(memory, ())) - 1e-9)
+
+
+def why_not_smallest(leaves: tuple[Leaf, ...]) -> str | None:
+    """Why the smallest tiles may not be the ones that fit, None if they are."""
+    for leaf in leaves:
+        for limit in leaf.placement.tile_shape if isinstance(leaf, Memory | Toll) and leaf.placement else ():
+            if limit.operator.removeprefix("product") not in ("<=", "<"):
+                return f"{leaf.name} limits tile shapes from below"
+    return None
+
+
+@dataclass
+class Listed:
+    """The dataplacements of a path, listed and planned as far as somebody has asked for them."""
+
+    path: Path
+    seen: list[Dataplacement] = field(default_factory=list)
+    plans: dict[Dataplacement, tuple[ChainTemplate, LaneTable]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.walk = self.path.in_order()
+
+    def __iter__(self) -> Iterator[Dataplacement]:
+        yield from self.seen
+        for placement in self.walk:
+            self.seen.append(placement)
+            yield placement
+
+    def plan(self, placement: Dataplacement) -> tuple[ChainTemplate, LaneTable]:
+        """A dataplacement as a chain of steps, and the uses of the fanouts that it admits."""
+        if placement not in self.plans:
+            plan = self.path.planner.plan(placement)
+            self.plans[placement] = plan, self.path.admitted(plan)
+        return self.plans[placement]
+
+
+@dataclass
+class Smallest:
+    """The smallest tiles on the path to one compute; plans and lanes are remembered, they do not depend on sizes."""
+
+    einsum: Einsum
+    request: Request
+    instances: int = 1
+    known: dict[object, Listed] = field(default_factory=dict)
+    tables: dict[object, LaneTable] = field(default_factory=dict)
+
+    def fit(self, arch: Architecture, compute: str, least: str | None, progress: Progress) -> tuple[Fit | None, bool]:
+        """A mapping that fits, or None, and whether that is certain.
+
+        With `least`, the one that needs the fewest bits in that memory.
+        """
+        listed = self.listed(arch, compute)
+        path = listed.path
+        if path.lattice.size > 1 and path.is_coarse:
+            return None, False
+        best: Fit | None = None
+        tiles = Tiles(self.einsum, self.request.rules, self.instances, path, arch.path(compute))
+        for placement in listed:
+            if progress.stopped:
+                return best, best is not None and least is None
+            if tiles.too_large(placement):
+                continue
+            plan, lanes = listed.plan(placement)
+            found = tiles.fit(plan, lanes, least) if len(lanes) else None
+            if found is None:
+                continue
+            if least is None:
+                return found, True
+            if best is None or found.bits(least) < best.bits(least):
+                best = found
+                tiles.capacity[least] = best.bits(least) - 1e-9
+        return (replace(best, is_least=True) if best else None), True
+
+    def listed(self, arch: Architecture, compute: str) -> Listed:
+        """Dataplacements and lanes."""
+        leaves = arch.path(compute)
+        key = tuple(replace(leaf, size_bits=0) if isinstance(leaf, Memory) else leaf for leaf in leaves)
+        if key not in self.known:
+            path = Path(self.einsum, arch, leaves, replace(self.request, prune=False))
+            fanouts = (tuple(leaf.spatial for leaf in leaves), path.lattice)
+            if fanouts in self.tables:
+                # fills the cached property: the table depends on nothing but fanouts and lattice
+                vars(path)["lanes"] = self.tables[fanouts]
+            self.tables[fanouts] = path.lanes
+            self.known[key] = Listed(path)
+        return self.known[key]
+
+
+def fits_nowhere(einsum: Einsum, request: Request, instances: int, paths: Sequence[Path], progress: Progress) -> bool:
+    """Whether it is certain that no mapping of the mapspace fits, by the smallest tiles of each dataplacement.
+
+    `paths`: those of all computes, with their dataplacements. False as well where that was not decided: dataplacements
+    that are not all listed, limits from below on tile shapes, or no time.
+    """
+    for path in paths:
+        if path.given is not None or not path.all_plans or why_not_smallest(path.leaves) is not None:
+            return False
+        if path.lattice.size > 1 and path.is_coarse:
+            return False
+        tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
+        for plan in path.plans:
+            if progress.stopped:
+                return False
+            if not tiles.too_large(plan.placement) and tiles.fit(plan, path.admitted(plan), None) is not None:
+                return False
+    return True
+
+
+class Tiles:
+    """The smallest tiles of the plans on one path. `instances`: how often the Einsum runs.
+
+    `leaves`: those of the path, or equal ones with other sizes.
+    """
+
+    def __init__(self, einsum: Einsum, rules: Semantics, instances: int, path: Path, leaves: tuple[Leaf, ...]) -> None:
+        self.einsum, self.rules, self.instances = einsum, rules, instances
+        self.path, self.lattice, self.leaves = path, path.lattice, leaves
+        self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
+        self.tops = np.array([axis.sizes[-1] for axis in self.lattice.axes], dtype=np.int64)
+        memories = [leaf for leaf in leaves if isinstance(leaf, Memory)]
+        self.capacity = {leaf.name: leaf.size_bits for leaf in memories}
+        """More is not looked for in each memory (bits)."""
+        each = [(leaf, a) for leaf in memories for a in einsum.accesses]
+        self.value = {(leaf.name, a.tensor): float(leaf.bits.get(a.tensor, 0)) for leaf, a in each}
+        self.whole = {a.tensor: float(self.values_at(a.tensor, self.tops[None])[0]) for a in einsum.accesses}
+
+    def too_large(self, placement: Dataplacement) -> bool:
+        """Whether not even one value of each tensor fits into some memory, or not all of all into the outermost one."""
+        used: dict[str, float] = {}
+        for i, (memory, tensor) in enumerate(placement.nodes):
+            values = self.whole[tensor] if i < placement.n_outer else 1.0
+            used[memory] = used.get(memory, 0.0) + values * self.value[memory, tensor]
+        return any(bits > self.capacity[memory] for memory, bits in used.items())
+
+    def memory(self, node: Held) -> Memory:
+        """The memory of a storage node, with its size."""
+        leaf = self.leaves[node.level]
+        assert isinstance(leaf, Memory)
+        return leaf
+
+    def values_at(self, tensor: str, shapes: Ints) -> Floats:
+        """Values in a tensor's tile, for tile shapes on each axis (a row for each use of the lanes)."""
+        on_lattice = [sizes[np.searchsorted(sizes, shapes[:, axis])] for axis, sizes in enumerate(self.sizes)]
+        rows = np.stack(on_lattice, axis=1) if on_lattice else shapes
+        return values_of(self.lattice, self.einsum.by_tensor[tensor], rows)
+
+    def points(self, shapes: Ints) -> Ints:
+        """Points of the lattice with these tile shapes."""
+        points = np.zeros(len(shapes), dtype=np.int64)
+        for axis, sizes in enumerate(self.sizes):
+            points += np.searchsorted(sizes, shapes[:, axis]) * self.lattice.strides[axis]
+        return points
+
+    def fit(self, plan: ChainTemplate, lanes: LaneTable, least: str | None) -> Fit | None:
+        """The use of the lanes with which a plan fits, the one that needs least if a memory is named.
+
+        Leaves behind which uses fit (`fits`), and the tile shapes below each choice of the plan (`passed`).
+        """
+        n = len(lanes)
+        self.passed: list[Ints] = []
+        self.held: list[tuple[Held, Floats]] = []
+        self.fits = np.ones(n, dtype=bool)
+        shapes = np.broadcast_to(self.tops, (n, len(self.tops))).copy()
+        for node in plan.outer:
+            self.place(node, shapes)
+        even = np.where(lanes.shapes > 0, 1, lanes.bounds)
+        rest, uneven = even.prod(axis=1), lanes.shapes.max(axis=1, initial=0)
+        # uneven lanes are the outermost loop over their axis: no loop above brings it down
+        left = np.where(uneven > 0, self.tops, rest)
+        for i, step in enumerate(plan.steps):
+            before = shapes.copy()
+            for axis in step.axes:
+                shapes[:, axis] = left[:, axis]
+            self.passed.append(shapes.copy())
+            if step.lowers is not None:
+                self.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
+            for level in step.fanouts:
+                own = lanes.levels == level
+                used, first = even[:, own].prod(axis=1), lanes.shapes[:, own].max(axis=1, initial=0)
+                shapes = np.where(first > 0, first, shapes) // used
+                rest, uneven = rest // used, np.where(first > 0, 0, uneven)
+                left = np.where(uneven > 0, self.tops, rest)
+                self.passed.append(shapes)
+            if step.node is not None:
+                self.place(step.node, shapes, plan.steps[i + 1])
+        self.fits &= (shapes == 1).all(axis=1)
+        return self.chosen(least)
+
+    def place(self, node: Held, shapes: Ints, following: ChainSegment | None = None) -> None:
+        """One storage node; `following` is the step after it, in which its space may be reserved instead."""
+        lowers = self.rules.lowering and not node.backing and following is not None and following.lowers is not None
+        if not lowers:
+            self.held.append((node, self.values_at(node.tensor, shapes)))
+        placement = self.memory(node).placement
+        if node.first and placement is not None:
+            extents: dict[str, Floats | float] = {
+                axis.members[0][0]: shapes[:, i].astype(np.float64)
+                for i, axis in enumerate(self.lattice.axes)
+                if len(axis.members) == 1
+            }
+            for limit in placement.tile_shape:
+                self.fits &= limit_holds(limit, extents)
+
+    def lowered(self, node: Held, before: Ints, after: Ints) -> Floats:
+        """Values reserved below the loops that index a tensor, and below one that does so in part."""
+        relevance = self.path.pricer.axis_relevance[node.tensor]
+        full = np.array([r is Relevance.FULL for r in relevance], dtype=bool)
+        passed = np.where(full, after, before)
+        found = self.values_at(node.tensor, passed)
+        for axis, one in enumerate(relevance):
+            if one is Relevance.PARTIAL:
+                other = passed.copy()
+                other[:, axis] = after[:, axis]
+                found = np.minimum(found, self.values_at(node.tensor, other))
+        return found
+
+    def chosen(self, least: str | None) -> Fit | None:
+        """One use of the lanes that fits in all memories."""
+        needed: dict[str, Floats] = {}
+        for node, values in self.held:
+            needed[self.memory(node).name] = needed.get(self.memory(node).name, 0.0) + self.bits(node, values)
+        for leaf in self.leaves:
+            if isinstance(leaf, Memory) and leaf.name in needed:
+                self.fits &= needed[leaf.name] <= leaf.size_bits
+        rows = np.flatnonzero(self.fits)
+        if not len(rows):
+            return None
+        row = rows[0] if least is None or least not in needed else rows[np.argmin(needed[least][rows])]
+        held: dict[str, tuple[tuple[str, float, float], ...]] = {}
+        for node, values in self.held:
+            entry = (node.tensor, float(self.bits(node, values)[row]), float(values[row]))
+            held[self.memory(node).name] = (*held.get(self.memory(node).name, ()), entry)
+        return Fit(held, is_least=False)
+
+    def bits(self, node: Held, values: Floats) -> Floats:
+        """Bits of a tensor's tiles; what stays over all instances of the Einsum is kept for each."""
+        times = self.instances if node.backing and self.einsum.by_tensor[node.tensor].persistent else 1
+        found: Floats = values * (self.memory(node).bits[node.tensor] * times)
+        return found

@@ -1,0 +1,208 @@
+"""The search of one Einsum on one path where the lattice is large: tables with few rows, filled plan by plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.projection import Relevance
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
+from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.cost_bounds.cost_to_go import Level, Recipe
+from einmap.mapper.cost_bounds.sparse_tables import Around, Limit, NoRoomError, SparseTables
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.layout import least_fills
+from einmap.mapper.mapspace.tile_limits import limit_holds
+from einmap.mapper.templates.chain_template import ChainTemplate, Held
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+
+class SparseSearch(PathSearch):
+    """Some dataplacements with some lanes: as `PathSearch`, but no array has an element for each point."""
+
+    tables: SparseTables  # type: ignore[assignment]
+    limit: Limit | None = None
+    """What was found before."""
+    stopped: Callable[[], bool] | None = None
+    """Whether filling tables must end."""
+
+    def new_tables(self, columns: Ints) -> SparseTables:  # type: ignore[override]
+        """Tables without blocks."""
+        return SparseTables(self, columns, self.goal_codes)
+
+    # plans
+
+    def take(self, plans: Sequence[ChainTemplate], room: float, of_first: float = 0.0) -> int:
+        """Compile plans and fill their tables, as many as have room (bytes); how many these are."""
+        del of_first
+        self.compiled = []
+        self.tables.make_room(room)
+        if all(self.never_negative(plan) for plan in plans):
+            self.tables.limit = self.limit
+        for taken, plan in enumerate(plans):
+            if self.stopped is not None and self.stopped():
+                self.ended = True
+                return taken
+            try:
+                compiled = self.compile(plan)
+            except NoRoomError:
+                return taken
+            if compiled is not None:
+                self.compiled.append(compiled)
+        return len(plans)
+
+    def tables_filled(self, stopped: Callable[[], bool]) -> bool:
+        """Whether the tables are filled; taking plans does that."""
+        del stopped
+        return not self.ended
+
+    def compile(self, plan: ChainTemplate) -> TemplateTables | None:
+        """The plan as arrays, with its tables; None when a node of the outermost memory breaks its limits."""
+        if not all(self.stands_at_top(node) for node in plan.outer):
+            return None
+        levels = self.levels(plan)
+        around = self.around(levels)
+        key: object = ("end", tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors))
+        blocks: list[int] = []
+        for i in reversed(range(len(levels))):
+            level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
+            held = level.node if level.last else None
+            tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
+            own = (
+                level.r, level.last, level.node, tail, around[i],
+                (inner.axes, inner.lowers) if inner else None, key,
+            )  # fmt: skip
+            recipe = Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1)
+            key = self.tables.block(own, recipe, around[i])
+            blocks.append(key)
+        return TemplateTables(plan, levels, list(reversed(blocks)))
+
+    def stands_at_top(self, node: Held) -> bool:
+        """Whether a node holds the whole of its tensor."""
+        memory = self.memory(node.level)
+        needed = self.sizes[self.tensors.index(node.tensor)] * memory.bits[node.tensor]
+        if not self.lowers(node) and needed > memory.size_bits:
+            return False
+        limits = memory.placement.tile_shape if node.first and memory.placement is not None else ()
+        return all(bool(limit_holds(limit, dict(self.einsum.bounds))) for limit in limits)
+
+    def around(self, levels: Sequence[Level]) -> list[Around]:
+        """For each level what stands above it."""
+        found = []
+        top = frozenset(range(len(self.lattice.axes)))
+        held: dict[int, frozenset[str]] = {}
+        for level in levels:
+            top -= self.laned[level.r - 1] if level.axes is None else frozenset(level.axes)
+            beside = frozenset[str]()
+            if level.node is not None:
+                beside = held.get(level.node.level, beside)
+                if not self.lowers(level.node):
+                    held[level.node.level] = beside | {level.node.tensor}
+            found.append(Around(top, beside))
+        return found
+
+    @cached_property
+    def laned(self) -> list[frozenset[int]]:
+        """For each fanout the axes over which some use has lanes."""
+        found = []
+        for level in self.fanouts:
+            used = (self.lanes.bounds[:, self.lanes.levels == level] > 1).any(axis=(0, 1))
+            found.append(frozenset(np.flatnonzero(used).tolist()))
+        return found
+
+    def never_negative(self, plan: ChainTemplate) -> bool:
+        """Whether no node of a plan costs less than nothing, wherever it stands.
+
+        Each tensor fills a node at least once for every lane that uses it; so where a fill costs something, the least
+        that a node costs is that of these fills, with the costs that are the same for all tile shapes.
+        """
+        levels = self.levels(plan)
+        for level in levels:
+            if level.node is None:
+                continue
+            node = level.node
+            key = ("positive", node.tensor, node.level, level.r, self.pricer.tail(plan.chains[node.tensor], node.level))
+            if key not in self.known:
+                self.known[key] = self._costs_something(plan, node, level.r)
+            if not self.known[key]:
+                return False
+        return True
+
+    def _costs_something(self, plan: ChainTemplate, node: Held, r: int) -> bool:
+        rates, fixed = self.rates_of(plan.chains, node, r)
+        table = self.prefixes.tables[r]
+        none = np.array([r is Relevance.NONE for r in self.pricer.axis_relevance[node.tensor]], dtype=bool)
+        copies = table.over(table.levels <= node.level, none)
+        least = rates * (self.least[self.tensors.index(node.tensor)] * copies)[:, None] + fixed
+        return bool((rates >= 0).all() and (least >= -1e-12 * np.abs(fixed)).all())
+
+    @cached_property
+    def least(self) -> Floats:
+        """Least values in all fills of each tensor."""
+        return least_fills(self.lattice, self.einsum)
+
+    # searching
+
+    def root_values(self, compiled: TemplateTables) -> Floats:
+        """Objectives that no mapping of a plan is below, a row for each choice in its first gap."""
+        points, rows = self.tables.rows(compiled.blocks[0])
+        axes = compiled.levels[0].axes or ()
+        reached = np.ones(len(points), dtype=bool)
+        for axis, (stride, radix) in enumerate(zip(self.lattice.strides, self.lattice.radices, strict=True)):
+            if axis not in axes:
+                reached &= points // stride % radix == radix - 1
+        costs = np.zeros((int(reached.sum()), self.columns))
+        costs[:, self.tables.columns] = rows[reached]
+        found = np.empty((len(costs), len(self.goal_codes)))
+        leak = np.full(len(costs), self.leak[0])
+        objective_kernels.many_objectives(
+            costs, leak, self.occupied(compiled.plan), self.capacity, self.goal_codes, found
+        )
+        return found
+
+    def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
+        """Where the tables of each level and prefix begin and end, and the points of all rows."""
+        n = len(compiled.levels)
+        begins, ends = np.zeros((n, self.prefixes.n), dtype=np.int64), np.zeros((n, self.prefixes.n), dtype=np.int64)
+        for i, level in enumerate(compiled.levels):
+            first = self.prefixes.first[level.r]
+            own = self.tables.begins(compiled.blocks[i])
+            begins[i, first : first + len(own)] = own
+            ends[i, first : first + len(own)] = self.tables.ends(compiled.blocks[i])
+        return begins, np.zeros((0, 0), dtype=np.int64), ends, self.tables.points
+
+    def widest(self, compiled: TemplateTables) -> int:
+        """Choices of a level, at most."""
+        gaps = [lv.axes for lv in compiled.levels if lv.axes is not None]
+        longest = [max(len(own) for own in axis.below) for axis in self.lattice.axes]
+        most = max((prod(longest[a] for a in axes) for axes in gaps), default=1)
+        return min(max(most, len(self.children) + 1), 2**40)
+
+    def forget_tables(self) -> None:
+        """Free what only the search needs."""
+        super().forget_tables()
+        self.limit = self.tables.limit = self.stopped = None
+
+
+def new_search(path: Path, lanes: LaneTable, instances: int) -> PathSearch:
+    """A search of a path with some uses of the fanouts, without dataplacements yet; on large lattices a SparseSearch.
+
+    `instances`: how often the Einsum runs.
+    """
+    kind = SparseSearch if path.is_sparse else PathSearch
+    return kind(
+        path.pricer,
+        lanes,
+        path.fanouts,
+        path.request.goals,
+        path.request.known_remainder,
+        instances,
+        path.of_tables,
+    )

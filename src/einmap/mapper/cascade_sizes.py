@@ -1,0 +1,158 @@
+"""Why no mappings of a cascade fit together although each Einsum has some, and the least sizes that would do."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from einmap.arch.component import Memory
+from einmap.errors import CapacityError, EinmapError, MappingError, NoMappingError, Remedy
+from einmap.mapper.fusion.whether import Whether
+from einmap.mapper.infeasibility.diagnosis import REPORTED, hint_of
+from einmap.mapper.infeasibility.oracle import UndecidedError
+from einmap.mapper.infeasibility.relaxation_steps import bits, grain
+from einmap.mapper.options import Options
+from einmap.model.evaluate import evaluate
+from einmap.progress import Progress
+from einmap.spec.raw import format_path
+from einmap.spec.spec import Spec
+
+UNLIMITED = 2**60
+"""Bits of a memory in which everything fits; a power of two, so that its used part is known exactly."""
+ROOM = 2.0
+"""By how much a size grows from one try to the next while nothing fits."""
+LONGEST = 5.0
+"""Seconds for what would help."""
+
+
+def explain_infeasible_cascade(
+    spec: Spec, asked: Options, found: MappingError | NoMappingError, token: Progress, *, fuse: bool
+) -> NoMappingError:
+    """The error for a workload that has no mapping, with changes of which each was tried on the whole workload.
+
+    `found`: what is wrong where each Einsum is mapped by itself. For each finite memory the least size is searched
+    with which there is a mapping; that takes no longer than is left of the time, and 5 s where there is no limit.
+    """
+    limit = LONGEST if token.deadline is None else min(max(token.deadline - time.monotonic(), 1.0), LONGEST)
+    whether = Whether(asked, fuse, token.within(limit))
+    single = len(spec.workload.einsums) == 1
+    sizes = Sizes(spec, whether)
+    # one Einsum's own sizes are the least ones already; of several each may need another one
+    remedies, complete = ([], True) if single else sizes.remedies()
+    if isinstance(found, NoMappingError):
+        fields = () if single else sizes.memories()
+        others = [one for one in found.remedies if not any(name in fields for name, _ in one.settings)]
+        kept, decided = checked(spec, others, whether)
+        remedies, complete = remedies + kept, complete and decided and found.complete
+    remedies = sorted(remedies, key=lambda remedy: remedy.size)[:REPORTED]
+    at = remedies[0].at if remedies else found.at
+    return NoMappingError(
+        _text(found, fuse), at=at, hint=hint_of(remedies, complete), remedies=remedies, complete=complete
+    )
+
+
+def _text(found: MappingError | NoMappingError, fuse: bool) -> str:
+    if isinstance(found, NoMappingError):
+        return f"no fused mapping fits, and Einsum by Einsum: {found.message}" if fuse else found.message
+    if isinstance(found, CapacityError):
+        return f"each Einsum has mappings, but none of them fit together: {found.message}"
+    return "each Einsum has mappings, but none of them fit together"
+
+
+def checked(spec: Spec, remedies: Sequence[Remedy], whether: Whether) -> tuple[list[Remedy], bool]:
+    """Those changes with which the whole workload has a mapping, and whether that was decided of all."""
+    kept, complete = [], True
+    for remedy in remedies:
+        changed = spec
+        try:
+            for path, value in remedy.settings:
+                changed = changed.set(path, value)
+            if whether.mapping(changed) is not None:
+                kept.append(remedy)
+        except UndecidedError:
+            complete = False
+        except EinmapError:
+            # another expression speaks of what was changed, and is wrong now
+            continue
+    return kept, complete
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Looks for sizes of memories with which a workload has a mapping."""
+
+    spec: Spec
+    whether: Whether
+
+    def remedies(self) -> tuple[list[Remedy], bool]:
+        """One for each memory whose size alone helps, and whether all were tried."""
+        found: list[Remedy] = []
+        complete = True
+        for field, memory in self.memories().items():
+            try:
+                least = self.least(field, memory)
+            except UndecidedError:
+                complete = False
+                continue
+            if least is not None:
+                shown = self.spec.provenance(field)
+                text = f"{shown.path}: {bits(least)} instead of {bits(memory.size_bits)}"
+                ratio = least / memory.size_bits if memory.size_bits else math.inf
+                found.append(Remedy(text, ((field, least),), ratio, shown))
+        return found, complete
+
+    def memories(self) -> dict[str, Memory]:
+        """The finite memories by the path of their size, with the least size that any Einsum sees."""
+        found: dict[str, Memory] = {}
+        for leaf in self.spec.arch_inputs.leaves:
+            finite = [one for one in self.everywhere(leaf.given.name) if math.isfinite(one.size_bits)]
+            if finite:
+                found[format_path((*leaf.path, "size"))] = min(finite, key=lambda one: one.size_bits)
+        return found
+
+    def least(self, field: str, memory: Memory) -> int | None:
+        """The least bits with which there is a mapping; None if no size is enough.
+
+        No size below what some Einsum needs by itself will do, and mostly that is enough. Else it is bisected.
+        """
+        # what mappings need is a multiple of the grain, so no other sizes need be tried
+        step = math.gcd(*(grain(one) for one in self.everywhere(memory.name)))
+        low, own = math.floor(memory.size_bits / step), -(-self.whether.least(self.spec, memory.name) // step)
+        if own > low:
+            # mostly enough: one look at the whole workload instead of many
+            if self.whether.mapping(self.spec.set(field, own * step)) is not None:
+                return own * step
+            low = own
+        enough = self.needed(self.spec.set(field, UNLIMITED), memory.name)
+        if enough is None:
+            return None
+        high = max(-(-enough // step), low + 1)
+        while high - low > 1:
+            # sizes that do are mostly near the one that is there: the first tries are
+            middle = min((low + high) // 2, max(int(low * ROOM), low + 1))
+            needed = self.needed(self.spec.set(field, middle * step), memory.name)
+            if needed is None:
+                low = middle
+            else:
+                high = min(middle, max(-(-needed // step), low + 1))
+        return high * step
+
+    def needed(self, spec: Spec, memory: str) -> int | None:
+        """The bits of a memory that some mapping needs; None if there is no mapping.
+
+        Raises UndecidedError when time is over.
+        """
+        found = self.whether.mapping(spec)
+        if found is None:
+            return None
+        size = max(one.size_bits for one in self.everywhere(memory, spec))
+        usage = evaluate(spec, found, self.whether.options.rules).memory_usage
+        part = max((row.usage for row in usage if row.component == memory), default=0.0)
+        return math.ceil(round(part * size, 6))
+
+    def everywhere(self, memory: str, spec: Spec | None = None) -> list[Memory]:
+        """A memory as each Einsum sees it; nothing where the name is that of something else."""
+        own = (bound.arch.find(memory) for bound in (spec or self.spec).bound.values())
+        return [one for one in own if isinstance(one, Memory)]

@@ -1,0 +1,16 @@
+"""What a mapping, or a part of one, costs at least.
+
+- `coefficients`: what one storage node costs: coefficients of the values that pass, for every use of the lanes at a
+  time.
+- `compute_path`: one path of the architecture with everything that the search of an Einsum on it needs: lattice,
+  lanes, plans.
+- `cost_to_go`: cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice
+  and each column.
+- `cost_to_go_kernels`: the compiled part of making cost-to-go tables over the lattice.
+- `path_costs`: coefficients of cost and sizes of tiles on one path with some uses of the lanes, as arrays over
+  lanes and lattice.
+- `relaxed_bounds`: bounds that need no tables.
+- `sparse_kernels`: the compiled part of making cost-to-go tables that have rows only for points worth it.
+- `sparse_tables`: cost-to-go tables of large lattices: rows only where something better than what was found may
+  come of them.
+"""

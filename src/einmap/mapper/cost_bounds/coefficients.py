@@ -1,0 +1,335 @@
+"""What one storage node costs: coefficients of the values that pass, for every use of the lanes at a time.
+
+With perfect factors the values that a node is filled with in all (`F`) depend on nothing but the point of the
+lattice at which it stands, and every cost is linear in the `F` of the nodes. The coefficients follow
+`model.traffic`; see there for the rules. With `m` lanes merged between child and parent and `S` values that start
+without a result at the parent:
+
+    exact:       a fill brings  F/m - S  live values at each station; S of the child = S + F (1 - 1/m)
+    accelforge:  it brings  F/(lanes merged so far) - S  with S the tensor's size times its unmerged irrelevant lanes
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.projection import Relevance
+from einmap.mapper.mapspace.fanout_table import FEW_USES, LaneTable
+from einmap.mapper.mapspace.latency_forms import Form, forms_of
+from einmap.mapper.mapspace.layout import top_values
+from einmap.mapper.mapspace.tile_lattice import Lattice
+from einmap.model.counting.semantics import Semantics
+from einmap.model.latency import busy_time
+
+type Floats = NDArray[np.float64]
+type Chain = tuple[int, ...]
+"""Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The costs that are added up: column 0 is energy (J), each other one a latency form of a component (s)."""
+
+    level: tuple[int, ...]
+    form: tuple[Form, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of columns with energy and the compute's time."""
+        return len(self.level) + 2
+
+
+def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
+    """The columns of a path of the architecture."""
+    found = []
+    for level, leaf in enumerate(leaves):
+        if isinstance(leaf, Memory | Toll):
+            for form in forms_of(leaf, einsum.name) or ():
+                found.append((level, form))
+    return Columns(tuple(level for level, _ in found), tuple(form for _, form in found))
+
+
+@dataclass
+class Pricer:
+    """Coefficients on one architecture path. All arrays have a row for each use of the lanes."""
+
+    einsum: Einsum
+    arch: Architecture
+    leaves: tuple[Leaf, ...]
+    lattice: Lattice
+    rules: Semantics
+    columns: Columns = field(init=False)
+    _known: WeakKeyDictionary[LaneTable, dict[tuple[object, ...], Any]] = field(init=False)
+    _exchanges: dict[Chain, tuple[Chain, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = WeakKeyDictionary()
+        self._exchanges = {}
+        self.columns = columns_of(self.einsum, self.leaves)
+        self.axis_relevance = {
+            access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
+            for access in self.einsum.accesses
+        }
+
+    def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
+        """What is found for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""
+        whole, rows = table.kept_with
+        if len(whole) > FEW_USES:
+            return find(table)
+        known = self._known.setdefault(whole, {})
+        if key not in known:
+            known[key] = find(whole)
+        found: T = known[key] if rows is None else _some(known[key], rows)
+        return found
+
+    @cached_property
+    def _sizes(self) -> dict[str, float]:
+        """Values of each tensor."""
+        sizes = top_values(self.lattice, self.einsum)
+        return {access.tensor: float(size) for access, size in zip(self.einsum.accesses, sizes, strict=True)}
+
+    # lanes
+
+    def lanes(self, table: LaneTable, level: int) -> Floats:
+        """Instances of a component at `level` that are used."""
+        everywhere = np.ones(len(self.lattice.axes), dtype=bool)
+        return self._once(table, ("lanes", level), lambda t: t.over(t.levels <= level, everywhere))
+
+    def merged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
+        """Lanes that share one copy of the tensor's tile on the way from `inner` up to `outer`."""
+
+        def find(table: LaneTable) -> Floats:
+            reusing = self._between(table, outer, inner) & self._reuses(table, tensor)
+            return table.over(reusing, self._irrelevant(tensor))
+
+        return self._once(table, ("merged", tensor, outer, inner), find)
+
+    def unmerged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
+        """Irrelevant lanes there that do not share it."""
+        return table.counted(
+            self._between(table, outer, inner) & ~self._reuses(table, tensor), self._irrelevant(tensor)
+        )
+
+    def indexed(self, table: LaneTable, tensor: str, level: int) -> Floats:
+        """Lanes at `level` that use different parts of the tensor."""
+        return table.over(table.levels <= level, ~self._irrelevant(tensor))
+
+    def _between(self, table: LaneTable, outer: int, inner: int) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (table.levels > outer) & (table.levels <= inner)
+        return found
+
+    def _reuses(self, table: LaneTable, tensor: str) -> NDArray[np.bool_]:
+        return np.array([tensor in d.dimension.may_reuse for d in table.dimensions], dtype=bool)
+
+    def _irrelevant(self, tensor: str) -> NDArray[np.bool_]:
+        return np.array([r is Relevance.NONE for r in self.axis_relevance[tensor]], dtype=bool)
+
+    # coefficients
+
+    def constants(self, table: LaneTable, chains: Mapping[str, Chain]) -> Floats:
+        """Costs of the operations and of what the compute exchanges with the innermost memories."""
+        exchanges = tuple(self.last_exchange(chains[access.tensor]) for access in self.einsum.accesses)
+        return self._once(table, exchanges, lambda t: self._constants(t, exchanges))
+
+    def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
+        total = np.zeros((len(table), self.columns.n))
+        unit = self.leaves[-1]
+        assert isinstance(unit, Compute)
+        action = unit.action("compute")
+        operations = math.prod(b for _, b in self.einsum.bounds)
+        total[:, 0] += operations * unit.actions_scale * action.energy
+        total[:, -1] += compute_seconds(unit, operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
+        for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
+            total += self.starts(table, access, exchange)
+            total += operations * self.rates(table, access, exchange)
+        return total
+
+    def node(self, table: LaneTable, tensor: str, chain: Chain, level: int) -> tuple[Floats, Floats]:
+        """Cost of each value that fills the tensor's node at `level`, and what is the same for all shapes.
+
+        Both are 0 for the outermost node.
+        """
+        tail = self.tail(chain, level)
+        return self._once(table, ("node", tensor, level, tail), lambda t: self._node(t, tensor, tail, level))
+
+    def _node(self, table: LaneTable, tensor: str, tail: Chain, level: int) -> tuple[Floats, Floats]:
+        access, exchanges = self.einsum.by_tensor[tensor], self.exchanges(tail)
+        if exchanges[0][-1] != level:
+            return self._nothing(table), self._nothing(table)
+        own, *inner = exchanges
+        total, fixed = self.rates(table, access, own), self.starts(table, access, own)
+        if inner and access.output and self.rules.lane_first_touch == "one lane":
+            total, merged = total.copy(), self.merged(table, tensor, own[0], level)
+            for exchange in inner:
+                # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
+                again = np.where(merged > 1, self.lattice.excess - 1 / merged, 0.0)[:, None]
+                total[:, :1] -= again * self.skipped(table, access, exchange)[:, :1]
+        return total, fixed
+
+    def _nothing(self, table: LaneTable) -> Floats:
+        """No costs."""
+        return np.broadcast_to(0.0, (len(table), self.columns.n))
+
+    def tail(self, chain: Chain, level: int) -> Chain:
+        """The part of a tensor's chain on which the cost of its node at `level` depends."""
+        begin = next((exchange[0] for exchange in self.exchanges(chain) if exchange[-1] == level), chain[0])
+        return chain[chain.index(begin) :]
+
+    def exchanges(self, chain: Chain) -> tuple[Chain, ...]:
+        """Levels from each parent to its child, tolls between."""
+        if chain not in self._exchanges:
+            ends = [0, *(end for end in range(1, len(chain)) if not isinstance(self.leaves[chain[end]], Toll))]
+            self._exchanges[chain] = tuple(chain[begin : end + 1] for begin, end in pairwise(ends))
+        return self._exchanges[chain]
+
+    def last_exchange(self, chain: Chain) -> Chain:
+        """The compute, its innermost memory and the tolls between."""
+        return self.exchanges(chain)[-1]
+
+    def rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Cost of each value that moves in an exchange, first touches not looked at."""
+        key = "rates", access.tensor, exchange
+        return self._once(table, key, lambda t: self._rates(t, access, exchange))
+
+    def _rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        total = np.zeros((len(table), self.columns.n))
+        one_lane = access.output and self.rules.lane_first_touch == "one lane"
+        for at in exchange:
+            share = 1 / self.merged(table, access.tensor, at, exchange[-1])
+            lane = share / self.lanes(table, at)
+            down, up = self.actions(access, exchange, at)
+            # of a group of merged lanes only the first one is filled, at every station on the way
+            filled = 1 / self.merged(table, access.tensor, exchange[0], exchange[-1]) if one_lane else share
+            total += self.spread(at, down, filled, lane)
+            if access.output:
+                total += self.spread(at, up, share, lane)
+        return total
+
+    def skipped(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Cost of one value that comes down at every station where initial fills are free (energy column only)."""
+        total = np.zeros((len(table), self.columns.n))
+        ones = np.ones(len(table))
+        for at in exchange:
+            if not self.pays_initial(exchange, at):
+                down, _ = self.actions(access, exchange, at)
+                total += self.spread(at, down, ones, ones)
+        return total
+
+    def starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """What is saved by elements that start without a result, as far as it is the same for all tile shapes."""
+        key = "starts", access.tensor, exchange
+        return self._once(table, key, lambda t: self._starts(t, access, exchange))
+
+    def _starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        if not access.output:
+            return self._nothing(table)
+        total = np.zeros((len(table), self.columns.n))
+        tensor, child = access.tensor, exchange[-1]
+        size = self._sizes[tensor]
+        for at in exchange:
+            if self.pays_initial(exchange, at):
+                continue
+            own = size / self.indexed(table, tensor, at)
+            if self.rules.lane_first_touch == "one lane":
+                turns = self.unmerged(table, tensor, -1, at)
+                share, lane = np.full(len(table), size), np.where(turns > 1, 0.0, own)
+            else:
+                below = self.unmerged(table, tensor, at, child)
+                above = self.merged(table, tensor, -1, at) * self.unmerged(table, tensor, -1, at)
+                share, lane = size * above * below, own * below
+            down, _ = self.actions(access, exchange, at)
+            total -= self.spread(at, down, share, lane)
+        return total
+
+    def actions(self, access: TensorAccess, exchange: Chain, at: int) -> tuple[Form, Form]:
+        """Reads and writes at one station for each value that comes down, and for each that goes up."""
+        unit = self.leaves[at]
+        if isinstance(unit, Compute):
+            return Form(0, 0), Form(0, 0)
+        assert isinstance(unit, Memory | Toll)
+        read = unit.action("read").actions_per_value[access.tensor]
+        if isinstance(unit, Toll):
+            direction = unit.directions[access.tensor]
+            return Form(read if direction != "up" else 0, 0), Form(read if direction != "down" else 0, 0)
+        write = unit.action("write").actions_per_value[access.tensor]
+        if at == exchange[-1]:
+            return Form(0, write), Form(read, 0)
+        return Form(read, 0), Form(0, write)
+
+    def spread(self, at: int, done: Form, share: Floats, lane: Floats) -> Floats:
+        """The columns for `share` values in all and `lane` values in the busiest instance."""
+        total = np.zeros((len(share), self.columns.n))
+        unit = self.leaves[at]
+        if isinstance(unit, Compute):
+            return total
+        assert isinstance(unit, Memory | Toll)
+        energy = done.read * unit.action("read").energy
+        if isinstance(unit, Memory):
+            energy += done.write * unit.action("write").energy
+        total[:, 0] = share * energy * unit.actions_scale
+        for column, (level, form) in enumerate(zip(self.columns.level, self.columns.form, strict=True), start=1):
+            if level == at:
+                seconds = done.read * form.read + done.write * form.write
+                total[:, column] = lane * seconds * unit.actions_scale
+        return total
+
+    def pays_initial(self, exchange: Chain, at: int) -> bool:
+        """Whether a station is charged for fills that bring no result yet."""
+        child, parent = self.leaves[exchange[-1]], self.leaves[exchange[0]]
+        child_skips = isinstance(child, Memory | Compute) and child.skip_initial_output_write
+        both = child_skips and isinstance(parent, Memory) and parent.skip_initial_output_write
+        if self.rules.initial_exchange == "both sides" or at == exchange[0]:
+            return not both
+        return not child_skips
+
+    # leakage
+
+    def leak_power(self, table: LaneTable) -> Floats:
+        """W of everything that is not gated."""
+        return self._once(table, ("leak",), self._leak_power)
+
+    def _leak_power(self, table: LaneTable) -> Floats:
+        found = np.zeros(len(table))
+        for row in range(len(table)):
+            used: dict[tuple[str, str], float] = {}
+            for d, fanned in enumerate(table.dimensions):
+                used[fanned.component, fanned.dimension.name] = float(table.bounds[row, d].prod())
+            gating = self.arch.gating(self.leaves[-1].name, used)
+            for name, unit in self.arch.components.items():
+                if unit.leak_power:
+                    found[row] += unit.leak_power * self.arch.instances[name] * gating[name]
+            if row == 0 and not self._gated:
+                return np.full(len(table), found[0])
+        return found
+
+    @cached_property
+    def _gated(self) -> bool:
+        return any(d.power_gateable for leaf in self.arch.leaves.values() for d in leaf.spatial)
+
+
+def latency_is_linear(component: Memory | Toll, einsum: str) -> bool:
+    """Whether the busy time of a component can be a few columns of cost."""
+    return forms_of(component, einsum) is not None
+
+
+def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
+    """Busy time of the compute for so many operations of the busiest instance."""
+    found = busy_time(unit, {"compute": operations * unit.actions_scale}, einsum)
+    return np.broadcast_to(np.asarray(found, dtype=np.float64), operations.shape)
+
+
+def _some(found: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of an array, or of each of several."""
+    return found[rows] if isinstance(found, np.ndarray) else tuple(own[rows] for own in found)

@@ -1,0 +1,320 @@
+"""One path of the architecture with everything that the search of an Einsum on it needs: lattice, lanes, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.cost_bounds.coefficients import Pricer, columns_of
+from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
+from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
+from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables
+from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
+from einmap.mapper.objectives import table_columns
+from einmap.mapper.request import Request
+from einmap.mapper.templates.chain_template import ChainTemplate, Planner
+from einmap.mapper.templates.given_planner import GivenPlanner
+from einmap.mapper.templates.statistics import MappingCounts
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+MOST_LOOKED_AT = 10_000
+"""Dataplacements that are looked at to see which memories may back shared tensors."""
+PLANNING = 0.2
+"""Part of the time that each step of planning may take."""
+MOST_LANES = 512
+"""Uses of the fanouts that are searched at a time."""
+PLAN_TABLES = 12
+"""Tables of a dataplacement of middling depth; so many must have room."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Dataplacements that admit the same uses of the fanouts, and how many mappings that makes."""
+
+    plans: list[ChainTemplate]
+    lanes: LaneTable
+    mapping_counts: MappingCounts
+
+
+@dataclass
+class Path:
+    """What is the same for all dataplacements on one path."""
+
+    einsum: Einsum
+    arch: Architecture
+    leaves: tuple[Leaf, ...]
+    request: Request
+    given: GivenPlanner | None = field(default=None, init=False)
+    plans: list[ChainTemplate] = field(default_factory=list, init=False)
+    """Dataplacements, once they are made; a first mapping is found without all of them."""
+    short_of_room: int = field(default=0, init=False)
+    """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """Tile shapes; a coarser choice of them where there is no room for tables of all."""
+        coarseness = self.request.coarseness
+        found = self._lattice(coarseness)
+        self.has_many = any(axis.is_thinned for axis in found.axes)
+        while any(len(axis.sizes) > MOST_SIZES for axis in found.axes):
+            self.has_many = True
+            coarseness *= 1.5
+            found = self._lattice(coarseness)
+        columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
+        most = self.request.room // (PLAN_TABLES * 8 * len(columns))
+        self.is_sparse = found.size > min(LARGE, most) and found.size > 1 and self.may_be_sparse
+        most = found.size if self.is_sparse else most
+        while found.size > max(most, 2 ** len(found.axes)):
+            coarseness *= 1.5
+            found = self._lattice(coarseness)
+        self.is_coarse = coarseness != self.request.coarseness or self.has_many
+        return found
+
+    @property
+    def may_be_sparse(self) -> bool:
+        """Whether the search knows tables with few rows for what is asked."""
+        asked = self.request
+        return not (asked.uneven_loops or asked.uneven_lanes or asked.shared) and asked.given is None
+
+    def _lattice(self, coarseness: float) -> Lattice:
+        """Variables that constraints speak of are not merged with others."""
+        apart = limited_variables(self.leaves)
+        for leaf in self.leaves:
+            if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
+                apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
+        if self.request.given is not None:
+            apart |= self.request.given.variables
+        if self.fused_dimensions:
+            # lanes over one of them would be other lanes for those who use the tensor too
+            apart = apart.union(*(self.einsum.by_tensor[t].variables for t in self.request.shared))
+        options = self.request
+        return lattice_of(
+            self.einsum,
+            apart,
+            uncut=options.uncut,
+            ragged=options.uneven_loops or options.uneven_lanes,
+            loose=options.uneven_loops,
+            coarseness=coarseness,
+        )
+
+    @cached_property
+    def lanes(self) -> LaneTable:
+        """Uses of the fanouts."""
+        given = self.request.given
+        named = given.dimensions if given is not None else self.fused_dimensions
+        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
+
+    @cached_property
+    def fused_dimensions(self) -> frozenset[tuple[str, str]]:
+        """Dimensions whose lanes may stand above the outermost storage of a shared tensor: which is which matters."""
+        shared = self.request.shared
+        if not shared or not any(leaf.spatial for leaf in self.leaves):
+            return frozenset()
+        backing = {
+            next(memory for memory, held in placement.nodes if held == tensor)
+            for placement in self._first_ones
+            for tensor in shared & self.einsum.tensors
+        }
+        deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
+        above = self.leaves[: deepest + 1]
+        return frozenset((leaf.name, d.name) for leaf in above for d in leaf.spatial)
+
+    @property
+    def top(self) -> str | None:
+        """The outermost memory."""
+        return next((leaf.name for leaf in self.leaves if isinstance(leaf, Memory) and leaf.enabled), None)
+
+    @cached_property
+    def pricer(self) -> Pricer:
+        """Coefficients of costs."""
+        return Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.request.rules)
+
+    @cached_property
+    def fanouts(self) -> tuple[int, ...]:
+        """Levels of the components whose fanouts may be used."""
+        lanes = self.lanes
+        used = {int(level) for i, level in enumerate(lanes.levels) if (lanes.bounds[:, i] > 1).any()}
+        return tuple(sorted(used))
+
+    def make_plans(self, progress: Progress) -> None:
+        """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
+        given, planner = self.request.given, self.planner
+        self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
+        placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
+        self.plans = []
+        planning = share_of(progress, PLANNING)
+        self.hurried = progress.deadline is not None or progress.stopped
+        for placement in placed:
+            if len(self.plans) >= self.request.most_plans or (self.plans and planning.stopped):
+                self.all_plans = False
+                break
+            self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
+
+    def in_order(self) -> Iterator[Dataplacement]:
+        """All dataplacements one by one, those first that keep least."""
+        return self._walked(InOrder())
+
+    @property
+    def prunes(self) -> bool:
+        """Whether loops that are never better are left out."""
+        return self.request.prune and self.costs_nothing_less
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What makes plans of dataplacements."""
+        reducing = frozenset(
+            a.tensor
+            for a in self.einsum.accesses
+            if a.output
+            and self.request.rules.lane_first_touch == "one lane"
+            and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
+        )
+        return Planner(
+            self.einsum,
+            self.leaves,
+            self.lattice,
+            self.request.rules,
+            self.fanouts,
+            reducing,
+            self.prunes and self.request.given is None,
+            self.request.uncut,
+            self.request.shared,
+            self.request.fused_per_axis,
+        )
+
+    @cached_property
+    def _first_ones(self) -> list[Dataplacement]:
+        """Dataplacements in their order, the first ones or all."""
+        return list(islice(self._walked(InOrder()), MOST_LOOKED_AT))
+
+    def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
+        known = self.__dict__.get("_first_ones", ())
+        every = isinstance(walk, InOrder) and 0 < len(known) < MOST_LOOKED_AT
+        found = iter(known) if every else self._walked(walk)
+        return found if self.given is None else filter(self.given.may_hold, found)
+
+    def _walked(self, walk: Walk) -> Iterator[Dataplacement]:
+        return dataplacements(
+            self.einsum,
+            self.leaves,
+            backed_outside=self.einsum.tensors - self.request.intermediates,
+            force_hierarchy_order=self.request.force_hierarchy_order,
+            walk=walk,
+            top=self.top if self.request.shared else None,
+        )
+
+    @cached_property
+    def costs_nothing_less(self) -> bool:
+        """Whether no action has a negative energy."""
+        units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
+        return all(action.energy >= 0 for unit in units for action in unit.actions)
+
+    @property
+    def pruned(self) -> tuple[str, ...]:
+        """What of the Einsum's mapspace is not looked at, in words."""
+        name, found = self.einsum.name, []
+        if not self.all_plans and len(self.plans) >= self.request.most_plans:
+            found.append(f"dataplacements of {name} beyond max_pmapping_templates_per_einsum")
+        elif not self.all_plans:
+            found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
+        if self.is_coarse:
+            room = "tables of all have no room (80 MB, or what memory_limit leaves)"
+            found.append(f"some tile shapes of {name}, since {'there are too many' if self.has_many else room}")
+        if not self.lanes.complete:
+            found.append(f"most uses of the fanouts by {name}, since there are too many to list")
+        if self.short_of_room:
+            subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
+            found.append(
+                f"{subspaces} of {name} with some uses of the fanouts, since memory_limit has no room for tables"
+            )
+        return tuple(found)
+
+    @property
+    def cut(self) -> bool:
+        """Whether there was no time to list all dataplacements."""
+        return not self.all_plans and self.hurried and len(self.plans) < self.request.most_plans
+
+    def with_plans(self, request: Request, plans: list[ChainTemplate]) -> Path:
+        """The same path with some of its plans, for other objectives or other uses of its tensors."""
+        other = Path(self.einsum, self.arch, self.leaves, request)
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "request"})
+        other.plans = plans
+        return other
+
+    def groups(self) -> Iterator[Group]:
+        """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
+        found: dict[tuple[tuple[frozenset[str], ...], bytes], list[ChainTemplate]] = {}
+        for plan in self.plans:
+            waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
+            found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
+        for plans in found.values():
+            lanes = self.admitted(plans[0])
+            if len(lanes):
+                yield Group(plans, lanes, MappingCounts(self.lattice, plans, lanes))
+
+    def admitted(self, plan: ChainTemplate) -> LaneTable:
+        """The lanes that a plan admits."""
+        admitted = np.ones(len(self.lanes), dtype=bool) if plan.lanes is None else plan.lanes.copy()
+        for level in self.fanouts:
+            for tensor in self.waiting(plan, level):
+                own = self.lanes.levels == level
+                shared = tensor in self.request.shared
+                none = np.array(
+                    [
+                        not plan.builder.may_stand_above(tensor, axis.variables[0]) if shared else r is Relevance.NONE
+                        for axis, r in zip(self.lattice.axes, self.pricer.axis_relevance[tensor], strict=True)
+                    ]
+                )
+                admitted &= self.lanes.over(own, none) == 1
+        return self.lanes.only(np.flatnonzero(admitted))
+
+    def lanes_above(self) -> bool:
+        """Whether some fanout that may be used stands above the outermost memory of some plan."""
+        return any(
+            plan.builder.place_of(self.leaves[level].name) < plan.placement.n_outer
+            for plan in self.plans
+            for level in self.fanouts
+        )
+
+    def waiting(self, plan: ChainTemplate, level: int) -> frozenset[str]:
+        """Tensors that are held nowhere above the fanout at `level`."""
+        return self.einsum.tensors - plan.builder.held_above(plan.builder.place_of(self.leaves[level].name))
+
+    @cached_property
+    def of_tables(self) -> Ints:
+        """Columns of cost whose tables are worth their time.
+
+        Of memories below a fanout those that are never busy for half as long as the busiest one are left out: what the
+        compute exchanges with them is nearly all that they do. Their costs still count, when they are known.
+        """
+        columns = table_columns(self.request.goals, self.pricer.columns.n)
+        first = min((i for i, leaf in enumerate(self.leaves) if leaf.spatial), default=len(self.leaves))
+        inner = [c for c, level in enumerate(self.pricer.columns.level, start=1) if level >= first]
+        if not inner or not len(self.lanes) or len(columns) <= 2:
+            return columns
+        busy = np.zeros(self.pricer.columns.n, dtype=bool)
+        for chains in {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values():
+            times = self.pricer.constants(self.lanes, chains)[:, 1:]
+            busy[1:] |= (times >= times.max(axis=1, keepdims=True) / 2).any(axis=0)
+        return np.array([c for c in columns if c not in inner or busy[c]], dtype=np.int64)
+
+    def most_lanes(self) -> int:
+        """Uses of the fanouts that are searched at a time, if their tables have room."""
+        return MOST_LANES
+
+    def lanes_with_room(self) -> int:
+        """Uses of the fanouts whose tables have room whatever they are."""
+        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
+        return self.request.room // (table * PLAN_TABLES)

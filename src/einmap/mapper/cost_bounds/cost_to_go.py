@@ -1,0 +1,261 @@
+"""Cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice and each column.
+
+A block has the tables of one place of a chain, for every prefix of the lanes that are chosen there. Equal inner parts
+of dataplacements have their blocks in common, and prefixes whose coefficients are equal from there on have one table:
+rates depend on a few products of lanes only, so that hundreds of uses of the fanouts need some tens of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.cost_bounds import cost_to_go_kernels
+from einmap.mapper.cost_bounds.coefficients import Chain
+from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.given.lane_rule import LaneRule
+from einmap.mapper.given.slots import Positions
+from einmap.mapper.templates.chain_template import Held
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+FEW_POINTS = 20_000
+"""Points of a lattice up to which what loops may do there is kept from one block of tables to the next."""
+
+
+@dataclass
+class Level:
+    """One choice of a plan: the loops of a gap (`axes`), or the lanes of a fanout (None).
+
+    `r`: fanouts whose lanes are chosen once this choice is made. `last`: the step's node follows. `given`: what a given
+    mapping allows after this choice; `passed`: how far each axis lowers the space of the node above, None for fully.
+    """
+
+    axes: tuple[int, ...] | None
+    r: int
+    node: Held | None
+    lowers: Held | None
+    last: bool
+    given: tuple[Positions, LaneRule | None] | None = None
+    passed: tuple[int, ...] | None = None
+    rising: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the tables of a block are made: `below` is the block of the next level, -1 for the last."""
+
+    level: Level
+    inner: Level | None
+    chains: Mapping[str, Chain]
+    below: int
+
+
+class Tables:
+    """Blocks of tables with the columns of cost `columns`; `fill` computes them.
+
+    The tables of a block have a row for each of its `points`; elsewhere they are infinite. They lie one after the other
+    in `pool`.
+    """
+
+    def __init__(self, costs: PathCosts, columns: Ints) -> None:
+        self._costs, self.columns = ref(costs), columns
+        self._innermost, self._everywhere = np.zeros(1, dtype=np.int64), np.arange(costs.lattice.size)
+        self.blocks: dict[object, int] = {}
+        self.recipes: list[Recipe] = []
+        self.table_of: list[Ints] = []
+        """For each block and prefix the number of its table."""
+        self.stands_for: list[Ints] = []
+        """For each block and table the first prefix that has it."""
+        self.points: list[Ints] = []
+        """For each block the points at which its tables can be finite, in order, with all that are inside of them."""
+        self._slots: dict[int, Ints] = {}
+        """By the array of points (its id): many blocks have the same one."""
+        self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
+        """The same with the axes, while blocks are filled."""
+        self.pool: Floats = np.empty((0, 0))
+        self.n_rows = 0
+        """Rows of all tables."""
+
+    @property
+    def costs(self) -> PathCosts:
+        """Whose tables these are; it has them, and without it they are gone, too."""
+        costs = self._costs()
+        assert costs is not None
+        return costs
+
+    @property
+    def bytes(self) -> int:
+        """Room that all tables need."""
+        return self.n_rows * len(self.columns) * 8
+
+    def block(self, key: object, recipe: Recipe) -> int:
+        """Number of the block of this key."""
+        number = self.blocks.setdefault(key, len(self.blocks))
+        if number == len(self.recipes):
+            self.recipes.append(recipe)
+            table, first = numbered(self.alike(recipe))
+            self.table_of.append(table)
+            self.stands_for.append(first)
+            self.points.append(self.finite(recipe))
+            self.n_rows += len(first) * len(self.points[-1])
+        return number
+
+    def alike(self, recipe: Recipe) -> Floats | Ints:
+        """A row for each prefix, equal for those that have the same table."""
+        level, inner = recipe.level, recipe.inner
+        if level.given is not None or (inner is not None and inner.axes is None):
+            return np.arange(self.width(level.r))[:, None]
+        if inner is None:
+            return self.costs.constants_of(recipe.chains)[:, self.columns]
+        assert level.node is not None
+        rates, fixed = self.costs.rates_of(recipe.chains, level.node, level.r)
+        return np.hstack([self.table_of[recipe.below][:, None], rates[:, self.columns], fixed[:, self.columns]])
+
+    def finite(self, recipe: Recipe) -> Ints:
+        """Points of a block."""
+        if recipe.inner is None:
+            return self._innermost
+        if recipe.inner.axes is None or recipe.level.node is None:
+            return self._everywhere
+        return self.costs.inside(recipe.level.node)
+
+    def slots(self, block: int) -> Ints:
+        """For each point of the lattice its row in the tables of a block, -1 where there is none."""
+        points = self.points[block]
+        if id(points) not in self._slots:
+            found = np.full(self.costs.lattice.size, -1, dtype=np.int64)
+            found[points] = np.arange(len(points))
+            self._slots[id(points)] = found
+        return self._slots[id(points)]
+
+    def moves(self, block: int, axes: tuple[int, ...]) -> Ints:
+        """Pairs of rows of a block's tables, what loops over some axes may do."""
+        costs, key = self.costs, (id(self.points[block]), axes)
+        if key in self._moves:
+            return self._moves[key]
+        found: Ints = cost_to_go_kernels.moves_inside(
+            self.points[block], self.slots(block), self.mask(axes),
+            costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
+        )  # fmt: skip
+        if costs.lattice.size <= FEW_POINTS:
+            self._moves[key] = found
+        return found
+
+    def begins(self, block: int) -> Ints:
+        """For each prefix of a block the row of `pool` at which its table begins."""
+        found: Ints = self.first_row[block] + self.table_of[block] * len(self.points[block])
+        return found
+
+    def width(self, r: int) -> int:
+        """Prefixes of the first r fanouts."""
+        return self.costs.prefixes.first[r + 1] - self.costs.prefixes.first[r]
+
+    def rows(self, block: int, chosen: NDArray[np.bool_]) -> Floats:
+        """Rows of some points of the table of a block's first prefix, without infinite ones."""
+        points = self.points[block]
+        begin = int(self.begins(block)[0])
+        found = self.pool[begin : begin + len(points)][chosen[points]]
+        finite: Floats = found[found[:, 0] < np.inf]
+        return finite
+
+    def fill(self, stopped: Callable[[], bool]) -> bool:
+        """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
+        sizes = [len(own) * len(points) for own, points in zip(self.stands_for, self.points, strict=True)]
+        self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.pool = np.empty((self.n_rows, len(self.columns)))
+        try:
+            for index, recipe in enumerate(self.recipes):
+                if stopped():
+                    return False
+                self.fill_block(index, recipe)
+        finally:
+            self._moves.clear()
+        return True
+
+    def forget(self) -> None:
+        """Free the tables."""
+        self.pool = np.empty((0, 0))
+        self._slots.clear()
+
+    def fill_block(self, index: int, recipe: Recipe) -> None:
+        """Tables of one block: what the rest costs at least once the level's choice is made."""
+        self.fill_free(index, recipe)
+        if recipe.level.given is not None:
+            points = self.points[index]
+            for p, begin in enumerate(self.begins(index)):
+                allowed = self.allowed_by(p, recipe.level.r, *recipe.level.given)[points]
+                self.pool[begin : begin + len(points)][~allowed] = np.inf
+
+    def allowed_by(self, p: int, r: int, positions: Positions, lanes: LaneRule | None) -> NDArray[np.bool_]:
+        """Points that a given mapping allows with one prefix of the first r fanouts."""
+        costs = self.costs
+        key = ("given", r, lanes)
+        if key not in costs.known:
+            costs.known[key] = lanes.allowed(costs.prefixes.tables[r], costs.lattice) if lanes else []
+        found = np.ones(costs.lattice.size, dtype=bool)
+        for axis, allowed in positions:
+            flags = np.zeros(int(costs.lattice.radices[axis]), dtype=bool)
+            flags[list(allowed)] = True
+            found &= flags[costs.coord[:, axis]]
+        for axis, rows in costs.known[key]:
+            found &= rows[p, costs.coord[:, axis]]
+        return found
+
+    def fill_free(self, index: int, recipe: Recipe) -> None:
+        """The tables without what is given."""
+        level, inner, costs = recipe.level, recipe.inner, self.costs
+        first = self.stands_for[index]
+        begin, end = self.first_row[index], self.first_row[index + 1]
+        if inner is None:
+            self.pool[begin:end] = costs.constants_of(recipe.chains)[first][:, self.columns]
+            return
+        if inner.axes is None:
+            self.pool[begin:end] = np.inf
+            self.over_lanes(index, level.r, recipe.below)
+            return
+        assert level.node is not None
+        everywhere = np.ones(costs.lattice.size, dtype=bool)
+        fits = everywhere if inner.lowers is None else costs.fits_lowered(inner.lowers)
+        rates, fixed = (
+            np.ascontiguousarray(rows[np.ix_(first, self.columns)])
+            for rows in costs.rates_of(recipe.chains, level.node, level.r)
+        )
+        fills = costs.fills[costs.tensors.index(level.node.tensor)]
+        cost_to_go_kernels.with_gap_and_node(
+            self.pool, self.begins(recipe.below)[first], self.slots(recipe.below), self.begins(index)[first],
+            self.points[index], self.moves(index, inner.axes), fits, rates, fixed, fills, costs.allowed(level.node),
+        )  # fmt: skip
+
+    def over_lanes(self, index: int, r: int, below: int) -> None:
+        """For each prefix the least over the lanes of the next fanout."""
+        costs = self.costs
+        first, first_below = costs.prefixes.first[r], costs.prefixes.first[r + 1]
+        begins, slots = self.begins(below), self.slots(index)
+        for p, begin in enumerate(self.begins(index)):
+            children = costs.children[costs.child_start[first + p] : costs.child_start[first + p + 1]]
+            cost_to_go_kernels.over_lanes(
+                self.pool, begins[children - first_below], self.points[below], begin, slots,
+                costs.coord, costs.lattice.strides, costs.divides[children], costs.multiples,
+            )  # fmt: skip
+
+    def mask(self, axes: tuple[int, ...] | None) -> NDArray[np.bool_]:
+        """Axes as flags."""
+        found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
+        found[list(axes or ())] = True
+        return found
+
+
+def numbered(rows: Floats | Ints) -> tuple[Ints, Ints]:
+    """Numbers of the distinct rows in the order in which they come: that of each row, and the first row of each."""
+    whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    numbers: dict[object, int] = {}
+    found = [numbers.setdefault(row, len(numbers)) for row in np.ascontiguousarray(rows).view(whole).ravel().tolist()]
+    of_row = np.array(found, dtype=np.int64)
+    _, first = np.unique(of_row, return_index=True)
+    return of_row, first.astype(np.int64)

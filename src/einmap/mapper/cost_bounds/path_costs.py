@@ -1,0 +1,153 @@
+"""Coefficients of cost and sizes of tiles on one path with some uses of the lanes, as arrays over lanes and lattice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.einsum.projection import Relevance
+from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.fanout_tree import Prefixes
+from einmap.mapper.mapspace.layout import layout_of, top_values
+from einmap.mapper.mapspace.tile_limits import limit_holds
+from einmap.mapper.templates.chain_template import Held
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+
+@dataclass
+class PathCosts:
+    """What a storage node at a point of the lattice costs and needs, for some uses of the lanes."""
+
+    pricer: Pricer
+    lanes: LaneTable
+    fanouts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self.einsum, self.leaves = self.pricer.einsum, self.pricer.leaves
+        self.lattice, self.rules = self.pricer.lattice, self.pricer.rules
+        self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
+        self.tensors = [a.tensor for a in self.einsum.accesses]
+        self.below = self.lattice.packed("below")
+        self.covers = self.lattice.packed("covers")
+        self.layout = layout_of(self.lattice, self.einsum)
+        self.divides, self.quotients = self.prefixes.divides, self.prefixes.quotients
+        self.multiples = _inverted(self.quotients)
+        self.child_start, self.children = self.prefixes.children()
+        self.memories = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory)]
+        # the last one stands for memories of other paths
+        self.capacity = np.array([*(self.memory(i).size_bits for i in self.memories), math.inf], dtype=np.float64)
+        self.leak = self._leak()
+        self.sizes = top_values(self.lattice, self.einsum)
+        self.known: dict[tuple[Any, ...], Any] = {}
+
+    @property
+    def values(self) -> Floats:
+        """Values in each tensor's tile (a row for each access), for each point."""
+        return self.lattice.filled(self.einsum)[0]
+
+    @property
+    def fills(self) -> Floats:
+        """Values in all fills of each tensor's tile, for each point."""
+        return self.lattice.filled(self.einsum)[1]
+
+    @property
+    def coord(self) -> Ints:
+        """Position on each axis, for each point."""
+        return self.lattice.coord
+
+    def memory(self, level: int) -> Memory:
+        """The memory at a level of the path."""
+        leaf = self.leaves[level]
+        assert isinstance(leaf, Memory)
+        return leaf
+
+    def _leak(self) -> Floats:
+        """Least leakage of each prefix."""
+        found = np.full(self.prefixes.n, np.inf)
+        last = self.prefixes.tables[-1]
+        begin = self.prefixes.first[len(self.prefixes.tables) - 1]
+        found[begin:] = self.pricer.leak_power(last)
+        for r in reversed(range(1, len(self.prefixes.tables))):
+            np.minimum.at(found, self.prefixes.parents[r], found[self.prefixes.first[r] : self.prefixes.first[r + 1]])
+        return found
+
+    def lanes_of(self, prefix: int) -> tuple[Ints, Ints]:
+        """Bounds and uneven tile shapes of each dimension and axis for a prefix of all fanouts."""
+        table = self.prefixes.tables[-1]
+        row = prefix - self.prefixes.first[len(self.prefixes.tables) - 1]
+        return table.bounds[row], table.shapes[row]
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of cost."""
+        return self.pricer.columns.n
+
+    def allowed(self, node: Held) -> NDArray[np.bool_]:
+        """Points at which a node fits by itself and keeps the limits on tile shapes."""
+        key = ("allowed", node)
+        if key not in self.known:
+            memory = self.memory(node.level)
+            found = np.ones(self.lattice.size, dtype=bool)
+            if math.isfinite(memory.size_bits) and not self.lowers(node):
+                found &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+            if node.first and memory.placement is not None:
+                for limit in memory.placement.tile_shape:
+                    found &= limit_holds(limit, self.lattice.extents)
+            self.known[key] = found
+        allowed: NDArray[np.bool_] = self.known[key]
+        return allowed
+
+    def inside(self, node: Held) -> Ints:
+        """Points inside of some point at which a node may stand by itself, in order."""
+        key = ("inside", node)
+        if key not in self.known:
+            placement = self.memory(node.level).placement
+            limited = node.first and placement is not None and placement.tile_shape
+            # a tile that fits has only tiles that fit inside; limits on tile shapes may hold outside only
+            self.known[key] = np.arange(self.lattice.size) if limited else np.flatnonzero(self.allowed(node))
+        found: Ints = self.known[key]
+        return found
+
+    def lowers(self, node: Held) -> bool:
+        """Whether its space is reserved below the loops that follow it."""
+        return self.rules.lowering and not node.backing
+
+    def fits_lowered(self, node: Held) -> NDArray[np.bool_]:
+        """Points after the following loops at which a lowered node can fit."""
+        memory = self.memory(node.level)
+        if any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor]):
+            return np.ones(self.lattice.size, dtype=bool)
+        found: NDArray[np.bool_] = (
+            self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+        )
+        return found
+
+    def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
+        """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
+        chain = chains[node.tensor]
+        key = ("rates", node.tensor, node.level, r, self.pricer.tail(chain, node.level))
+        if key not in self.known:
+            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chain, node.level)
+        found: tuple[Floats, Floats] = self.known[key]
+        return found
+
+    def constants_of(self, chains: Mapping[str, Chain]) -> Floats:
+        """Rows of `pricer.constants` for the uses of all fanouts."""
+        return self.pricer.constants(self.prefixes.tables[-1], chains)
+
+
+def _inverted(quotients: Ints) -> Ints:
+    """For each row and position the one that is divided to it, -1 where there is none."""
+    found = np.full_like(quotients, -1)
+    rows, positions = np.nonzero(quotients >= 0)
+    found[rows, quotients[rows, positions]] = positions
+    return found

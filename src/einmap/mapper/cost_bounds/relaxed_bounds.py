@@ -1,0 +1,88 @@
+"""Bounds that need no tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.projection import Relevance
+from einmap.mapper import objective_kernels
+from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.layout import least_fills
+from einmap.mapper.objectives import goal_codes
+from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+
+FIRST_LANES = 16
+"""Uses of the fanouts that are searched first."""
+FIRST_PLANS = 16
+"""Dataplacements that are searched first."""
+
+
+class Bounds:
+    """Objectives that no mapping is below, for each way of holding the tensors and each use of the lanes.
+
+    Each tensor fills each of its nodes at least once for every lane that uses a part of it (see `_costs`); the order of
+    nodes and what fits do not matter here, so this needs no tables.
+    """
+
+    def __init__(
+        self, path: Path, plans: Sequence[ChainTemplate], lanes: LaneTable, progress: Progress, needed: bool = False
+    ) -> None:
+        self.path = path
+        self.lanes = lanes
+        numbers: dict[object, int] = {}
+        self.way_of = [numbers.setdefault(tuple(sorted(plan.chains.items())), len(numbers)) for plan in plans]
+        goals = len(path.request.goals)
+        # with negative energies nothing is known without tables
+        self.values = np.full((len(numbers), len(lanes), goals), 0.0 if path.costs_nothing_less else -np.inf)
+        needed = needed or len(lanes) > FIRST_LANES or len(plans) > FIRST_PLANS
+        if path.costs_nothing_less and needed:
+            seen: set[int] = set()
+            for plan, way in zip(plans, self.way_of, strict=True):
+                if way not in seen and not progress.stopped:
+                    seen.add(way)
+                    self.values[way] = self._objectives(self._costs(plan))
+
+    @property
+    def of_lanes(self) -> Floats:
+        """The least over all plans, for each use of the lanes."""
+        found: Floats = self.values.min(axis=0)
+        return found
+
+    def of_plans(self, chunk: NDArray[np.int64]) -> Floats:
+        """The least over some uses of the lanes, for each plan."""
+        found: Floats = self.values[:, chunk].min(axis=1)[self.way_of]
+        return found
+
+    def _objectives(self, costs: Floats) -> Floats:
+        goals = goal_codes(self.path.request.goals, self.path.leaves)
+        found = np.empty((len(costs), len(goals)))
+        leak = self.path.pricer.leak_power(self.lanes)
+        memories = len(self.path.leaves) + 1
+        objective_kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, found)
+        return found
+
+    def _costs(self, plan: ChainTemplate) -> Floats:
+        """Columns of cost, a row for each use of the lanes."""
+        path, lanes = self.path, self.lanes
+        costs = path.pricer.constants(lanes, plan.chains)
+        fills = least_fills(path.lattice, path.einsum)
+        least = {access.tensor: float(own) for access, own in zip(path.einsum.accesses, fills, strict=True)}
+        for step in plan.steps:
+            if step.node is None or step.node.backing:
+                continue
+            tensor = step.node.tensor
+            rates, fixed = path.pricer.node(lanes, tensor, plan.chains[tensor], step.node.level)
+            # where strides leave holes, small tiles may move less than the whole tensor
+            size = least[tensor]
+            none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
+            copies = lanes.over(lanes.levels <= step.node.level, none)
+            # where lanes reduce, more visits may save something: then nothing is said
+            costs = costs + fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
+        return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs

@@ -1,0 +1,331 @@
+"""Cost-to-go tables of large lattices: rows only where something better than what was found may come of them.
+
+A table has a row for a point if a node may stand there, some way leads on from there, and what that costs at least is
+not ruled out by what has been found. On a large lattice that leaves a small part of the points. What is left out is
+never needed: whatever is spent further out is not negative (`SparseSearch.never_negative`), so nothing good goes
+through it.
+
+Tables lie one after the other in a pool of a fixed number of rows, each sorted by point. The pool takes no memory
+before it is written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.projection import Relevance
+from einmap.mapper.cost_bounds import sparse_kernels
+from einmap.mapper.cost_bounds.cost_to_go import Recipe, numbered
+from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.mapspace.tile_lattice import Lattice
+from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.request import Remainder
+from einmap.mapper.templates.chain_template import Held
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+PAIRS = 1_000_000
+"""Rows of inner tables that are brought together at a time."""
+OPERATORS = ("==", "<=", ">=", "<", ">")
+"""As `sparse_kernels.keeps` numbers them."""
+NOWHERE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What was found so far, and what the other Einsums of a cascade add: rows that it beats are left out."""
+
+    archive: Archive
+    slack: float
+    remainder: Remainder
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a block: axes that are at their bounds at its level, and the tensors that take room there.
+
+    `top`: no loop or lane over these axes stands above; `beside`: tensors of nodes further out in the memory of the
+    level's node, whose tiles are at least as large as at the level's point.
+    """
+
+    top: frozenset[int]
+    beside: frozenset[str]
+
+
+class NoRoomError(Exception):
+    """The pool is full."""
+
+
+class SparseTables:
+    """Blocks of tables with the columns of cost `columns`; each block is filled when it is asked for first."""
+
+    def __init__(self, costs: PathCosts, columns: Ints, wanted: Ints) -> None:
+        self._costs, self.columns, self._wanted = ref(costs), columns, wanted
+        self.blocks: dict[object, int] = {}
+        self.table_of: list[Ints] = []
+        """For each block and prefix the number of its table in the block."""
+        self.first_row: list[Ints] = []
+        """For each block and table where it begins."""
+        self.end_row: list[Ints] = []
+        self.pool: Floats = np.empty((0, len(columns)))
+        self.points: Ints = NOWHERE
+        self.n_rows = 0
+        self.limit: Limit | None = None
+        self._planes: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[object, ...]] = {}
+        self._known_limit: tuple[int, tuple[object, ...]] | None = None
+
+    @property
+    def costs(self) -> PathCosts:
+        """Whose tables these are; it has them, and without it they are gone, too."""
+        costs = self._costs()
+        assert costs is not None
+        return costs
+
+    @property
+    def bytes(self) -> int:
+        """Room that all tables take."""
+        return self.n_rows * (len(self.columns) + 1) * 8
+
+    def make_room(self, room: float) -> None:
+        """Begin a pool of so many bytes."""
+        rows = max(int(room // ((len(self.columns) + 1) * 8)), 1)
+        self.pool, self.points = np.empty((rows, len(self.columns))), np.empty(rows, dtype=np.int64)
+
+    def forget(self) -> None:
+        """Free the tables."""
+        self.pool, self.points = np.empty((0, len(self.columns))), NOWHERE
+        self._planes.clear()
+        self._known_limit = None
+
+    def block(self, key: object, recipe: Recipe, around: Around) -> int:
+        """Number of the block of this key. Raises NoRoomError; then nothing has changed."""
+        if key in self.blocks:
+            return self.blocks[key]
+        before = self.n_rows
+        table, first = numbered(self.alike(recipe))
+        begins, ends = [], []
+        try:
+            fill = self.filler(recipe, around)
+            for prefix in first.tolist():
+                begins.append(self.n_rows)
+                self.n_rows += fill(prefix)
+                ends.append(self.n_rows)
+        except NoRoomError:
+            self.n_rows = before
+            raise
+        self.table_of.append(table)
+        self.first_row.append(np.array(begins, dtype=np.int64))
+        self.end_row.append(np.array(ends, dtype=np.int64))
+        self.blocks[key] = len(self.blocks)
+        return self.blocks[key]
+
+    def alike(self, recipe: Recipe) -> Floats | Ints:
+        """A row for each prefix, equal for those that have the same table."""
+        level, inner, prefixes = recipe.level, recipe.inner, self.costs.prefixes
+        if inner is not None and inner.axes is None:
+            return np.arange(prefixes.first[level.r + 1] - prefixes.first[level.r])[:, None]
+        if inner is None:
+            return self.costs.constants_of(recipe.chains)[:, self.columns]
+        assert level.node is not None
+        rates, fixed = self.costs.rates_of(recipe.chains, level.node, level.r)
+        return np.hstack([self.table_of[recipe.below][:, None], rates[:, self.columns], fixed[:, self.columns]])
+
+    def begins(self, block: int) -> Ints:
+        """For each prefix of a block where its table begins."""
+        found: Ints = self.first_row[block][self.table_of[block]]
+        return found
+
+    def ends(self, block: int) -> Ints:
+        """For each prefix of a block where its table ends."""
+        found: Ints = self.end_row[block][self.table_of[block]]
+        return found
+
+    def rows(self, block: int) -> tuple[Ints, Floats]:
+        """Points and costs of the table of a block's first prefix."""
+        own = slice(int(self.begins(block)[0]), int(self.ends(block)[0]))
+        return self.points[own], self.pool[own]
+
+    # one table
+
+    def filler(self, recipe: Recipe, around: Around) -> Callable[[int], int]:
+        """What writes the table of a prefix behind the others and gives the number of its rows."""
+        if recipe.inner is None:
+            constants = self.costs.constants_of(recipe.chains)[:, self.columns]
+            return lambda prefix: self.write(np.zeros(1, dtype=np.int64), constants[prefix : prefix + 1])
+        if recipe.inner.axes is None:
+            return lambda prefix: self.write(*self.over_lanes(recipe, around, prefix))
+        return self.with_gap_and_node(recipe, around)
+
+    def write(self, points: Ints, costs: Floats) -> int:
+        """Put rows, sorted by point, behind the others."""
+        if self.n_rows + len(points) > len(self.points):
+            raise NoRoomError
+        own = slice(self.n_rows, self.n_rows + len(points))
+        self.points[own], self.pool[own] = points, costs
+        return len(points)
+
+    def over_lanes(self, recipe: Recipe, around: Around, prefix: int) -> tuple[Ints, Floats]:
+        """The least over the lanes of the next fanout at each point."""
+        costs, r = self.costs, recipe.level.r
+        first = costs.prefixes.first[r] + prefix
+        children = costs.children[costs.child_start[first] : costs.child_start[first + 1]]
+        numbers = children - costs.prefixes.first[r + 1]
+        begins, ends = self.begins(recipe.below)[numbers], self.ends(recipe.below)[numbers]
+        top = self.flags(around.top)
+        least = np.empty((0, len(self.columns)))
+        at = NOWHERE
+        waiting: list[tuple[Ints, Ints]] = []
+        n = 0
+        for child, begin, end in zip(children.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            outer = np.empty(end - begin, dtype=np.int64)
+            sparse_kernels.outer_points(
+                self.points, begin, end, costs.layout, costs.divides[child], costs.multiples, top, outer
+            )
+            there = np.flatnonzero(outer >= 0)
+            waiting.append((outer[there], there + begin))
+            n += len(there)
+            if n > PAIRS:
+                at, least = self.gathered(at, least, waiting)
+                waiting, n = [], 0
+        return self.gathered(at, least, waiting)
+
+    def gathered(self, at: Ints, least: Floats, waiting: list[tuple[Ints, Ints]]) -> tuple[Ints, Floats]:
+        """Points with their least costs, from those known (sorted) and rows of the pool for more points."""
+        if not waiting:
+            return at, least
+        more = np.concatenate([points for points, _ in waiting])
+        rows = np.concatenate([rows for _, rows in waiting])
+        points, slots = np.unique(np.concatenate([at, more]), return_inverse=True)
+        found = np.full((len(points), len(self.columns)), np.inf)
+        found[slots[: len(at)]] = least
+        sparse_kernels.take_least(found, slots[len(at) :], rows, self.pool)
+        return points, found
+
+    def with_gap_and_node(self, recipe: Recipe, around: Around) -> Callable[[int], int]:
+        """What loops in the inner gap may do, and the costs of the node above it."""
+        costs, level, inner = self.costs, recipe.level, recipe.inner
+        assert level.node is not None
+        assert inner is not None
+        assert inner.axes is not None
+        rates, fixed = (
+            np.ascontiguousarray(own[:, self.columns]) for own in costs.rates_of(recipe.chains, level.node, level.r)
+        )
+        lowered = self.holding({} if inner.lowers is None else self.lowered(inner.lowers), inner.lowers)
+        held = {} if costs.lowers(level.node) else dict.fromkeys([*sorted(around.beside), level.node.tensor])
+        node = (costs.tensors.index(level.node.tensor), *self.holding(held, level.node), self.limits(level.node))
+        plane, limit = self.plane(inner.axes, around.top), self.kernel_limit()
+        tables, begins, ends = (own[recipe.below].tolist() for own in (self.table_of, self.first_row, self.end_row))
+
+        def fill(prefix: int) -> int:
+            begin, end = begins[tables[prefix]], ends[tables[prefix]]
+            if begin == end:
+                return 0
+            n: int = sparse_kernels.rows_above_gap(
+                self.pool, self.points, begin, end, self.n_rows, costs.layout, plane, lowered, node, rates[prefix],
+                fixed[prefix], limit,
+            )  # fmt: skip
+            if n == sparse_kernels.NO_ROOM:
+                raise NoRoomError
+            own = slice(self.n_rows, self.n_rows + n)
+            order = np.argsort(self.points[own], kind="stable")
+            self.points[own], self.pool[own] = self.points[own][order], self.pool[own][order]
+            return n
+
+        return fill
+
+    def holding(self, tensors: dict[str, None], node: Held | None) -> tuple[Ints, Floats, float]:
+        """Numbers of some tensors, the bits of their values in the memory of a node, and its size."""
+        if node is None or not tensors:
+            return NOWHERE, np.zeros(0), np.inf
+        memory = self.costs.memory(node.level)
+        numbers = np.array([self.costs.tensors.index(t) for t in tensors], dtype=np.int64)
+        return numbers, np.array([float(memory.bits[t]) for t in tensors]), float(memory.size_bits)
+
+    def lowered(self, node: Held) -> dict[str, None]:
+        """The tensor of a node whose space is reserved below the following loops, unless these leave open how much."""
+        partial = any(r is Relevance.PARTIAL for r in self.costs.pricer.axis_relevance[node.tensor])
+        return {} if partial else {node.tensor: None}
+
+    def limits(self, node: Held) -> tuple[Ints, Ints, Floats]:
+        """Limits on the tile shapes of a node, as `sparse_kernels.keeps` takes them."""
+        placement = self.costs.memory(node.level).placement
+        rows: list[tuple[int, int, int, int]] = []
+        axes: list[int] = []
+        values: list[float] = []
+        for limit in placement.tile_shape if placement is not None and node.first else ():
+            begin = len(axes)
+            axes += [self.costs.lattice.axis_of[v] for v in sorted(limit.variables) if v in self.costs.lattice.axis_of]
+            product = limit.operator.startswith("product")
+            absent = len(limit.variables) - (len(axes) - begin)
+            if absent and (not product or len(axes) == begin) and not limit.holds({}):
+                # variables of bound 1 break it: nothing fits
+                rows.append((0, 1, OPERATORS.index("<"), 0))
+                axes, values = axes or [0], [*values, 0.0]
+                continue
+            rows.append((begin, len(axes), OPERATORS.index(limit.operator.removeprefix("product")), int(product)))
+            values.append(float(limit.value))
+        return (
+            np.array(rows, dtype=np.int64).reshape(len(rows), 4),
+            np.array(axes, dtype=np.int64),
+            np.array(values, dtype=np.float64),
+        )
+
+    def plane(self, axes: tuple[int, ...], top: frozenset[int]) -> tuple[object, ...]:
+        """All tile shapes of some axes together, see `sparse_kernels.rows_above_gap`."""
+        held = tuple(sorted(top & set(axes)))
+        key = tuple(sorted(axes)), held
+        if key not in self._planes:
+            self._planes[key] = _plane(self.costs.lattice, *key)
+        return self._planes[key]
+
+    def flags(self, axes: frozenset[int]) -> NDArray[np.bool_]:
+        """Axes as flags."""
+        found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
+        found[sorted(axes)] = True
+        return found
+
+    def kernel_limit(self) -> tuple[object, ...]:
+        """What was found, as kernels take it."""
+        costs, limit = self.costs, self.limit
+        n = limit.archive.n if limit is not None else 0
+        if self._known_limit is None or self._known_limit[0] != n:
+            nothing = np.zeros(0)
+            values = np.zeros((0, len(self._wanted)))
+            if limit is not None:
+                values = limit.archive.values
+            remainder = limit.remainder if limit is not None else Remainder(np.zeros((0, len(self._wanted))), np.inf)
+            own = (
+                values, n, 0.0 if limit is None else limit.slack, remainder.rows, float(remainder.most), self._wanted,
+                float(costs.leak[0]), costs.capacity, np.zeros(len(costs.capacity)), self.columns, nothing,
+                costs.columns,
+            )  # fmt: skip
+            self._known_limit = n, own
+        return self._known_limit[1]
+
+
+def _plane(lattice: Lattice, axes: tuple[int, ...], held: tuple[int, ...]) -> tuple[object, ...]:
+    mask = np.zeros(len(lattice.axes), dtype=bool)
+    mask[list(axes)] = True
+    radices = [len(lattice.axes[a].sizes) for a in axes]
+    size = prod(radices)
+    offset, allowed = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
+    numbers, stride = np.arange(size), 1
+    moves: list[Ints] = []
+    for a, radix in zip(axes, radices, strict=True):
+        position = numbers // stride % radix
+        offset += position * lattice.strides[a]
+        if a in held:
+            allowed &= position == radix - 1
+        for i, inner in enumerate(lattice.axes[a].covers):
+            outer = numbers[position == i]
+            moves += [np.stack([outer, outer + (j - i) * stride], axis=1) for j in inner]
+        stride *= radix
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *moves]).astype(np.int32)
+    return mask, offset, allowed, pairs

@@ -1,0 +1,311 @@
+"""Boundary states: what earlier Einsums of a cascade leave to later ones. An option fits behind a state or not; if it
+fits, what lies behind the Einsum is another state.
+
+An Einsum's option fits behind a boundary state or not, and what lies behind the Einsum then is another boundary state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
+
+from einmap.mapper.fusion.loops import Cut, Kind
+from einmap.mapper.fusion.outer_nests import FusionSignature, Key, SignatureClass
+
+type Slot = int
+"""Stands for a shared tensor: no other one that is in use at the same time has the same."""
+
+OWN = "~"
+"""What the rank of a cut begins with that is none of a tensor's ranks: no other Einsum cuts alike."""
+
+
+class Live(NamedTuple):
+    """A shared tensor that is still needed.
+
+    `shared`: loops that its last user so far and the next Einsum share. `held`: nodes in which the last user holds it
+    inside above such loops, as (loops above, memory): the next user has to have the same ones, with a memory's name.
+    `written`: how loops below its backing node that its producer and the next Einsum share cut it: a reader must cut it
+    alike, or it would read what is not written yet. `bits`: of its tile in the memory that backs it.
+    """
+
+    slot: Slot
+    key: Key
+    shared: int
+    held: tuple[tuple[int, str], ...]
+    written: tuple[Cut, ...]
+    bits: float
+
+
+class BoundaryState(NamedTuple):
+    """What lies between two Einsums: tensors that are needed later, and the loops that stay open.
+
+    `partial`: of tensors that are not kept as a whole only the memories are looked at, and nothing else is known.
+    """
+
+    live: tuple[Live, ...]
+    loops: tuple[tuple[Kind, int], ...]
+    partial: bool = False
+
+
+NOTHING = BoundaryState((), ())
+ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
+"""In place of the loops of a key: they are not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """One signature of an Einsum, or all chains of a signature class of which nothing is known.
+
+    `bits`: for each shared tensor those of its tile in the memory that backs it. `absent`: the Einsum is a copy that is
+    left out. `signature_class`: it stands for all chains of a signature class that are not listed; of the keys only the
+    memories are known, unless no loop may stand above these.
+    """
+
+    signature: FusionSignature
+    keys: Mapping[Slot, Key]
+    held: Mapping[Slot, tuple[tuple[int, str], ...]]
+    cuts: Mapping[Slot, tuple[Cut, ...]]
+    bits: Mapping[Slot, float]
+    absent: bool = False
+    signature_class: SignatureClass | None = None
+
+    @property
+    def unexpanded(self) -> bool:
+        """Whether it stands for chains that are not listed."""
+        return self.signature_class is not None
+
+    @property
+    def loops(self) -> tuple[tuple[Kind, int], ...]:
+        """Kind and iterations of the fused loops."""
+        return self.signature.loops
+
+    @cached_property
+    def forgotten(self) -> Hashable:
+        """What is looked at where keys are forgotten."""
+        return tuple([_forgotten(slot, key, self.bits.get(slot, 0.0)) for slot, key in self.keys.items()])
+
+
+@dataclass(frozen=True, eq=False)
+class EinsumOptions:
+    """One Einsum as other ones see it, or several that look the same.
+
+    `needed`: slots in use behind it; `born`: of tensors that it is the first to use; `intermediates`: of those that
+    another Einsum writes, or another one reads. `times`: how often it runs.
+    """
+
+    options: Sequence[Option]
+    needed: frozenset[Slot]
+    born: frozenset[Slot]
+    intermediates: frozenset[Slot]
+    times: float
+
+    @cached_property
+    def slots(self) -> frozenset[Slot]:
+        """Tensors that it uses, the same with all its options."""
+        return frozenset().union(*(option.keys for option in self.options[:1]))
+
+    @cached_property
+    def used_again(self) -> tuple[Slot, ...]:
+        """Those of them that are in use behind it."""
+        return tuple(sorted(self.slots & self.needed))
+
+
+class Passing(NamedTuple):
+    """What all options of a step have in common behind a boundary state.
+
+    `used`: tensors that the step uses, of those that are needed, `waiting`: those that still are behind it, `born`:
+    slots of new ones. `depth`: loops that waiting ones keep open.
+    """
+
+    used: tuple[Live, ...]
+    waiting: tuple[Live, ...]
+    born: tuple[Slot, ...]
+    depth: int
+
+
+WHOLE, CUT, ANY = range(3)
+"""States of a tensor where keys are forgotten: no loop stands above it, some do, or there may be any."""
+
+
+class Forgotten(NamedTuple):
+    """All that is looked at of a tensor where keys are forgotten."""
+
+    slot: Slot
+    memory: str
+    state: int
+    bits: float
+
+
+@dataclass
+class Transitions:
+    """The boundary state behind an Einsum, one object for those that are equal.
+
+    Tensors that are needed are one object each, too, so that boundary states are told by their identities.
+    """
+
+    _lives: dict[Live, Live] = field(default_factory=dict)
+    _one: dict[Hashable, BoundaryState] = field(default_factory=dict)
+    _after: dict[tuple[int, Option], BoundaryState | None] = field(default_factory=dict)
+    _passing: dict[tuple[int, EinsumOptions], Passing] = field(default_factory=dict)
+    _later: dict[Hashable, Live] = field(default_factory=dict)
+    _forgotten: dict[int, tuple[Forgotten, ...]] = field(default_factory=dict)
+    _relaxed: dict[Hashable, BoundaryState | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nothing = self.known(NOTHING)
+
+    def of(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
+        """The boundary state behind an Einsum, None if the option does not fit. `boundary_state`: one that was made
+        here.
+        """
+        if boundary_state.partial or option.unexpanded:
+            return self.relaxed_after(boundary_state, option, step)
+        key = id(boundary_state), option
+        if key not in self._after:
+            self._after[key] = self.after(boundary_state, option, step)
+        return self._after[key]
+
+    def after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
+        """The same where everything is known."""
+        if option.absent:
+            copied = [self._once(Live(t, key, 0, (), (), option.bits[t])) for t, key in option.keys.items()]
+            return self._interned((*boundary_state.live, *copied), boundary_state.loops, boundary_state.partial)
+        if option.loops[: len(boundary_state.loops)] != boundary_state.loops:
+            return None
+        passing = self._passing_by(boundary_state, step)
+        for live in passing.used:
+            key = option.keys[live.slot]
+            inside = _inside(option, live.slot, live.shared)
+            if inside != live.held or any(not memory for _, memory in inside):
+                return None
+            cuts = option.cuts.get(live.slot, ())[: len(live.written)]
+            if not (_alike(key.loops, live.key.loops) and key == live.key and _alike(live.written, cuts)):
+                return None
+        after = max([passing.depth, *[len(option.keys[t].loops) for t in passing.born]])
+        lives = [self._needed_later(live, option, after) for live in passing.waiting]
+        lives += [self._born(option, t, after, t in step.intermediates) for t in passing.born]
+        return self._interned(lives, option.loops[:after])
+
+    def relaxed_after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
+        """The same where not everything is known: it fits unless it surely does not.
+
+        Keys are forgotten here: with those of all tensors that pass by there would be far too many boundary states, and
+        what they would say of chains that are not listed is little.
+        """
+        if id(boundary_state) not in self._forgotten:
+            own = [_forgotten(live.slot, live.key, live.bits) for live in boundary_state.live]
+            self._forgotten[id(boundary_state)] = tuple(own)
+        known = self._forgotten[id(boundary_state)]
+        # of two keys with loops it matters whether they are the same
+        told = not option.absent and (option.unexpanded or all(live.state != CUT for live in known))
+        seen = known, option.forgotten, step, option.unexpanded
+        if told and seen in self._relaxed:
+            return self._relaxed[seen]
+        lives = self._relaxed_lives(boundary_state, option, step)
+        if lives is not None and (option.absent or not (lives or option.unexpanded)):
+            return self.after(boundary_state if option.absent else self.nothing, option, step)
+        found = None if lives is None else self._all_relaxed(lives, option, step)
+        if told:
+            self._relaxed[seen] = found
+        return found
+
+    def _all_relaxed(self, lives: dict[Slot, Live], option: Option, step: EinsumOptions) -> BoundaryState:
+        """The boundary state with some tensors, and those that an option is the first to use."""
+        for slot, key in option.keys.items():
+            if slot not in lives and slot in step.needed:
+                lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
+        cut = any(live.key.loops for live in lives.values())
+        return self._interned([self._once(live) for live in lives.values()], (), cut)
+
+    def _relaxed_lives(
+        self, boundary_state: BoundaryState, option: Option, step: EinsumOptions
+    ) -> dict[Slot, Live] | None:
+        """What of a boundary state is still needed behind an Einsum; None if the option surely does not fit."""
+        lives: dict[Slot, Live] = {}
+        for live in boundary_state.live:
+            own = option.keys.get(live.slot, live.key)
+            if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
+                return None
+            if live.slot in step.needed:
+                key = own if live.key.loops else live.key
+                lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
+        return lives
+
+    def _passing_by(self, boundary_state: BoundaryState, step: EinsumOptions) -> Passing:
+        key = id(boundary_state), step
+        if key not in self._passing:
+            slots, known = step.slots, [live.slot for live in boundary_state.live]
+            waiting = [live for live in boundary_state.live if live.slot in step.needed]
+            self._passing[key] = Passing(
+                tuple([live for live in boundary_state.live if live.slot in slots]),
+                tuple(waiting),
+                tuple([slot for slot in step.used_again if slot not in known]),
+                max([len(live.key.loops) for live in waiting], default=0),
+            )
+        return self._passing[key]
+
+    def _needed_later(self, live: Live, option: Option, after: int) -> Live:
+        """A tensor that is needed later still, behind one more Einsum."""
+        used = live.slot in option.keys
+        inside = _inside(option, live.slot, after) if used else None
+        key = id(live), after, inside
+        if key not in self._later:
+            written = live.written[: max(after - len(live.key.loops), 0)]
+            shared = after if used else min(live.shared, after)
+            held = tuple([node for node in live.held if node[0] < shared]) if inside is None else inside
+            self._later[key] = self._once(Live(live.slot, live.key, shared, held, written, live.bits))
+        return self._later[key]
+
+    def _born(self, option: Option, slot: Slot, after: int, intermediate: bool) -> Live:
+        """A tensor that an Einsum is the first to use."""
+        key = option, slot, after, intermediate
+        if key not in self._later:
+            own = option.keys[slot]
+            written = option.cuts.get(slot, ())[: max(after - len(own.loops), 0)] if intermediate else ()
+            inside = _inside(option, slot, after)
+            self._later[key] = self._once(Live(slot, own, after, inside, written, option.bits[slot]))
+        return self._later[key]
+
+    def known(self, boundary_state: BoundaryState) -> BoundaryState:
+        """The same boundary state as the one object that stands for it."""
+        return self._interned(
+            [self._once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
+        )
+
+    def _once(self, live: Live) -> Live:
+        return self._lives.setdefault(live, live)
+
+    def _interned(
+        self, lives: Sequence[Live], loops: tuple[tuple[Kind, int], ...], forgotten: bool = False
+    ) -> BoundaryState:
+        """The boundary state of some tensors, each one object."""
+        own = tuple(sorted(lives, key=itemgetter(0)))
+        key = tuple(map(id, own)), loops, forgotten
+        found = self._one.get(key)
+        if found is None:
+            found = self._one[key] = BoundaryState(own, loops, forgotten)
+        return found
+
+
+def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
+    """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
+    nodes = option.held.get(slot, ())
+    return tuple([node for node in nodes if node[0] < shared]) if nodes else ()
+
+
+def _forgotten(slot: Slot, key: Key, bits: float) -> Forgotten:
+    state = WHOLE if not key.loops else ANY if key.loops == ANY_LOOPS else CUT
+    return Forgotten(slot, key.memory, state, 0.0 if state == CUT else bits)
+
+
+def _of_memory(slot: Slot, key: Key, bits: float) -> Live:
+    """A tensor of whose key only the memory is looked at, unless it is kept as a whole."""
+    return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
+
+
+def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:
+    """Whether loops of two Einsums cut a tensor alike."""
+    return these == those and not any(rank.startswith(OWN) for _, rank, _ in these)

@@ -1,0 +1,449 @@
+"""Pareto fronts of one Einsum, one for each fusion signature: of the mappings that look the same to other Einsums the
+best ones.
+
+First the outer nests of all dataplacements are listed, with bounds from the tables: enough to see which signatures can
+be a part of anything good. Only their outer nests are then completed, by branch and bound, to fronts of cost and space.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.branch_and_bound.decode import nodes_of
+from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch
+from einmap.mapper.cost_bounds.compute_path import Group, Path
+from einmap.mapper.fusion.budget import Budget
+from einmap.mapper.fusion.loops import loop_nodes
+from einmap.mapper.fusion.outer_nests import FusionSignature, OuterNest, OuterNestEnumerator, SignatureClass
+from einmap.mapper.fusion.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.table_store import FAR, Groups, TableStore
+from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.request import Remainder, Request
+from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapping import nodes as tree
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+WORK = 1_000_000
+"""Choices that one call of the kernel looks at, about 20 ms."""
+TIE = 1e-10
+"""Costs that differ by less than this fraction count as equal."""
+ROOM = 64
+"""Points of a front that are made room for at first."""
+
+
+@dataclass(frozen=True)
+class FrontMemories:
+    """Memories that are looked at when Einsums are put together; `by_tree`: what lives on is seen from the tree."""
+
+    memories: tuple[str, ...] = ()
+    by_tree: bool = True
+
+
+@dataclass(frozen=True)
+class FusedFront:
+    """The best chains of a signature. Columns of `values`: costs, then for each memory of the space the bits in use,
+    then for each memory those that stay while other Einsums run below the first, the first two, ... fused loops.
+    """
+
+    values: Floats
+    paths: NDArray[np.int64]
+
+
+@dataclass
+class GrowingFront:
+    """The front of a signature while it is searched."""
+
+    signature: FusionSignature
+    archive: Archive
+
+
+@dataclass
+class EinsumFronts:
+    """All chains of one Einsum. `request`: its goals are what is added up over Einsums."""
+
+    einsum: Einsum
+    arch: Architecture
+    request: Request
+    most: float
+    most_per_axis: float
+    budget: Budget
+    table_owner: EinsumFronts | None = None
+    """Chains whose tables these use, and whose names of tensors and rank variables; see borrowing.py."""
+    crossed: frozenset[str] = frozenset()
+    """Memories that may keep the whole of a shared tensor while the Einsum runs that does not use it."""
+    complete: bool = True
+    mapping_counts: float = 0.0
+    listed: dict[SignatureClass, dict[FusionSignature, list[tuple[PathSearch, OuterNest]]]] = field(
+        default_factory=dict
+    )
+    """The outer nests of each signature class, as far as they were asked for."""
+    found: list[tuple[PathSearch, OuterNest]] = field(default_factory=list)
+    """Heads that chains of fronts have."""
+    signature_classes: dict[SignatureClass, Floats] = field(default_factory=dict)
+    """What the chains of each signature class cost at least: in all, none of them is below each of these rows."""
+    space: FrontMemories = field(default_factory=FrontMemories)
+    """The memories of the columns of fronts, once they are known."""
+    _by_plan: dict[int, SignatureClass] = field(default_factory=dict)
+    """Signature classes of the dataplacements (by id)."""
+    _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict)
+    _whole: dict[int, dict[str, float]] = field(default_factory=dict)
+    _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """List the dataplacements of all paths."""
+        self.paths: list[Path] = []
+        for unit in self.arch.computes:
+            if unit.enabled:
+                path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
+                path.make_plans(self.budget.progress)
+                self.paths.append(path)
+
+    def sort(self) -> None:
+        """Sort the dataplacements by the uses of the fanouts that they admit."""
+        self.by_lanes: list[tuple[Path, Group]] = []
+        for path in self.paths:
+            self.complete &= path.all_plans and not path.is_coarse
+            self.by_lanes += [(path, group) for group in path.groups()]
+        self.mapping_counts = sum(group.mapping_counts.total() for _, group in self.by_lanes)
+
+    def begin(self, room: float) -> None:
+        """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
+        self._by_plan = {id(plan): self._signature_class(plan) for path in self.paths for plan in path.plans}
+        if self.table_owner is not None:
+            self.groups: Groups = self.table_owner.groups
+            return
+        self.groups = Groups(self.budget, self.request.memory, TableStore(room))
+        for path, group in self.by_lanes:
+            self.groups.add(path, group)
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every chain costs at least."""
+        if not self.signature_classes:
+            self._bound_signature_classes()
+        if not self.signature_classes:
+            return np.full(len(weights), np.inf)
+        own = np.stack([(rows @ weights.T).min(axis=0) for rows in self.signature_classes.values()])
+        found: Floats = own.min(axis=0)
+        return found
+
+    def _bound_signature_classes(self) -> None:
+        """What the chains of each signature class cost at least."""
+        rows: dict[SignatureClass, list[Floats]] = {}
+        for plan, own in self.groups.bounds:
+            if id(plan) in self._by_plan:
+                rows.setdefault(self._by_plan[id(plan)], []).append(own)
+        every = {signature_class: np.concatenate(own) for signature_class, own in rows.items()}
+        few = len(self.request.goals) <= 2
+        self.signature_classes = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
+
+    def _signature_class(self, plan: ChainTemplate) -> SignatureClass:
+        """The memories in which a dataplacement backs shared tensors."""
+        backing: dict[str, str] = {}
+        for memory, tensor in plan.placement.nodes:
+            backing.setdefault(tensor, memory)
+        accesses = enumerate(self.einsum.accesses)
+        return tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
+
+    def begin_again(self, most: float) -> None:
+        """Forget what is listed, and look at chains with so many fused loops from here on."""
+        self.most = most
+        self.listed = {}
+        self._pruned = {}
+        self._outer_nest_rows = {}
+        self.found = []
+
+    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
+        """List the outer nests of some signature classes, all that can be a part of something good; those that had to
+        be listed anew.
+
+        Raises StoppedError.
+        """
+        anew = {f: o for f, o in limits.items() if f not in self._pruned or not self._pruned[f].stays_out(o)}
+        for signature_class in anew:
+            for signature in self.listed.get(signature_class, ()):
+                self._outer_nest_rows.pop(signature, None)
+            self.listed[signature_class] = {}
+            self._pruned.pop(signature_class, None)
+        pruned = {signature_class: PrunedBounds(len(self.request.goals)) for signature_class in anew}
+        plans = [(plan, signature_class) for plan, signature_class in self._by_plan.items() if signature_class in anew]
+        wanted, without = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
+        for search in self.groups.searches(wanted, without) if plans else ():
+            self._list(search, anew, pruned)
+        self._pruned |= pruned
+        return set(anew)
+
+    def _list(
+        self,
+        search: PathSearch,
+        limits: Mapping[SignatureClass, Remainder | None],
+        pruned: Mapping[SignatureClass, PrunedBounds],
+    ) -> None:
+        """List the outer nests of one search."""
+        maker = OuterNestEnumerator(
+            search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint
+        )
+        maker.wider = self.request.wider
+        found: dict[FusionSignature, list[OuterNest]] = {}
+        for compiled in search.compiled:
+            signature_class = self._by_plan.get(id(compiled.plan))
+            if signature_class is None or signature_class not in limits:
+                continue
+            maker.remainder, maker.pruned = limits[signature_class], pruned[signature_class]
+            for outer_nest in maker.of(compiled):
+                self.budget.listed += 1
+                self.budget.go_on()
+                if not np.isfinite(outer_nest.least).all():
+                    continue
+                if exceeds_cutoff(outer_nest, maker.remainder):
+                    maker.pruned.add(outer_nest.least[None])
+                else:
+                    found.setdefault(outer_nest.signature, []).append(outer_nest)
+        for signature, outer_nests in found.items():
+            own = self.listed[signature.signature_class].setdefault(signature, [])
+            own.extend((search, outer_nest) for outer_nest in self._distinct(outer_nests))
+
+    def complete_outer_nests(
+        self, wanted: Mapping[FusionSignature, Remainder | None]
+    ) -> dict[FusionSignature, FusedFront]:
+        """The fronts of some signatures, as far as their chains can be a part of something good."""
+        self.growing: dict[FusionSignature, GrowingFront] = {}
+        by_search: dict[int, dict[int, list[tuple[PathSearch, OuterNest]]]] = {}
+        for signature, remainder in wanted.items():
+            for search, outer_nest in self.listed[signature.signature_class][signature]:
+                if not exceeds_cutoff(outer_nest, remainder):
+                    by_search.setdefault(id(search), {}).setdefault(id(outer_nest.compiled), []).append(
+                        (search, outer_nest)
+                    )
+        for of_search in by_search.values():
+            plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
+            if not plans[0][0][0].has_tables:
+                plans = _with_few_tables(plans)
+            self.groups.tables.fill(plans[0][0][0])
+            for own in plans:
+                walk = self._walk(*own[0])
+                for search, outer_nest in own:
+                    if not self.budget.stopped:
+                        remainder = wanted[outer_nest.signature]
+                        search.remainder = remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
+                        self._complete(search, outer_nest, self._grown(outer_nest.signature), walk)
+        self.groups.release()
+        return {signature: self._front(growing) for signature, growing in self.growing.items() if growing.archive.n}
+
+    def _grown(self, signature: FusionSignature) -> GrowingFront:
+        """The front of a signature so far."""
+        if signature not in self.growing:
+            kept = len(self.space.memories) * len(signature.loops)
+            width = len(self.request.goals) + len(self._counted(signature)) + kept
+            self.growing[signature] = GrowingFront(signature, Archive(width, ROOM))
+        return self.growing[signature]
+
+    def _counted(self, signature: FusionSignature) -> list[int]:
+        """Memories of the space, by number, where it matters how much an Einsum itself needs.
+
+        Something else may be kept there at the same time: below fused loops, or the whole of a tensor.
+        """
+        return [m for m, name in enumerate(self.space.memories) if signature.loops or name in self.crossed]
+
+    def _distinct(self, outer_nests: list[OuterNest]) -> Iterator[OuterNest]:
+        """Heads that go on alike, and one of which is no worse in anything, are one."""
+        groups: dict[object, list[OuterNest]] = {}
+        for outer_nest in outer_nests:
+            blocks = (
+                outer_nest.compiled.blocks[len(outer_nest.points) - 1] if outer_nest.points else id(outer_nest.compiled)
+            )
+            where = outer_nest.points[-1] if outer_nest.points else 0
+            groups.setdefault((blocks, where, outer_nest.prefix), []).append(outer_nest)
+        for group in groups.values():
+            if len(group) == 1:
+                yield group[0]
+                continue
+            rows = np.stack(
+                [np.concatenate([outer_nest.acc, outer_nest.occupied, self._kept(outer_nest)]) for outer_nest in group]
+            )
+            for i, own in enumerate(rows):
+                better = (rows <= own).all(axis=1)
+                better[i] = False
+                if not (better[:i].any() or (rows[better] < own).any()):
+                    yield group[i]
+
+    def _kept(self, outer_nest: OuterNest) -> Floats:
+        """What the nodes of an outer nest keep, for each number of loops above them: less is better, and so is
+        deeper.
+        """
+        n = len(outer_nest.signature.loops)
+        found = np.zeros((len(outer_nest.occupied), n + 1))
+        for placed in outer_nest.kept:
+            found[placed.memory, min(placed.depth, n) :] += placed.bits
+        return found.ravel()
+
+    def _front(self, growing: GrowingFront) -> FusedFront:
+        """The front with columns for what the Einsum needs, also where that does not matter."""
+        archive, n = growing.archive, len(self.request.goals)
+        values = archive.values[: archive.n].copy()
+        counted = self._counted(growing.signature)
+        own = np.zeros((len(values), len(self.space.memories)))
+        own[:, counted] = values[:, n : n + len(counted)]
+        values = np.concatenate([values[:, :n], own, values[:, n + len(counted) :]], axis=1)
+        return FusedFront(values, archive.paths[: archive.n].copy())
+
+    @property
+    def signatures(self) -> list[FusionSignature]:
+        """What other Einsums may see of the chains."""
+        return [signature for own in self.listed.values() for signature in own]
+
+    @property
+    def outer_nests(self) -> int:
+        """Heads that are listed."""
+        return sum(len(outer_nests) for own in self.listed.values() for outer_nests in own.values())
+
+    def bounds(self, signature: FusionSignature) -> Floats:
+        """Costs that no chain of a signature is below, a row for each outer nest."""
+        return self.outer_nest_rows(signature)[:, : len(self.request.goals)].copy()
+
+    def backed(self, signature: FusionSignature) -> dict[int, tuple[str, float]]:
+        """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
+        search, outer_nest = self.listed[signature.signature_class][signature][0]
+        return {t: (search.leaves[search.memories[p.memory]].name, p.bits) for t, p in outer_nest.backed}
+
+    def sizes(self) -> dict[str, float]:
+        """Bits of each memory that is not boundless."""
+        memories = [leaf for path in self.paths for leaf in path.leaves if isinstance(leaf, Memory)]
+        return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
+
+    def whole(self, t: int) -> dict[str, float]:
+        """Bits that the whole of a tensor (by its position) takes in each memory."""
+        if t not in self._whole:
+            tensor, found = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
+            for path in self.paths:
+                values = float(path.lattice.values(self.einsum, tensor)[path.lattice.top])
+                found |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
+        return self._whole[t]
+
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {
+            memory
+            for path in self.paths
+            for plan in path.plans
+            for memory, tensor in plan.placement.nodes
+            if tensor in self.request.shared
+        }
+
+    def persistent(self) -> dict[str, float]:
+        """Bits of each memory that persistent tensors take (one instance)."""
+        found: dict[str, float] = {}
+        for path in self.paths[:1]:
+            for plan in path.plans[:1]:
+                for held in plan.outer:
+                    memory = path.leaves[held.level]
+                    assert isinstance(memory, Memory)
+                    access = self.einsum.by_tensor[held.tensor]
+                    if access.persistent and held.tensor not in self.request.shared:
+                        values = path.lattice.values(self.einsum, held.tensor)[path.lattice.top]
+                        found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
+        return found
+
+    def outer_nest_rows(self, signature: FusionSignature) -> Floats:
+        """Rows as of a front that every chain of a signature has one of: none of them is below its outer nest's."""
+        if signature not in self._outer_nest_rows:
+            outer_nests = self.listed[signature.signature_class][signature]
+            n, m = len(self.request.goals), len(self.space.memories)
+            rows = self._outer_nest_rows[signature] = np.zeros((len(outer_nests), n + m * (1 + len(signature.loops))))
+            for row, (search, outer_nest) in zip(rows, outer_nests, strict=True):
+                numbers = self._numbers(search)
+                row[:n] = outer_nest.least
+                for i, memory in enumerate(numbers):
+                    if memory < len(outer_nest.occupied):
+                        row[n + i] = outer_nest.occupied[memory]
+                row[n + m :] = self._staying(outer_nest, numbers)
+        return self._outer_nest_rows[signature]
+
+    def _numbers(self, search: PathSearch) -> list[int]:
+        """For each memory of the space its number in a search, one that is none where it is not on the path."""
+        names = [search.leaves[level].name for level in search.memories]
+        return [names.index(m) if m in names else len(names) for m in self.space.memories]
+
+    def _complete(self, search: PathSearch, outer_nest: OuterNest, growing: GrowingFront, walk: Descent) -> None:
+        """Search the completions of one outer nest."""
+        numbers = self._numbers(search)
+        kept = self._staying(outer_nest, numbers)
+        used = [objective_kernels.BITS + numbers[m] for m in self._counted(outer_nest.signature)]
+        wanted = [*search.goal_codes, *used, *(objective_kernels.KEPT + i for i in range(kept.size))]
+        search.wanted = np.array(wanted, dtype=np.int64)
+        depth = len(outer_nest.points)
+        growing.archive.widen(len(outer_nest.compiled.levels))
+        walk.kept = kept
+        walk.state[:] = depth
+        walk.acc[depth], walk.occupied[depth] = outer_nest.acc, outer_nest.occupied
+        walk.point_at[0] = search.lattice.top
+        walk.point_at[1 : depth + 1] = outer_nest.points
+        walk.prefix_at[depth] = outer_nest.prefix
+        walk.cand_n[:] = -1
+        nodes = walk.nodes
+        self.found.append((search, outer_nest))
+        ended = None
+        while ended != kernels.DONE:
+            before, left = walk.work, self.budget.left
+            budget = WORK if left > WORK else -int(left)
+            ended = search.step(outer_nest.compiled, len(self.found) - 1, walk, growing.archive, TIE, budget)
+            self.budget.work += walk.work - before
+            if self.budget.stopped:
+                break
+        self.budget.nodes += walk.nodes - nodes
+
+    def _staying(self, outer_nest: OuterNest, numbers: Sequence[int]) -> Floats:
+        """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""
+        fused = len(outer_nest.signature.loops)
+        alive = outer_nest.signature.alive(self.space.by_tree)[:, 1:]
+        kept = np.zeros((len(numbers), fused))
+        for m, memory in enumerate(numbers):
+            for placed in outer_nest.kept:
+                if placed.memory == memory:
+                    kept[m] += placed.bits * alive[min(placed.depth, fused)]
+        return kept.ravel()
+
+    def _walk(self, search: PathSearch, outer_nest: OuterNest) -> Descent:
+        n, widest = len(outer_nest.compiled.levels), max(search.lattice.size, len(search.children) + 1)
+        return Descent(n, search.columns, len(search.capacity), widest)
+
+    def nodes_of(self, signature: FusionSignature, front: FusedFront, row: int) -> tuple[list[tree.Node], int]:
+        """A chain from the outside in, each storage node with one tensor; how many are in the outermost memory."""
+        del signature
+        number, prefix = (int(x) for x in front.paths[row, :2])
+        search, outer_nest = self.found[number]
+        compiled = outer_nest.compiled
+        points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
+        loops = {level: loop_nodes(order) for level, order in outer_nest.gaps}
+        return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+
+
+def _with_few_tables(plans: list[list[tuple[PathSearch, OuterNest]]]) -> list[list[tuple[PathSearch, OuterNest]]]:
+    """Heads of one search, by dataplacement, in a search that has only these."""
+    search = plans[0][0][0].again()
+    search.take([own[0][1].compiled.plan for own in plans], FAR)
+    return [
+        [(search, replace(outer_nest, compiled=compiled)) for _, outer_nest in own]
+        for own, compiled in zip(plans, search.compiled, strict=True)
+    ]
+
+
+def _promise(pair: tuple[PathSearch, OuterNest]) -> float:
+    return float(pair[1].least[0])
+
+
+def exceeds_cutoff(outer_nest: OuterNest, remainder: Remainder | None) -> bool:
+    """Whether no completion of an outer nest can be a part of something good."""
+    return remainder is not None and bool(remainder.exceeds_cutoff(outer_nest.least[None, :])[0])

@@ -1,0 +1,117 @@
+"""Lower bounds of options: what is known of the fronts of each Einsum, and what every option costs and takes at least
+by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.fusion.boundary_states import Option
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts, FusedFront
+from einmap.mapper.fusion.options import Fronts
+from einmap.mapper.fusion.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.shortest_paths import OptionCosts
+from einmap.mapper.request import Remainder
+
+type Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Refined:
+    """All chains that cascades up to `limit` can have are listed, or in the front; the others have no hope with one of
+    `pruned`.
+    """
+
+    limit: float
+    pruned: tuple[Remainder, ...]
+    front: FusedFront | None = None
+
+
+@dataclass
+class OptionBounds:
+    """Signature classes and fronts of a search, as far as they are known, by the chains (by id) that they are of."""
+
+    cascade: CascadeProblem
+    signature_classes: dict[tuple[int, SignatureClass], Refined] = field(default_factory=dict)
+    fronts: dict[tuple[int, FusionSignature], Refined] = field(default_factory=dict)
+    _rows: dict[tuple[int, FusionSignature | SignatureClass], OptionCosts] = field(default_factory=dict)
+
+    def listed(self, chains: Fronts, signature_class: SignatureClass, known: Refined, anew: bool = True) -> None:
+        """A signature class is listed, further than before if it was listed at all; not `anew`: that brought nothing
+        more.
+        """
+        before = self.signature_classes.get((id(chains), signature_class))
+        self.signature_classes[id(chains), signature_class] = known
+        self._rows.pop((id(chains), signature_class), None)
+        for signature in chains.signatures if anew else ():
+            if signature.signature_class == signature_class:
+                self._rows.pop((id(chains), signature), None)
+                front = self.fronts.get((id(chains), signature))
+                if front is not None and before is not None:
+                    # the front does not know of chains that were not listed
+                    pruned = (*front.pruned, *before.pruned)
+                    limit = min(front.limit, before.limit)
+                    self.fronts[id(chains), signature] = replace(front, limit=limit, pruned=pruned)
+
+    def completed(self, chains: Fronts, signature: FusionSignature, known: Refined) -> bool:
+        """The front of a signature is found; whether it has more rows than before."""
+        before = self.fronts.get((id(chains), signature))
+        self.fronts[id(chains), signature] = known
+        self._rows.pop((id(chains), signature), None)
+        fronts = (None if own is None else own.front for own in (before, known))
+        rows_before, rows = (0 if front is None else len(front.values) for front in fronts)
+        return rows > rows_before
+
+    def known_of(self, chains: Fronts, option: Option) -> Refined | None:
+        """What is known of an option."""
+        if option.signature_class is not None:
+            return self.signature_classes.get((id(chains), option.signature_class))
+        return self.fronts.get((id(chains), option.signature))
+
+    def rest(self, chains: Fronts, option: Option, weights: Floats) -> Floats:
+        """For each row of weights what chains cost at least that may be missing in the list, or in the front."""
+        known = self.known_of(chains, option)
+        least: Floats = (bounds_of(chains, option) @ weights.T).min(axis=0)
+        if known is None:
+            return least
+        rest = np.full(len(weights), np.inf)
+        for remainder in known.pruned:
+            rest = np.minimum(rest, remainder.beyond(weights, least))
+        return rest
+
+    def priced(self, chains: Fronts, option: Option) -> OptionCosts:
+        """Costs and space of all chains of an option, or what they cost and take at least."""
+        key = id(chains), option.signature_class or option.signature
+        if key not in self._rows:
+            self._rows[key] = self._new_rows(chains, option)
+        return self._rows[key]
+
+    def _new_rows(self, chains: Fronts, option: Option) -> OptionCosts:
+        cascade, known = self.cascade, self.known_of(chains, option)
+        n, m, fused = len(cascade.goals), len(cascade.capacity), len(option.loops)
+        front = None if known is None else known.front
+        outer_nests = np.zeros((1, n + m * (1 + fused)))
+        outer_nests[:, n : n + m] = cascade.own(chains)
+        listed = isinstance(chains, EinsumFronts) and not option.unexpanded
+        if isinstance(chains, EinsumFronts) and listed:
+            outer_nests = chains.outer_nest_rows(option.signature)
+        rows = outer_nests[:0] if front is None or not len(front.values) else front.values
+        is_open = False
+        if listed and front is None:
+            rows = outer_nests
+        elif np.isfinite(self.rest(chains, option, cascade.weights)).all():
+            rows, is_open = np.concatenate([rows, outer_nests.min(axis=0, keepdims=True)]), True
+        used, kept = rows[:, n : n + m] - cascade.own(chains), rows[:, n + m :].reshape(len(rows), m, fused)
+        return OptionCosts(rows[:, :n], used, kept.copy(), is_open)
+
+
+def bounds_of(chains: Fronts, option: Option) -> Floats:
+    """Costs that no chain of an option is below, in all: a row for each outer nest of a signature."""
+    if option.signature_class is None:
+        return chains.bounds(option.signature)
+    assert isinstance(chains, EinsumFronts)
+    return chains.signature_classes[option.signature_class]

@@ -1,0 +1,160 @@
+"""Options: what other Einsums see of each Einsum of a cascade, by slots, so that Einsums that look the same have the
+same options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import count
+
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.isomorphism import structure
+from einmap.einsum.workload import Workload
+from einmap.mapper.fusion.boundary_states import ANY_LOOPS, OWN, EinsumOptions, Option, Slot
+from einmap.mapper.fusion.copy_fronts import CopyFronts, OptionalCopyFronts
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.hulls import Scales
+from einmap.mapper.fusion.loops import Cut
+from einmap.mapper.fusion.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
+
+type Fronts = EinsumFronts | CopyFronts | UnfusedFronts
+
+
+@dataclass
+class SlotAssignment:
+    """The slots of a workload's shared tensors: two that are in use at the same time have different ones.
+
+    Tensors of one kind, those of the layers of a network, come one after the other, so that they get the same one if
+    they can: where structure repeats, slots do, too. The lowest ones are for those that are in use longest.
+
+    `first`, `last`: positions of the first and the last user of each shared tensor.
+    """
+
+    workload: Workload
+
+    def __post_init__(self) -> None:
+        self._position = {einsum.name: k for k, einsum in enumerate(self.workload.einsums)}
+        users = {t: [self._position[user] for user in self.workload.users[t]] for t in sorted(self.workload.shared)}
+        self.first = {t: min(own) for t, own in users.items()}
+        self.last = {t: max(own) for t, own in users.items()}
+        self.of: dict[str, Slot] = {}
+        taken: list[set[Slot]] = [set() for _ in self.workload.einsums]
+        kinds: dict[Hashable, list[str]] = {}
+        for t in sorted(users, key=lambda t: (self.first[t] - self.last[t], self.first[t])):
+            kinds.setdefault(self._kind(t), []).append(t)
+        for t in (t for own in kinds.values() for t in own):
+            own = taken[self.first[t] : self.last[t] + 1]
+            others = set[Slot]().union(*own)
+            slot = self.of[t] = next(slot for slot in count() if slot not in others)
+            for slots in own:
+                slots.add(slot)
+        behind: list[set[Slot]] = [set() for _ in self.workload.einsums]
+        for t, slot in self.of.items():
+            for slots in behind[self.first[t] : self.last[t]]:
+                slots.add(slot)
+        self.behind = [frozenset(slots) for slots in behind]
+        """Slots of the tensors that are in use behind each Einsum."""
+
+    def _kind(self, tensor: str) -> Hashable:
+        """What its users are, and when they run after each other."""
+        names = self.workload.users[tensor]
+        return tuple((self._structures[name], self._position[name] - self.first[tensor]) for name in names)
+
+    @cached_property
+    def _structures(self) -> dict[str, int]:
+        """Numbers that are equal for Einsums which are the same but for names."""
+        numbers: dict[Hashable, int] = {}
+        return {e.name: numbers.setdefault(structure(e), len(numbers)) for e in self.workload.einsums}
+
+
+@dataclass
+class OptionTable:
+    """The steps of a search.
+
+    `chains`: of each Einsum, up to names; `times`: how often it runs; `scales`: how others see its bits (hulls.py).
+    """
+
+    slots: SlotAssignment
+    chains: Sequence[Fronts]
+    times: Sequence[float]
+    scales: Sequence[Scales]
+    _known: dict[tuple[Hashable, ...], EinsumOptions] = field(default_factory=dict)
+
+    def forget(self, changed: Collection[int]) -> None:
+        """Make the steps anew whose chains (by id) are not the same any more."""
+        self._known = {key: step for key, step in self._known.items() if key[0] not in changed}
+
+    def all(self, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> list[EinsumOptions]:
+        """The step of each Einsum, one object for those that look the same.
+
+        `options`: those of an Einsum with the slots of its tensors, by its position.
+        """
+        for k, key in enumerate(self._keys):
+            if key not in self._known:
+                self._known[key] = self._step(k, options)
+        return [self._known[key] for key in self._keys]
+
+    @cached_property
+    def _keys(self) -> list[tuple[Hashable, ...]]:
+        """All that tells the step of an Einsum from others, its chains (by id) first."""
+        found: list[tuple[Hashable, ...]] = []
+        for k, einsum in enumerate(self.slots.workload.einsums):
+            shared = [a for a in einsum.accesses if a.tensor in self.slots.first]
+            of = tuple(self.slots.of[a.tensor] for a in shared)
+            ranks = tuple(tuple(rank for rank, _ in a.projection) for a in shared)
+            own = id(self.chains[k]), self.times[k], self.scales[k]
+            found.append((*own, of, ranks, self.slots.behind[k], *self._kinds(k)))
+        return found
+
+    def _kinds(self, k: int) -> tuple[frozenset[Slot], frozenset[Slot]]:
+        """Slots of tensors that an Einsum is the first one to use, and of intermediate ones."""
+        workload, slots = self.slots.workload, self.slots
+        shared = [t for t in workload.einsums[k].tensors if t in slots.first]
+        born = frozenset(slots.of[t] for t in shared if slots.first[t] == k)
+        return born, frozenset(slots.of[t] for t in shared if t in workload.intermediates)
+
+    def _step(self, k: int, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> EinsumOptions:
+        einsum = self.slots.workload.einsums[k]
+        of = {a.tensor: self.slots.of[a.tensor] for a in einsum.accesses if a.tensor in self.slots.first}
+        return EinsumOptions(tuple(options(k, of)), self.slots.behind[k], *self._kinds(k), self.times[k])
+
+
+def option_of(
+    einsum: Einsum, chains: Fronts, signature: FusionSignature, of: Mapping[str, Slot], scales: Scales = ()
+) -> Option:
+    """A signature of an Einsum with the slots of its tensors, and the names that their ranks have."""
+    slots = {t: of[einsum.accesses[t].tensor] for t, _ in signature.keys}
+    keys = {slots[t]: Key(key.memory, named(einsum, t, key.loops)) for t, key in signature.keys}
+    held: dict[Slot, tuple[tuple[int, str], ...]] = {}
+    for t, depth, memory in signature.held:
+        held[slots[t]] = (*held.get(slots[t], ()), (depth, memory))
+    backed = chains.backed(signature)
+    bits = {slots[t]: space for t, (_, space) in backed.items()}
+    for t, memory, factor in scales:
+        if backed[t][0] == memory:
+            bits[slots[t]] = float(Fraction(backed[t][1]) * factor)
+    cuts = {slots[t]: named(einsum, t, loops) for t, loops in signature.cuts}
+    absent = isinstance(chains, OptionalCopyFronts) and chains.is_absent(signature)
+    return Option(signature, keys, held, cuts, bits, absent)
+
+
+def unexpanded_option(
+    einsum: Einsum, chains: EinsumFronts, signature_class: SignatureClass, of: Mapping[str, Slot]
+) -> Option:
+    """All chains of a signature class, of which nothing but the memories is known."""
+    outermost = {path.top for path in chains.paths}
+    keys = {
+        of[einsum.accesses[t].tensor]: Key(memory, () if outermost == {memory} else ANY_LOOPS)
+        for t, memory in signature_class
+    }
+    return Option(FusionSignature((), (), (), ()), keys, {}, {}, {}, signature_class=signature_class)
+
+
+def named(einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+    """Loops as a tensor sees them, with the names of its ranks."""
+    ranks = [rank for rank, _ in einsum.accesses[t].projection]
+    return tuple((kind, ranks[int(rank)] if rank.isdigit() else rank and OWN + rank, tile) for kind, rank, tile in cuts)

@@ -1,0 +1,437 @@
+"""Outer nests: the outer part of an Einsum's nest, from the outermost memory down to the last backing node of a shared
+tensor.
+
+Where other Einsums meet a chain depends on its outer nest alone: which memories back the shared tensors, and the loops
+above them. The rest of the chain is free, and searched by branch and bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.einsum.projection import Relevance
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.branch_and_bound.path_search import NOTHING, PathSearch, TemplateTables
+from einmap.mapper.fusion.loops import TEMPORAL, Cut, Kind, Loop, in_time, orders_of, rank_cut
+from einmap.mapper.fusion.pruned_bounds import PrunedBounds
+from einmap.mapper.mapspace.template import ABOVE, BELOW
+from einmap.mapper.request import Remainder
+from einmap.mapper.templates.chain_template import Held
+from einmap.numbers import divisors
+
+type Floats = NDArray[np.float64]
+type Ints = NDArray[np.int64]
+
+
+class Key(NamedTuple):
+    """How a shared tensor is backed: the memory, and the loops above it."""
+
+    memory: str
+    loops: tuple[Cut, ...]
+
+
+type SignatureClass = tuple[tuple[int, str], ...]
+"""For each shared tensor (by its position in the Einsum) the memory that backs it."""
+
+
+class FusionSignature(NamedTuple):
+    """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
+
+    `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
+    other than the backing ones that stand above some of these loops, as (tensor, loops above it, memory); without the
+    memory's name no other Einsum may use them. `cuts`: how the fused loops below its backing node cut each tensor.
+    """
+
+    keys: tuple[tuple[int, Key], ...]
+    loops: tuple[tuple[Kind, int], ...]
+    held: tuple[tuple[int, int, str], ...]
+    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
+
+    @property
+    def signature_class(self) -> SignatureClass:
+        """The memories that back the shared tensors."""
+        return tuple((t, key.memory) for t, key in self.keys)
+
+    def alive(self, by_tree: bool) -> Floats:
+        """[d, l]: 1 if what stands below d loops lives on while something else runs below the first l of them, else 0.
+
+        By the tree only temporal loops part it in time.
+        """
+        return _alive(tuple(not by_tree or kind == TEMPORAL for kind, _ in self.loops))
+
+
+@lru_cache(maxsize=4096)
+def _alive(parting: tuple[bool, ...]) -> Floats:
+    n = len(parting) + 1
+    found = np.array([[float(any(parting[d:until])) for until in range(n)] for d in range(n)])
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Space that a node of an outer nest takes: `bits` in a memory (by its number), below `depth` loops."""
+
+    memory: int
+    bits: float
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class OuterNest:
+    """An outer nest of one dataplacement: where the search goes on, and what it costs and takes so far.
+
+    `points`: of the lattice, one for each level of the outer nest; `gaps`: loops in their order, for the last levels of
+    gaps; `kept`: what the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what
+    shared tensors take in the memories that back them. `least`: objectives that no completion is below.
+    """
+
+    compiled: TemplateTables
+    prefix: int
+    points: tuple[int, ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
+    acc: Floats
+    occupied: Floats
+    signature: FusionSignature
+    kept: tuple[Reservation, ...]
+    backed: tuple[tuple[int, Reservation], ...]
+    least: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """An outer nest that is being made. `gap`: where the gap began that is being filled, and its loops so far."""
+
+    point: int
+    prefix: int
+    points: tuple[int, ...]
+    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
+    gap: tuple[int, tuple[Loop, ...]] | None
+    acc: Floats
+    occupied: Floats
+    loops: tuple[Loop, ...]
+    kept: tuple[Reservation, ...]
+    held: tuple[tuple[int, int, str], ...]
+    backed: tuple[tuple[int, Reservation, int], ...]
+
+
+@dataclass
+class OuterNestEnumerator:
+    """The outer nests of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused
+    loops.
+
+    `remainder`: what the other Einsums add; without it no outer nest is left out. `pruned`: what is. `joint`, `wider`:
+    see Request.
+    """
+
+    search: PathSearch
+    shared: frozenset[str]
+    most: float
+    most_per_axis: float
+    remainder: Remainder | None = None
+    joint: frozenset[str] = frozenset()
+    wider: Mapping[str, Fraction] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pruned = PrunedBounds(len(self.search.goal_codes))
+
+    def of(self, compiled: TemplateTables) -> Iterator[OuterNest]:
+        """The outer nests of one dataplacement."""
+        search = self.search
+        self.compiled = compiled
+        self.last = max((i for i, lv in enumerate(compiled.levels) if self._backs(i)), default=-1)
+        kept, held, backed = self._outermost()
+        occupied = search.occupied(compiled.plan)
+        for t, placed, level in backed:
+            occupied[placed.memory] += placed.bits - self._placed(t, level, search.lattice.top, 0).bits
+        if (occupied > search.capacity).any():
+            return
+        _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
+        zeros = np.zeros(search.columns)
+        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed)
+        yield from self._extend(0, start)
+
+    def _backs(self, i: int) -> bool:
+        node = self.compiled.levels[i].node
+        return node is not None and node.backing and node.tensor in self.shared
+
+    def _outermost(
+        self,
+    ) -> tuple[tuple[Reservation, ...], tuple[tuple[int, int, str], ...], tuple[tuple[int, Reservation, int], ...]]:
+        """What the nodes of the outermost memory take; persistent tensors are counted elsewhere."""
+        search, kept, backed = self.search, [], []
+        for held in self.compiled.plan.outer:
+            t = search.tensors.index(held.tensor)
+            if held.tensor in self.shared:
+                backed.append((t, self._common(t, held.level, search.lattice.top, 0), held.level))
+            elif not search.einsum.by_tensor[held.tensor].persistent:
+                kept.append(self._placed(t, held.level, search.lattice.top, 0))
+        return tuple(kept), (), tuple(backed)
+
+    def _placed(self, t: int, level: int, point: int, depth: int) -> Reservation:
+        number, bits = self._bits[level, t]
+        return Reservation(number, float(self.search.values[t, point]) * bits, depth)
+
+    def _common(self, t: int, level: int, point: int, depth: int) -> Reservation:
+        """The space of a shared tensor's outermost node, with what its other users need there."""
+        space, factor = self._placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
+        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
+
+    @cached_property
+    def _bits(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
+        found = {}
+        for number, level in enumerate(self.search.memories):
+            memory = self.search.leaves[level]
+            assert isinstance(memory, Memory)
+            for t, tensor in enumerate(self.search.tensors):
+                found[level, t] = number, memory.bits[tensor]
+        return found
+
+    def _extend(self, i: int, state: _State) -> Iterator[OuterNest]:
+        if i > self.last:
+            yield self._outer_nest(state)
+            return
+        level = self.compiled.levels[i]
+        choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
+        for target, prefix, new in choices:
+            begun = state.gap or (state.point, ())
+            gap = (begun[0], (*begun[1], *new))
+            reached = _State(
+                target, prefix, (*state.points, target), state.gaps, gap, state.acc, state.occupied, state.loops,
+                state.kept, state.held, state.backed,
+            )  # fmt: skip
+            if not level.last:
+                yield from self._extend(i + 1, reached)
+                continue
+            for order in orders_of(gap[1]):
+                if order and self._rises(i, state, order[0]):
+                    continue
+                after = self._arrive(i, reached, gap[0], order)
+                if after is not None:
+                    yield from self._extend(i + 1, after)
+
+    def _rises(self, i: int, state: _State, first: Loop) -> bool:
+        """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.
+
+        All else stays in its order. The gap above must have no loop over the variable: there is one of each in a gap.
+        """
+        begin = self._begin(i)
+        if first.kind != TEMPORAL or first.axis not in self.compiled.levels[begin].rising:
+            return False
+        before = state.gaps[-1][1] if state.gaps and state.gaps[-1][0] == begin - 1 else ()
+        return all(loop.variable != first.variable or loop.kind != TEMPORAL for loop in before)
+
+    def _begin(self, i: int) -> int:
+        """The level at which the gap begins that a level is a part of."""
+        return next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
+
+    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
+        room = self.most - len(state.loops)
+        used = [loop.variable for loop in state.loops]
+        sizes = {loop.variable: loop.inner for loop in state.loops}
+        found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
+        for a in self.compiled.levels[i].axes or ():
+            for variable, bound in self.search.lattice.axes[a].members:
+                size = sizes.get(variable, bound)
+                if used.count(variable) >= self.most_per_axis:
+                    continue
+                for target, chosen in found[:] if size > 1 else ():
+                    if len(chosen) < room:
+                        found += [
+                            (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
+                            for shape in divisors(size)[:-1]
+                            if (below := self._below(a, target, size // shape)) >= 0
+                        ]
+        if self.compiled.levels[i].last and self.compiled.levels[i].rising:
+            # whatever their order is, the first one rises
+            found = [own for own in found if not own[1] or not all(self._rises(i, state, loop) for loop in own[1])]
+        targets = np.array([target for target, _ in found], dtype=np.int64)
+        for n in self._survivors(i, state, targets, np.full(len(targets), state.prefix)):
+            yield found[n][0], state.prefix, found[n][1]
+
+    def _below(self, axis: int, point: int, factor: int) -> int:
+        """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
+        lattice = self.search.lattice
+        here = int(self.search.coord[point, axis])
+        position = self._positions[axis].get(lattice.axes[axis].sizes[here] // factor)
+        return -1 if position is None else point + (position - here) * int(lattice.strides[axis])
+
+    @cached_property
+    def _positions(self) -> list[dict[int, int]]:
+        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
+
+    def _survivors(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
+        """Choices of a level that can be completed, to something good as far as that is known."""
+        search, pruned = self.search, self.pruned
+        remainder = self.remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
+        begins, slots = self.tables[:2]
+        found: Ints
+        found, pruned.n = kernels.survivors(
+            search.tables.pool, search.tables.columns, begins[i], slots[i], targets, prefixes, state.acc, search.leak,
+            state.occupied, search.capacity, search.goal_codes, remainder.rows, remainder.most,
+            pruned.rows, pruned.n,
+        )  # fmt: skip
+        return found
+
+    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """Lanes of a fanout that stands above a shared tensor's storage."""
+        search = self.search
+        r = self.compiled.levels[i].r
+        children = search.children[search.child_start[state.prefix] : search.child_start[state.prefix + 1]]
+        positions = search.quotients[search.divides[children], search.coord[state.point]]
+        fits = (positions >= 0).all(axis=1)
+        children, targets = children[fits], positions[fits] @ search.lattice.strides
+        for n in self._survivors(i, state, targets, children):
+            child = int(children[n])
+            loops = self._lane_loops(child, r, state.point)
+            above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
+            used = [loop.variable for loop in above]
+            if len(above) <= self.most and all(used.count(loop.variable) <= self.most_per_axis for loop in loops):
+                yield int(targets[n]), child, tuple(loops)
+
+    def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
+        """Loops over the lanes of one fanout, in the order in which they are written by default."""
+        search = self.search
+        row = prefix - search.prefixes.first[r]
+        bounds = search.prefixes.tables[r].bounds[row]
+        sizes = [axis.sizes[search.coord[point, a]] for a, axis in enumerate(search.lattice.axes)]
+        found = []
+        for d, fanned in enumerate(search.lanes.dimensions):
+            if fanned.level != search.fanouts[r - 1]:
+                continue
+            for a in range(len(search.lattice.axes)):
+                if bounds[d, a] > 1:
+                    inner = sizes[a] // int(bounds[d, a])
+                    (variable,) = search.lattice.axes[a].variables
+                    found.append(Loop((fanned.component, fanned.dimension.name), a, variable, sizes[a], inner))
+                    sizes[a] = inner
+        return found
+
+    def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
+        """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
+        search = self.search
+        occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
+        loops = (*state.loops, *new)
+        begin = self._begin(i)
+        lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
+        if lowers is not None:
+            t = self._number[lowers.tensor]
+            passed, at = self._passed(lowers, new, outer)
+            space = self._placed(t, lowers.level, at, len(state.loops) + passed)
+            occupied[space.memory] += space.bits
+            kept = (*kept, space)
+            if lowers.tensor in self.shared:
+                name = search.leaves[lowers.level].name if lowers.tensor in self.joint and not passed else ""
+                held = (*held, (t, len(state.loops), name))
+        held += tuple(self._tolls(i, len(state.loops), len(loops)))
+        assert node is not None
+        t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
+        shared = node.backing and node.tensor in self.shared
+        space = (self._common if shared else self._placed)(t, node.level, state.point, len(loops))
+        waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
+        if memory >= 0:
+            occupied[memory] += space.bits
+        if shared:
+            backed = (*backed, (t, space, node.level))
+        elif not waits:
+            kept = (*kept, space)
+            if node.tensor in self.shared:
+                held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
+        if (occupied > search.capacity).any():
+            return None
+        acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
+        gaps = (*state.gaps, (i, new)) if new else state.gaps
+        return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
+
+    def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int, str]]:
+        """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
+        if not self.compiled.plan.builder.tolls:
+            return
+        index = self.compiled.plan.placement.n_outer + sum(level.last for level in self.compiled.levels[:i])
+        for part, depth in ((ABOVE, above), (BELOW, below)):
+            for toll in self.compiled.plan.builder.tolls.get((index, part), ()):
+                for tensor in self.shared.intersection(toll.tensors):
+                    yield self.search.tensors.index(tensor), depth, ""
+
+    def _passed(self, lowers: Held, loops: tuple[Loop, ...], outer: int) -> tuple[int, int]:
+        """How many of the loops below a node lower its space, and the point at which it is taken then."""
+        search, at, passed = self.search, outer, 0
+        own = search.leaves[lowers.level].name
+        for loop in loops:
+            relevance = search.pricer.axis_relevance[lowers.tensor][loop.axis]
+            if loop.kind != TEMPORAL and loop.kind[0] == own:
+                continue
+            if relevance is Relevance.NONE or loop.kind != TEMPORAL:
+                break
+            at = self._below(loop.axis, at, loop.outer // loop.inner)
+            passed += 1
+            if relevance is Relevance.PARTIAL:
+                break
+        return passed, at
+
+    def _outer_nest(self, state: _State) -> OuterNest:
+        search = self.search
+        fused = max((placed.depth for _, placed, _ in state.backed), default=0)
+        keys, cuts = [], []
+        for t, placed, level in sorted(state.backed):
+            seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
+            keys.append((t, Key(search.leaves[level].name, seen[: placed.depth])))
+            if fused > placed.depth:
+                cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
+        counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
+        held = tuple(sorted(node for node in state.held if node[1] < fused))
+        backed = tuple((t, placed) for t, placed, _ in state.backed)
+        return OuterNest(
+            self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
+            FusionSignature(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
+        )  # fmt: skip
+
+    def _least(self, state: _State) -> Floats:
+        """Objectives that no completion is below."""
+        search = self.search
+        if self.last < 0:
+            return search.bound(self.compiled)
+        found = np.empty(len(search.goal_codes))
+        leak = float(search.leak[state.prefix])
+        bound = self._bound(state)
+        objective_kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, found)
+        return found
+
+    def _bound(self, state: _State) -> Floats:
+        """Costs so far, and what the tables say of the rest."""
+        search = self.search
+        begins, slots = self.tables[:2]
+        node = self.node[self.last]
+        row = int(node[2]) + state.prefix
+        bound = state.acc.copy()
+        columns = search.tables.columns
+        # the table holds the cost of the last node too
+        own = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
+        rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
+        bound[columns] += rest - own[columns]
+        return bound
+
+    def _cut(self, t: int, loop: Loop) -> Cut:
+        return loop.kind, self._ranks[t, loop.variable], loop.inner
+
+    @cached_property
+    def _ranks(self) -> dict[tuple[int, str], str]:
+        """For each tensor and rank variable the rank that loops over the variable cut."""
+        einsum = self.search.einsum
+        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}

@@ -1,0 +1,298 @@
+"""A cascade whose best fused mapping is asked for: its Einsums with their chains, and what each costs at least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.branch_and_bound.einsum_search import why_not
+from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
+from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
+from einmap.mapper.fusion.budget import Budget
+from einmap.mapper.fusion.copy_fronts import CopyFronts, OptionalCopyFronts
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts, FrontMemories
+from einmap.mapper.fusion.hulls import Hulls
+from einmap.mapper.fusion.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.options import Fronts, SlotAssignment
+from einmap.mapper.fusion.table_sharing import share_tables
+from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
+from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
+from einmap.mapper.options import Options
+from einmap.mapper.pareto_sums import PARTS
+from einmap.mapper.request import Remainder, Request
+from einmap.progress import Progress
+from einmap.spec.spec import Spec
+
+type Floats = NDArray[np.float64]
+
+TABLES = 100_000_000
+"""Bytes of tables that are kept for all Einsums together where these are few; those that borrow have none."""
+TABLES_OF_EACH = 2_000_000
+"""The same for each of many."""
+DECIDING = 5.0
+"""Seconds for whether an Einsum fits by itself; mostly milliseconds are enough."""
+SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
+"""Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One Einsum of the cascade and the chains that it has, or shares with one that is alike."""
+
+    einsum: Einsum
+    chains: Fronts
+    same_as: str | None
+
+
+@dataclass
+class CascadeProblem:
+    """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out.
+
+    `inside`: whether intermediate tensors may be kept inside of the outermost memory that may keep them.
+    """
+
+    spec: Spec
+    options: Options
+    optional: frozenset[str] = frozenset()
+    inside: bool = True
+
+    def __post_init__(self) -> None:
+        self.workload = self.spec.workload
+        self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS[goal]))
+        self.slots = SlotAssignment(self.workload)
+        self.impossible: str | None = None
+        self.prepared = False
+        self.budget = Budget(Progress())
+        self.reached_values: Floats = np.zeros((0, len(self.goals)))
+        self.seeds: Floats = np.zeros((0, len(self.goals)))
+        """Costs of mappings that are known before the search; what is no better than they is not looked for."""
+        self._own: dict[int, Floats] = {}
+        self.members: list[Member] = []
+        self.distinct: list[Member] = []
+        self.weights = np.eye(len(self.goals))
+        self.least: dict[int, Floats] = {}
+
+    @property
+    def joint(self) -> frozenset[str]:
+        """Inputs that several Einsums may hold in the same node: each fills it for itself, and has its own space."""
+        if self.options.rules.buffer_above_split == "one":
+            return frozenset()
+        copied = frozenset(t for name in self.optional for t in self.workload.by_name[name].outputs)
+        return self.workload.shared - self.workload.intermediates | copied
+
+    @cached_property
+    def uncut(self) -> frozenset[tuple[str, str]]:
+        """Ranks of shared tensors that not all their users index by a rank variable alone, over the same range."""
+        shared = self.workload.shared
+        accesses = (access for einsum in self.workload.einsums for access in einsum.accesses)
+        not_plain = frozenset(
+            (access.tensor, rank) for access in accesses if access.tensor in shared for rank in ranks_not_plain(access)
+        )
+        return not_plain | self.hulls.uneven
+
+    @cached_property
+    def hulls(self) -> Hulls:
+        """The space of the outermost storage of shared tensors."""
+        return Hulls(self.spec, self.options.rules.buffer_above_split == "one")
+
+    def times(self, einsum: Einsum) -> int:
+        """How often an Einsum runs."""
+        return self.workload.n_instances * einsum.n_instances
+
+    @property
+    def workers(self) -> int:
+        """Threads; one where the search ends after so many evaluations, so that it ends at the same one."""
+        return 1 if self.options.max_evaluations else self.options.workers
+
+    def watch(self, what: str) -> Callable[[str, int], None]:
+        """Tell the listener what is done for which Einsum, and end the work when time is over."""
+
+        told: str | None = None
+
+        def go_on(name: str, position: int) -> None:
+            nonlocal told
+            self.budget.go_on()
+            if name != told:
+                told = name
+                self.budget.progress.report(what.format(name), position, len(self.members))
+
+        return go_on
+
+    def prepare(self, progress: Progress) -> None:
+        """The chains of each distinct Einsum."""
+        known: dict[Any, tuple[str, Fronts]] = {}
+        numbers: dict[Any, int] = {}
+        rules_of: dict[str, int] = {}
+        kinds = self.workload.shared, self.workload.intermediates, self.joint
+        for position, einsum in enumerate(self.workload.einsums):
+            self.budget.go_on()
+            progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
+            bound = self.spec.bound[einsum.name]
+            tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
+            ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
+            uncut = tuple([i for i, rank in enumerate(ranks) if rank in self.uncut])
+            wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
+            asked = tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional
+            if bound.like not in rules_of:
+                rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
+            written = rules_of[bound.like], asked
+            if written not in known:
+                arch = bound.arch
+                chains = self.fronts_of(einsum, arch, self.request(einsum), position)
+                paths = chains.paths if isinstance(chains, EinsumFronts) else []
+                key = canonical_key(einsum, arch, paths), asked
+                known[written] = known.setdefault(key, (einsum.name, chains))
+            first, own = known[written]
+            self.members.append(Member(einsum, own, None if first == einsum.name else first))
+        self.distinct = [member for member in self.members if member.same_as is None]
+        searched = [member.chains for member in self.distinct if isinstance(member.chains, EinsumFronts)]
+        for chains in searched:
+            chains.sort()
+        self.impossible = self.unfit()
+        if self.impossible is not None:
+            return
+        share_tables(searched)
+        # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
+        tables = max(sum(chains.table_owner is None for chains in searched), 1)
+        room = min(max(TABLES / tables, TABLES_OF_EACH), self.options.memory / tables)
+        for chains in sorted(searched, key=lambda chains: chains.table_owner is not None):
+            chains.begin(room)
+        if len(self.goals) == 2 and len(self.options.goals) == 1:
+            least = self.sums(self.minima())
+            ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
+            self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
+        self.least = self.minima()
+        self.prepared = True
+        self.select_contended_memories()
+        for member in self.distinct:
+            if not np.isfinite(self.least[id(member.chains)]).all():
+                self.impossible = member.einsum.name
+
+    def unfit(self) -> str | None:
+        """An Einsum of which not even the smallest tiles fit, whatever the others do; None where none is known."""
+        for member in self.distinct:
+            chains = member.chains
+            if isinstance(chains, EinsumFronts):
+                token = self.budget.progress.within(DECIDING)
+                if fits_nowhere(member.einsum, chains.request, self.times(member.einsum), chains.paths, token):
+                    return member.einsum.name
+        return None
+
+    def fronts_of(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> Fronts:
+        """The chains of one Einsum, not searched yet."""
+        most = self.options.most_fused, self.options.most_fused_per_variable
+        if einsum.is_copy:
+            kind = OptionalCopyFronts if einsum.name in self.optional else CopyFronts
+            return kind(einsum, arch, request, *most)
+        why = why_not(einsum, arch, self.goals)
+        if why is None:
+            chains = EinsumFronts(einsum, arch, request, *most, self.budget)
+            chains.prepare()
+            if not any(path.lanes_above() for path in chains.paths):
+                return chains
+            why = "lanes may stand above its outermost memory"
+        return UnfusedFronts(einsum, arch, request, why, self.budget, (self.options.seed, position))
+
+    def minima(self) -> dict[int, Floats]:
+        """For the chains of each distinct Einsum the least weighted costs of one instance."""
+        return {id(member.chains): member.chains.least(self.weights) for member in self.distinct}
+
+    def sums(self, least: Mapping[int, Floats]) -> Floats:
+        """Least weighted costs of the whole."""
+        found = np.zeros(len(self.weights))
+        for member in self.members:
+            found += self.times(member.einsum) * least[id(member.chains)]
+        return found
+
+    def least_value(self) -> float:
+        """What the objective is at least, each Einsum at its best."""
+        return float(corners(self.weights, self.sums(self.least)[None])[0].prod(axis=1).min())
+
+    def request(self, einsum: Einsum) -> Request:
+        """What is asked of an Einsum's chains."""
+        options = self.options
+        return Request(
+            self.goals,
+            options.rules,
+            options.force_memory_hierarchy_order,
+            coarseness=options.coarseness,
+            most_plans=options.most_plans,
+            memory=options.memory / options.workers,
+            ceiling=options.ceiling,
+            shared=self.workload.shared & einsum.tensors,
+            intermediates=self.workload.intermediates & einsum.tensors if self.inside else frozenset(),
+            uncut=self.uncut,
+            joint=self.joint & einsum.tensors,
+            fused_per_axis=options.most_fused_per_variable,
+            wider=self.hulls.wider(einsum),
+        )
+
+    def select_contended_memories(self) -> None:
+        """Find the memories that can be too small for what several Einsums keep at the same time."""
+        sizes: dict[str, float] = {}
+        backs: set[str] = set()
+        for member in self.distinct:
+            sizes |= member.chains.sizes()
+            backs |= member.chains.backs_in()
+        order = {leaf: i for i, leaf in enumerate(self.spec.bound[self.members[0].einsum.name].arch.components)}
+        deepest = max((order[memory] for memory in backs), default=-1)
+        names = tuple(name for name in sizes if order[name] <= deepest)
+        self.space = FrontMemories(names, self.options.rules.lifetimes == "tree")
+        self.capacity = np.array([sizes[name] for name in names], dtype=np.float64)
+        for member in self.distinct:
+            member.chains.space = self.space
+        crossing: dict[int, set[str]] = {}
+        for t, first in self.slots.first.items():
+            users = [self.members[k] for k in range(first, self.slots.last[t] + 1)]
+            kept = self.may_keep_whole(t, [member for member in users if t in member.einsum.tensors])
+            for member in users if kept else ():
+                if t not in member.einsum.tensors:
+                    crossing.setdefault(id(member.chains), set()).update(kept)
+        # what persistent tensors of all Einsums take is taken all the time
+        always = {name for member in self.distinct for name, bits in member.chains.persistent().items() if bits > 0}
+        for member in self.distinct:
+            if isinstance(member.chains, EinsumFronts):
+                member.chains.crossed = frozenset(crossing.get(id(member.chains), set()) | always)
+
+    def may_keep_whole(self, tensor: str, users: Sequence[Member]) -> list[str]:
+        """Memories of the space that have room for the whole of a tensor, as far as that is known."""
+        bits = dict.fromkeys(self.space.memories, math.inf)
+        for user in users:
+            (t,) = (t for t, access in enumerate(user.einsum.accesses) if access.tensor == tensor)
+            own = user.chains.whole(t) if isinstance(user.chains, EinsumFronts) else {}
+            bits = {name: min(known, own.get(name, 0.0)) for name, known in bits.items()}
+        room = zip(self.space.memories, self.capacity, strict=True)
+        return [name for name, capacity in room if bits[name] <= capacity]
+
+    def steeper(self, slope: float) -> None:
+        """Bound the whole at one more weight of the second cost against the first."""
+        self.weights = np.concatenate([self.weights, [[1.0, slope]]])
+        self.least = self.minima()
+
+    def remainder(self, rest: Floats, times: float, most: float | None) -> Remainder | None:
+        """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
+        if most is not None:
+            return Remainder(corners(self.weights, rest[None])[0] / times, most / times ** len(self.goals))
+        if len(self.known_values):
+            return Remainder((self.known_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
+        return None
+
+    @property
+    def known_values(self) -> Floats:
+        """Costs of the whole that are reached already."""
+        return np.concatenate([self.seeds, self.reached_values])
+
+    def own(self, chains: Fronts) -> Floats:
+        """Bits of each memory of the space that an Einsum's persistent tensors take."""
+        if id(chains) not in self._own:
+            taken = chains.persistent()
+            self._own[id(chains)] = np.array([taken.get(name, 0.0) for name in self.space.memories])
+        return self._own[id(chains)]

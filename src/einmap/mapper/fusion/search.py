@@ -1,0 +1,188 @@
+"""The best fused mappings of a cascade: what is asked of the search, and the trees of what it finds."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.branch_and_bound.isomorphism import renamed_nodes
+from einmap.mapper.fusion.budget import Budget, StoppedError
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.label_setting import Answer, Labels
+from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.state_graph import Stage
+from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
+from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
+from einmap.mapper.pareto_sums import PARTS, nondominated
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.progress import Progress
+
+type Floats = NDArray[np.float64]
+
+
+@dataclass
+class FusedSearch(CascadeProblem):
+    """The search of a whole cascade. `optional`: copy Einsums that may be left out."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.known_bound = 0.0
+        self.proving = True
+        self.value = math.inf
+        self.spent = 0
+
+    def run(self, progress: Progress, most: float = math.inf) -> list[LoopTree]:
+        """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time.
+
+        `most`: choices that may be looked at; what was `spent` on it before counts.
+        """
+        self.budget = Budget(progress, most, self.spent)
+        self.seconds: dict[str, float] = {}
+        self.best_so_far: list[LoopTree] = []
+        try:
+            return self._run(progress)
+        except StoppedError:
+            return self.best_so_far
+
+    def _run(self, progress: Progress) -> list[LoopTree]:
+        begin = time.perf_counter()
+        self.prepare(progress)
+        self.seconds["listing"] = time.perf_counter() - begin
+        if self.impossible is not None:
+            return []
+        if len(self.options.goals) > 1 or self.least_value() <= 0:
+            if len(self.options.goals) > 1 and self.options.most_fused > 1 and self.options.goals == self.goals:
+                # what is reached with few loops rules most of the others out
+                few = self.best_so_far = self.with_few_loops()
+                values, found = self.reached_values, self.within(None)
+                values = np.concatenate([values, self.reached_values]) if found else values
+                return [(few + found)[i] for i in nondominated(values)]
+            return self.within(None)
+        first: list[LoopTree] = []
+        if self.options.most_fused > 1:
+            first = self.best_so_far = self.with_few_loops()
+        return self.within(self.value) or first
+
+    def with_few_loops(self) -> list[LoopTree]:
+        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""
+        own = [member.chains for member in self.distinct if isinstance(member.chains, EinsumFronts)]
+        for chains in own:
+            chains.begin_again(1)
+        self.proving = False
+        several = len(self.options.goals) > 1
+        found = self.within(None if several else math.inf)
+        for chains in own:
+            chains.begin_again(self.options.most_fused)
+        self.proving = True
+        return found
+
+    def within(self, most: float | None) -> list[LoopTree]:
+        """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""
+        refinement = LazyRefinement(self, self.passed)
+        try:
+            answer = refinement.everything() if most is None else refinement.within(most)
+        finally:
+            # what is known of few loops says nothing of all
+            if self.proving:
+                self.known_bound = max(self.known_bound, refinement.known_bound)
+        return [] if answer is None else self.trees(answer)
+
+    def trees(self, answer: Answer) -> list[LoopTree]:
+        """The mappings of an answer; what they reach is kept."""
+        rows = self.best(answer.reached[-1])
+        if rows:
+            values = answer.reached[-1].costs[rows]
+            self.value = float(self.objectives(values[:1])[0, 0])
+            if len(self.options.goals) > 1 and self.options.goals == self.goals:
+                self.reached_values = values
+        return [self.tree(answer, row) for row in rows]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out."""
+        return not self.budget.cut and all(member.chains.complete for member in self.members)
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """How the search of each Einsum went."""
+        found: dict[str, dict[str, Any]] = {}
+        for member in self.members:
+            chains = member.chains
+            plans = [path.plans for path in chains.paths] if isinstance(chains, EinsumFronts) else []
+            found[member.einsum.name] = {
+                "mapspace_size": chains.mapping_counts
+                if isinstance(chains, EinsumFronts)
+                else float(len(chains.signatures)),
+                "templates": sum(map(len, plans)),
+                "lanes": sum(len(path.lanes) for path in chains.paths) if isinstance(chains, EinsumFronts) else 0,
+                "outlines": len(chains.signatures),
+                "heads": chains.outer_nests if isinstance(chains, EinsumFronts) else len(chains.signatures),
+                "complete": chains.complete and not self.budget.cut,
+                "same_as": member.same_as,
+                "brute_force": chains.why if isinstance(chains, UnfusedFronts) else None,
+            }
+        return found
+
+    def lower_bound(self) -> float:
+        """What the objective is at least."""
+        return max(self.known_bound, self.least_value())
+
+    def passed(self, step: str, begin: float) -> None:
+        """Count the time since `begin`."""
+        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - begin
+
+    def best(self, found: Labels) -> list[int]:
+        """The best row, or all that no other one beats."""
+        if not len(found.costs):
+            return []
+        values = self.objectives(found.costs)
+        return [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
+
+    def objectives(self, costs: Floats) -> Floats:
+        """The objectives that were asked for, from sums of what they are made of."""
+        columns = []
+        for goal in self.options.goals:
+            columns.append(np.prod([costs[:, self.goals.index(part)] for part in PARTS[goal]], axis=0))
+        return np.stack(columns, axis=1)
+
+    def tree(self, answer: Answer, row: int) -> LoopTree:
+        """The LoopTree of one row."""
+        chains: list[LinearNest] = []
+        made: dict[tuple[Stage, int, int], LinearNest] = {}
+        for k in reversed(range(len(self.members))):
+            before, option, own = (int(x) for x in answer.reached[k + 1].back[row])
+            what = answer.graph.stages[k], option, own
+            if what not in made:
+                made[what] = self.chain(answer, k, option, own)
+            chains.append(self.renamed(made[what], k))
+            row = before
+        chains.reverse()
+        shared = [0] * len(chains)
+        for t, first in self.slots.first.items():
+            depth = max((c.backed[t] for c in chains[first : self.slots.last[t] + 1] if t in c.backed), default=0)
+            for k in range(first + 1, self.slots.last[t] + 1):
+                shared[k] = max(shared[k], depth)
+        present = [k for k, chain in enumerate(chains) if chain.nodes]
+        return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
+
+    def chain(self, answer: Answer, k: int, option: int, row: int) -> LinearNest:
+        """One Einsum's chain."""
+        chains = self.members[k].chains
+        signature = answer.graph.stages[k].step.options[option].signature
+        nodes, n_outer = chains.nodes_of(signature, answer.parts[k].fronts[option], row)
+        backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
+        return LinearNest(chains.einsum.name, nodes, n_outer, len(signature.loops), backed)
+
+    def renamed(self, chain: LinearNest, k: int) -> LinearNest:
+        """A chain with the names of an Einsum."""
+        einsum, given = self.members[k].einsum, self.members[k].chains.einsum
+        if einsum.name == given.name:
+            return chain
+        number = {access.tensor: t for t, access in enumerate(given.accesses)}
+        backed = {einsum.accesses[number[tensor]].tensor: depth for tensor, depth in chain.backed.items()}
+        return replace(chain, einsum=einsum.name, nodes=renamed_nodes(chain.nodes, given, einsum), backed=backed)

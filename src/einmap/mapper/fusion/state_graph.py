@@ -1,0 +1,164 @@
+"""The state graph of a cascade: which options of successive Einsums fit.
+
+Boundary states and signatures make a graph from the first Einsum to the last; paths through it are the ways to fuse the
+cascade. Its edges cost at least what the cost-to-go tables say, so that sums along paths bound the whole, space that
+Einsums share aside.
+
+Shared tensors go by slots, not by names, so that structure that repeats, such as layers of a network, has the same
+stages again: each is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.fusion.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
+
+type Ints = NDArray[np.int64]
+
+
+class Edge(NamedTuple):
+    """A signature of an Einsum between two boundary states, all by number."""
+
+    before: int
+    option: int
+    after: int
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A step between boundary states. Several Einsums share it where structure repeats. `edges`: rows as of Edge."""
+
+    step: EinsumOptions
+    before: tuple[BoundaryState, ...]
+    boundary_states: tuple[BoundaryState, ...]
+    edges: Ints
+
+    def leading_to(self, after: frozenset[int]) -> Stage:
+        """The same with the edges alone that lead to some of the boundary states."""
+        if len(after) == len(self.boundary_states):
+            return self
+        wanted = np.zeros(len(self.boundary_states), dtype=bool)
+        wanted[list(after)] = True
+        return Stage(self.step, self.before, self.boundary_states, self.edges[wanted[self.edges[:, 2]]])
+
+    @cached_property
+    def options(self) -> tuple[int, ...]:
+        """The options that an edge has."""
+        return tuple(dict.fromkeys(self.edges[:, 1].tolist()))
+
+    @cached_property
+    def origins(self) -> frozenset[int]:
+        """The boundary states before that an edge has."""
+        return frozenset(self.edges[:, 0].tolist())
+
+
+@dataclass
+class OptionIndex:
+    """The options of a step by what they must have in common with a boundary state: keys, and the first loops.
+
+    `met`: slots of tensors that the step uses and a boundary state before it may have.
+    """
+
+    options: Sequence[Option]
+    met: Sequence[Slot]
+    _by_loops: dict[int, dict[Hashable, list[int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_memories: dict[Hashable, list[int]] = {}
+        self._unexpanded: dict[Hashable, list[int]] = {}
+        self._absent: list[int] = []
+        self._keys = [tuple(option.keys[t] for t in self.met) for option in self.options]
+        for o, option in enumerate(self.options):
+            by = self._unexpanded if option.unexpanded else self._by_memories
+            by.setdefault(tuple(key.memory for key in self._keys[o]), []).append(o)
+            if option.absent:
+                self._absent.append(o)
+
+    def of(self, boundary_state: BoundaryState) -> Iterator[int]:
+        """Numbers of the options that may fit behind a boundary state."""
+        keys = {live.slot: live.key for live in boundary_state.live}
+        own = tuple(keys[t] for t in self.met if t in keys)
+        memories = tuple(key.memory for key in own)
+        yield from self._unexpanded.get(memories, ())
+        if boundary_state.partial:
+            yield from self._by_memories.get(memories, ())
+            return
+        yield from self._with_loops(len(boundary_state.loops)).get((own, boundary_state.loops), ())
+        yield from self._absent
+
+    def _with_loops(self, n: int) -> dict[Hashable, list[int]]:
+        """Listed options by keys and the first n loops."""
+        if n not in self._by_loops:
+            found = self._by_loops[n] = {}
+            for o, option in enumerate(self.options):
+                if not (option.unexpanded or option.absent):
+                    found.setdefault((self._keys[o], option.loops[:n]), []).append(o)
+        return self._by_loops[n]
+
+
+@dataclass
+class StateGraph:
+    """All ways to fuse a cascade, made again and again with other options. What stays the same is not made anew."""
+
+    names: Sequence[str]
+    stages: Sequence[Stage] = ()
+    _forward: dict[tuple[EinsumOptions, tuple[int, ...]], Stage] = field(default_factory=dict)
+    _leading: dict[tuple[Stage, frozenset[int]], Stage] = field(default_factory=dict)
+    behind: Transitions = field(default_factory=Transitions)
+
+    def build(
+        self, steps: Sequence[EinsumOptions], go_on: Callable[[str, int], None] = lambda _name, _position: None
+    ) -> None:
+        """Follow all options from the first Einsum on; what leads nowhere is left out.
+
+        `steps`: one for each Einsum; those that look the same are one object. `go_on` hears where the work is, often;
+        what it raises ends it.
+        """
+        forward: list[Stage] = []
+        before: tuple[BoundaryState, ...] = (self.behind.nothing,)
+        for position, step in enumerate(steps):
+            key = step, tuple(map(id, before))
+            if key not in self._forward:
+                self._forward[key] = self._stage(step, before, partial(go_on, self.names[position], position))
+            forward.append(self._forward[key])
+            before = forward[-1].boundary_states
+        stages: list[Stage] = []
+        used = frozenset(range(min(len(before), 1)))
+        for stage in reversed(forward):
+            where = stage, used
+            if where not in self._leading:
+                self._leading[where] = stage.leading_to(used)
+            stages.append(self._leading[where])
+            used = stages[-1].origins
+        self.stages = stages[::-1]
+
+    def _stage(self, step: EinsumOptions, before: tuple[BoundaryState, ...], go_on: Callable[[], None]) -> Stage:
+        """What leads on behind some boundary states, and where to."""
+        edges: list[tuple[int, int, int]] = []
+        found: dict[int, int] = {}
+        reached: list[BoundaryState] = []
+        known = {live.slot for boundary_state in before for live in boundary_state.live}
+        met = sorted(known.intersection(*(option.keys for option in step.options[:1])))
+        matching = OptionIndex(step.options, met)
+        for i, boundary_state in enumerate(before):
+            go_on()
+            for o in matching.of(boundary_state):
+                after = self.behind.of(boundary_state, step.options[o], step)
+                if after is not None:
+                    if id(after) not in found:
+                        found[id(after)] = len(reached)
+                        reached.append(after)
+                    edges.append((i, o, found[id(after)]))
+        return Stage(step, before, tuple(reached), np.array(edges, dtype=np.int64).reshape(-1, 3))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is any way at all."""
+        return bool(self.stages) and all(len(stage.edges) for stage in self.stages)

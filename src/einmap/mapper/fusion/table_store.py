@@ -1,0 +1,214 @@
+"""The dataplacements of an Einsum with the uses of the fanouts that they admit, and the searches that look at them.
+
+Tables are made for as many of them at once as have room. Dataplacements that are alike inside have most of their tables
+in common, and so have most uses of the fanouts: these stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.branch_and_bound.path_search import PathSearch
+from einmap.mapper.branch_and_bound.sparse_search import new_search
+from einmap.mapper.cost_bounds.compute_path import Group, Path
+from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
+from einmap.mapper.fusion.budget import Budget
+from einmap.mapper.fusion.pruned_bounds import PrunedBounds
+from einmap.mapper.request import Remainder
+from einmap.mapper.templates.chain_template import ChainTemplate
+
+type Floats = NDArray[np.float64]
+
+MOST_READY = 5_000
+"""Uses of the fanouts whose tables may be looked at all together. Most of them share tables."""
+FEW, FEW_TABLES = 1_000, 24_000_000
+"""Uses of the fanouts, and bytes of tables, that are few."""
+FAR_BETTER = 20.0
+"""Ratio of bounds by tables to those without where tables of everything are worth it."""
+MOST_MADE = 8
+"""Searches of an Einsum that are kept for when the same dataplacements are looked at again."""
+AT_ONCE = 40_000_000
+"""Bytes of tables that are made at once, in each thread."""
+OF_FIRST = 1.5
+"""The same in units of the tables of one dataplacement, if these are many."""
+MOST_AT_ONCE = 300_000_000
+"""Bytes of tables of one dataplacement beyond which not all uses of the fanouts are looked at together."""
+FAR = 2**62
+
+
+@dataclass
+class TableStore:
+    """Searches of one Einsum whose tables are kept: as many as there is room for (bytes), the latest ones."""
+
+    room: float
+    held: list[PathSearch] = field(default_factory=list)
+
+    def fill(self, search: PathSearch) -> None:
+        """Make sure that a search has its tables."""
+        if search.has_tables:
+            return
+        while self.held and sum(s.tables.bytes for s in (*self.held, search)) > self.room:
+            self.held.pop(0).forget_tables()
+        search.tables.fill(lambda: False)
+        search.gather()
+        self.held.append(search)
+
+    def release(self, kept: Iterable[PathSearch]) -> None:
+        """Free all tables but those of some searches."""
+        keep = {id(search) for search in kept}
+        for search in self.held:
+            if id(search) not in keep:
+                search.forget_tables()
+        self.held = [search for search in self.held if search.has_tables]
+
+
+@dataclass
+class Groups:
+    """The groups of one Einsum, on all paths. `tables`: those that are kept."""
+
+    budget: Budget
+    memory: float
+    """Bytes that may be used."""
+    tables: TableStore = field(default_factory=lambda: TableStore(0))
+    all: list[tuple[Path, Group, Bounds]] = field(default_factory=list)
+    _ready: dict[int, PathSearch] = field(default_factory=dict)
+    """Searches by group whose tables are kept."""
+    _roots: dict[int, Floats] = field(default_factory=dict)
+    """For a dataplacement (by id) objectives that no mapping is below, in all, where its tables were made."""
+    _made: dict[tuple[int, bytes, tuple[int, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
+    """The latest searches by group, lanes and plans (by id), with the number of plans that had room."""
+    _portions: dict[int, int] = field(default_factory=dict)
+
+    def add(self, path: Path, group: Group) -> None:
+        """One more group; its bounds without tables are found."""
+        group = replace(group, plans=sorted(group.plans, key=_from_inside))
+        self.all.append((path, group, Bounds(path, group.plans, group.lanes, self.budget.progress, True)))
+
+    @cached_property
+    def bounds(self) -> list[tuple[ChainTemplate, Floats]]:
+        """Dataplacements with objectives that no mapping is below, in all.
+
+        By tables; those without where these say little more, or there are too many of them.
+        """
+        return list(self._bounds())
+
+    def _bounds(self) -> Iterator[tuple[ChainTemplate, Floats]]:
+        for number, (path, group, known) in enumerate(self.all):
+            waiting = list(zip(group.plans, known.way_of, strict=True))
+            worth = self._worth_tables(path, group, known)
+            while waiting and worth and not self.budget.stopped:
+                search = new_search(path, group.lanes, 1)
+                taken = self._take(search, [plan for plan, _ in waiting])
+                if taken == len(group.plans) and search.tables.bytes <= self.tables.room:
+                    self._ready[number] = search
+                self.tables.fill(search)
+                for compiled in search.compiled:
+                    own = self._roots[id(compiled.plan)] = search.root_values(compiled)
+                    yield compiled.plan, own
+                waiting = waiting[taken:]
+                self.tables.release(self._ready.values())
+            # the memories of all tensors are the same in one way of holding them
+            for way, plan in {way: plan for plan, way in waiting}.items():
+                yield plan, known.values[way]
+
+    def searches(
+        self, limits: Mapping[int, Remainder | None], pruned: Mapping[int, PrunedBounds]
+    ) -> Iterator[PathSearch]:
+        """Searches with their tables of all that may be a part of something good, and what is left out.
+
+        `limits`, `pruned`: by plan (by its id).
+        """
+        for number, (path, group, known) in enumerate(self.all):
+            if number in self._ready:
+                self.tables.fill(self._ready[number])
+                yield self._ready[number]
+                continue
+            asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if id(plan) in limits]
+            plans = []
+            good: dict[int, NDArray[np.bool_]] = {}
+            for plan, way in asked:
+                remainder, roots, without = limits[id(plan)], self._roots.get(id(plan)), pruned[id(plan)]
+                if roots is not None and not survivors(remainder, roots).any():
+                    without.add(roots)
+                    continue
+                plans.append((plan, way))
+                if way not in good:
+                    # a way of holding the tensors is one of one signature class, with the same limit for all its
+                    # dataplacements
+                    good[way] = survivors(remainder, known.values[way])
+                    without.add(known.values[way][~good[way]])
+            lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
+            while len(lanes) and not self.budget.stopped:
+                chunk = lanes[: self._with_room(number)]
+                lanes = lanes[len(chunk) :]
+                waiting = [plan for plan, way in plans if good[way][chunk].any()]
+                while waiting and not self.budget.stopped:
+                    key = number, chunk.tobytes(), tuple(map(id, waiting))
+                    if key not in self._made:
+                        search = new_search(path, group.lanes.only(chunk), 1)
+                        self._made[key] = search, self._take(search, waiting)
+                        if len(self._made) > MOST_MADE:
+                            del self._made[next(iter(self._made))]
+                    search, taken = self._made[key]
+                    waiting = waiting[taken:]
+                    self.tables.fill(search)
+                    yield search
+
+    def release(self) -> None:
+        """Free the tables of all searches that may not be looked at again."""
+        self.tables.release([*self._ready.values(), *(search for search, _ in self._made.values())])
+
+    def _worth_tables(self, path: Path, group: Group, known: Bounds) -> bool:
+        """Whether tables of all dataplacements and uses of the fanouts are few, or say far more than bounds without.
+
+        That is tried with the dataplacement and the uses of the fanouts that seem best and fit.
+        """
+        if len(group.lanes) > MOST_READY:
+            return False
+        search = new_search(path, group.lanes, 1)
+        if len(group.lanes) <= FEW and search.take(group.plans, FEW_TABLES) == len(group.plans):
+            return search.tables.bytes <= FEW_TABLES
+        values = known.values.prod(axis=2)
+        for way in np.argsort(values.min(axis=1), kind="stable"):
+            lanes = np.sort(np.argsort(values[way], kind="stable")[:FIRST_LANES])
+            search = new_search(path, group.lanes.only(lanes), 1)
+            search.take([group.plans[known.way_of.index(way)]], FAR)
+            self.tables.fill(search)
+            least = [search.root_values(compiled) for compiled in search.compiled]
+            self.tables.release(self._ready.values())
+            if least and len(least[0]):
+                return bool(least[0].prod(axis=1).min() > FAR_BETTER * values[way, lanes].min())
+        return False
+
+    def _take(self, search: PathSearch, plans: Sequence[ChainTemplate]) -> int:
+        """Compile the first of some dataplacements; neighbours have most of their tables in common."""
+        return search.take(plans, min(self.memory / 2, AT_ONCE), OF_FIRST)
+
+    def _with_room(self, number: int) -> int:
+        """How many uses of the fanouts have room for the tables of one dataplacement of a group."""
+        if number not in self._portions:
+            path, group, _ = self.all[number]
+            longest, n = max(group.plans, key=lambda plan: len(plan.steps)), len(group.lanes)
+            while n > 1:
+                search = new_search(path, group.lanes.only(np.arange(n)), 1)
+                if search.compile(longest) is None or search.tables.bytes <= min(self.memory / 2, MOST_AT_ONCE):
+                    break
+                n //= 2
+            self._portions[number] = n
+        return self._portions[number]
+
+
+def _from_inside(plan: ChainTemplate) -> list[tuple[tuple[int, ...], int, str]]:
+    """An order in which dataplacements that are alike inside, which have tables in common, are neighbours."""
+    nodes = [(step.axes or (), step.node) for step in reversed(plan.steps)]
+    return [(axes, -1, "") if node is None else (axes, node.level, node.tensor) for axes, node in nodes]
+
+
+def survivors(remainder: Remainder | None, values: Floats) -> NDArray[np.bool_]:
+    """Which rows of objectives may be a part of something good."""
+    return np.ones(len(values), dtype=bool) if remainder is None else ~remainder.exceeds_cutoff(values)

@@ -1,0 +1,183 @@
+"""Fronts of an Einsum that tables cannot search: its mappings that fuse nothing.
+
+All mappings with each tensor backed outside are tried, and some that keep intermediate tensors whole in inner memories.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture, outermost_memory
+from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
+from einmap.mapper.branch_and_bound.einsum_search import Optimum
+from einmap.mapper.exhaustive.brute_force import brute_force
+from einmap.mapper.fusion.budget import Budget
+from einmap.mapper.fusion.einsum_fronts import FrontMemories, FusedFront
+from einmap.mapper.fusion.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.mapspace.dataplacement import backings
+from einmap.mapper.request import Remainder, Request
+from einmap.mapping import nodes as tree
+from einmap.model.counting.path import path_of
+from einmap.model.occupancy.occupancy import buffers_of
+from einmap.model.traffic.traffic import EinsumTraffic
+
+type Floats = NDArray[np.float64]
+
+MOST_WAYS = 64
+"""Choices of inner memories for an Einsum's intermediate tensors that are tried."""
+MOST_TRIED = 50_000
+"""Mappings that are tried for each of them."""
+
+
+@dataclass
+class UnfusedFronts:
+    """The best mappings of one Einsum found by brute force. `why`: why there are no others."""
+
+    einsum: Einsum
+    arch: Architecture
+    request: Request
+    why: str
+    budget: Budget
+    seed: tuple[int, int]
+    complete: bool = True
+    space: FrontMemories = field(default_factory=FrontMemories)
+    """The memories of the columns of fronts, once they are known."""
+    signatures: dict[FusionSignature, list[int]] = field(default_factory=dict)
+
+    def least(self, weights: Floats) -> Floats:
+        """For each row of weights what every mapping costs at least."""
+        if not self.optimum.values:
+            return np.full(len(weights), np.inf)
+        found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
+        return found
+
+    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> None:
+        """All mappings are listed already."""
+
+    def complete_outer_nests(
+        self, wanted: Mapping[FusionSignature, Remainder | None]
+    ) -> dict[FusionSignature, FusedFront]:
+        """The fronts of some signatures."""
+        return {signature: self.front(signature, self.space) for signature in wanted}
+
+    def __post_init__(self) -> None:
+        """Search; mappings by what other Einsums see of them."""
+        rng = np.random.default_rng(list(self.seed))
+        self.optimum: Optimum = brute_force(
+            self.einsum, self.arch, self.request, self.budget.progress, self.budget.left, rng
+        )
+        self.complete = self.optimum.complete
+        self._count(self.optimum)
+        self._keep_inside(rng)
+        self.used: list[dict[str, float]] = []
+        self.backings: list[dict[int, tuple[str, float]]] = []
+        for row, mapping in enumerate(self.optimum.mappings):
+            path = path_of(mapping, self.einsum, self.arch)
+            counts = {t.access.tensor: t.counts for t in EinsumTraffic(path, self.request.rules).tensors}
+            used: dict[str, float] = {}
+            backed: dict[int, tuple[str, float]] = {}
+            for buffer in buffers_of(path, self.request.rules, counts, 1):
+                bits = float(buffer.bits)
+                if buffer.backing and buffer.tensor in self.request.shared:
+                    t = next(i for i, a in enumerate(self.einsum.accesses) if a.tensor == buffer.tensor)
+                    bits = float(Fraction(bits) * self.request.wider.get(buffer.tensor, 1))
+                    backed[t] = (buffer.memory.name, bits)
+                if not buffer.persistent:
+                    used[buffer.memory.name] = used.get(buffer.memory.name, 0.0) + bits
+            self.used.append(used)
+            self.backings.append(backed)
+            keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
+            self.signatures.setdefault(FusionSignature(keys, (), (), ()), []).append(row)
+
+    def _count(self, found: Optimum) -> None:
+        self.budget.work += found.work
+        self.budget.nodes += found.nodes
+
+    def _keep_inside(self, rng: np.random.Generator) -> None:
+        """Add the best mappings found with intermediate tensors whole in inner memories, for each choice of these."""
+        inside = self.request.intermediates
+        ways: dict[tuple[tuple[str, str], ...], None] = {}
+        for unit in self.arch.computes if inside else ():
+            for held in backings(self.einsum, self.arch.path(unit.name), self.einsum.tensors - inside):
+                if unit.enabled and len(ways) < MOST_WAYS:
+                    ways.setdefault(tuple(sorted((t, held[t]) for t in inside)))
+        for way in ways:
+            if self.budget.stopped:
+                return
+            most = min(self.budget.left, MOST_TRIED)
+            try:
+                found = brute_force(
+                    self.einsum, self.arch, self.request, self.budget.progress, most, rng, backed=dict(way)
+                )
+            except NotSupportedError:
+                continue  # none of these can be counted; that some are left out is said anyway
+            self._count(found)
+            self.optimum = replace(
+                self.optimum,
+                values=[*self.optimum.values, *found.values],
+                mappings=[*self.optimum.mappings, *found.mappings],
+            )
+
+    def bounds(self, signature: FusionSignature) -> Floats:
+        """Costs of a signature, a row for each mapping."""
+        return np.array([self.optimum.values[row] for row in self.signatures[signature]])
+
+    def backed(self, signature: FusionSignature) -> dict[int, tuple[str, float]]:
+        """For each shared tensor (by its position) the memory that backs it, and the bits that it takes there."""
+        return self.backings[self.signatures[signature][0]]
+
+    def sizes(self) -> dict[str, float]:
+        """Bits of each memory that is not boundless."""
+        memories = [m for m in self.arch.components.values() if isinstance(m, Memory)]
+        return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
+
+    def backs_in(self) -> set[str]:
+        """Memories that may back shared tensors."""
+        return {memory for backed in self.backings for memory, _ in backed.values()}
+
+    def persistent(self) -> dict[str, float]:
+        """Bits of each memory that persistent tensors take (one instance)."""
+        found: dict[str, float] = {}
+        for mapping in self.optimum.mappings[:1]:
+            for node in mapping.nodes:
+                if isinstance(node, tree.Storage) and node.persistent:
+                    memory = self.arch.find(node.component)
+                    assert isinstance(memory, Memory)
+                    for tensor in node.tensors:
+                        bits = self.einsum.by_tensor[tensor].footprint(self.einsum.extents) * memory.bits[tensor]
+                        found[memory.name] = found.get(memory.name, 0.0) + bits
+        return found
+
+    def front(self, signature: FusionSignature, space: FrontMemories) -> FusedFront:
+        """All mappings of a signature: costs, bits in use."""
+        own, rows = self.persistent(), self.signatures[signature]
+        values = [
+            [*self.optimum.values[row], *(self.used[row].get(m, 0.0) + own.get(m, 0.0) for m in space.memories)]
+            for row in rows
+        ]
+        return FusedFront(np.array(values, dtype=np.float64), np.array(rows, dtype=np.int64)[:, None])
+
+    def nodes_of(self, signature: FusionSignature, front: FusedFront, row: int) -> tuple[list[tree.Node], int]:
+        """A mapping's nodes, each storage node with one tensor; how many are in the outermost memory."""
+        del signature
+        nodes: list[tree.Node] = []
+        for node in self.optimum.mappings[int(front.paths[row, 0])].nodes:
+            if isinstance(node, tree.Storage):
+                nodes += [replace(node, tensors=(t,)) for t in node.tensors]
+            else:
+                nodes.append(node)
+        last = nodes[-1]
+        assert isinstance(last, tree.Compute)
+        top = outermost_memory(self.arch.path(last.component))
+        outer, n_outer = top.name if top is not None else None, 0
+        while isinstance(node := nodes[n_outer], tree.Storage) and node.component == outer:
+            n_outer += 1
+        return nodes, n_outer

@@ -1,0 +1,65 @@
+"""What fusion saves: the best mapping against the best one that fuses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from einmap.mapper.result import MapResult
+from einmap.model.cost_difference import Changed
+from einmap.model.fusion import outside_bits, outside_memories
+from einmap.progress import Progress, Report
+from einmap.spec.spec import Spec
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Totals of the best unfused mapping (`before`) and of the best mapping (`after`), and the unfused search's result.
+
+    `rows`: energy (J), latency (s), edp (J*s), and `outside`: bits read and written in the outermost memories, which
+    are named behind it.
+    """
+
+    rows: tuple[Changed, ...]
+    unfused: MapResult
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, ready for JSON."""
+        totals = {row.name[0]: {"unfused": row.before, "best": row.after, "ratio": row.ratio} for row in self.rows}
+        return {"optimal": self.unfused.optimal, "gap": self.unfused.gap, **totals}
+
+
+def unfused_comparison(
+    spec: Spec,
+    result: MapResult,
+    *,
+    time_limit_s: float | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Saving:
+    """Search the best unfused mapping and set it against the first mapping of `result`.
+
+    `options`: those of the search that gave `result`, as of `map_workload`; its metrics are taken from there.
+    Raises NoMappingError where nothing unfused fits, or none was found in time.
+    """
+    from einmap.mapper.mapper import map_workload  # takes long to import, which a report need not
+
+    asked = {**options, "metrics": result.metrics[0], "semantics": result.cost.semantics, "fuse": False}
+    unfused = map_workload(spec, time_limit_s=time_limit_s, progress=_named(progress or Progress()), **asked)
+    old, new = unfused.cost, result.cost
+    rows = [Changed("total", (name,), getattr(old, name), getattr(new, name)) for name in ("energy", "latency", "edp")]
+    memories = sorted({name for _, name in outside_memories(spec)})
+    outside = Changed("total", ("outside", *memories), outside_bits(old, spec), outside_bits(new, spec))
+    return Saving((*rows, outside), unfused)
+
+
+def _named(progress: Progress) -> Progress:
+    """The token with a listener that hears that nothing is fused."""
+    tell = progress.callback
+    if tell is None:
+        return progress
+
+    def told(report: Report) -> None:
+        tell(replace(report, what=f"without fusion, to compare: {report.what}"))
+
+    return replace(progress, callback=told)

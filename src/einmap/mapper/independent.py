@@ -1,0 +1,499 @@
+"""Search every Einsum of a workload by itself, alike ones once, and put the best parts into one tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.constraint import Names
+from einmap.einsum.einsum import Einsum
+from einmap.errors import NoMappingError, NotSupportedError
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum, why_not
+from einmap.mapper.branch_and_bound.isomorphism import canonical_key, renamed, rules_key
+from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
+from einmap.mapper.exhaustive.brute_force import brute_force
+from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.first import LONGEST, first_mapping
+from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
+from einmap.mapper.joined import joined
+from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.options import Options
+from einmap.mapper.pareto_sums import PARTS, nondominated, sums
+from einmap.mapper.request import Remainder, Request
+from einmap.mapper.templates.statistics import STEPS
+from einmap.mapper.whole_tensors import exchanged_whole
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.progress import Progress
+from einmap.spec.spec import Spec
+
+CORNER = 0.01
+"""How far from the best the corners of a front may be found."""
+ANY = 1e9
+"""A tolerance with which the first mapping is good enough."""
+OF_CASCADE = 4.0
+"""Seconds for the reason why one of several Einsums has no mapping."""
+GRACE = 0.75
+"""Seconds for better mappings than the first ones when time is over."""
+IMPROVING = 20_000
+"""Choices that are looked at to improve a first mapping."""
+VERY_FEW, FEW = 50, 5_000
+"""Mappings that brute force tries where any will do, and where none of the first ones fits."""
+
+
+@dataclass
+class EinsumResult:
+    """One Einsum: how it is searched, whose result it shares, and what was found.
+
+    `search`: None where brute force is needed (`why`), or where there was no time to plan a search.
+    """
+
+    einsum: Einsum
+    search: EinsumSearch | None
+    why: str | None
+    same_as: str | None = None
+    optimum: Optimum | None = None
+    budget: float = math.inf
+    """Choices that may be looked at."""
+    spent: int = 0
+    """Choices that were looked at before the search."""
+    corners: list[tuple[tuple[float, ...], LoopTree]] = field(default_factory=list)
+    """Mappings that were found before the search, with their objectives."""
+    alone: dict[str, Optimum] = field(default_factory=dict)
+    """What is nearly the best for an objective by itself."""
+
+
+@dataclass
+class IndependentSearch:
+    """A workload with what is asked for; `run` fills `parts`."""
+
+    spec: Spec
+    options: Options
+    given: Mapping[str, Pattern] = field(default_factory=dict)
+    """What is given, by Einsum; those not named are free."""
+    parts: dict[str, EinsumResult] = field(default_factory=dict)
+    together: bool = True
+    """Whether the parts are to be put into one tree; else each is searched as if there were no other Einsum."""
+
+    def __post_init__(self) -> None:
+        self.workload = self.spec.workload
+        self.single = len(self.workload.einsums) == 1
+        self.goals = self._goals()
+        self.late: Progress | None = None
+        """The token for mappings of Einsums for which there was no time."""
+        self.lock = Lock()
+
+    def _goals(self) -> tuple[str, ...]:
+        """Objectives of each Einsum's search: those asked for, or what they are made of."""
+        goals = self.options.goals
+        if "resource_usage" in goals:
+            if not self.single:
+                raise NotSupportedError("resource_usage as an objective of a cascade is not supported yet")
+            return (*(g for g in goals if g != "resource_usage"), *self._usages())
+        if self.single:
+            return goals
+        return tuple(dict.fromkeys(part for goal in goals for part in PARTS[goal]))
+
+    def _usages(self) -> list[str]:
+        arch = self.spec.bound[self.workload.einsums[0].name].arch
+        return [
+            f"usage of {name}"
+            for name, unit in arch.components.items()
+            if math.isfinite(getattr(unit, "size_bits", math.inf))
+        ]
+
+    @cached_property
+    def whole(self) -> Names:
+        """Tensors that Einsums exchange whole below the outermost memory."""
+        return exchanged_whole(self.spec) if self.together else frozenset()
+
+    def weight(self, einsum: Einsum) -> int:
+        """How often an Einsum runs."""
+        return self.workload.n_instances * einsum.n_instances
+
+    def run(self, token: Progress) -> None:
+        """Search each distinct Einsum once; time and evaluations are shared out evenly.
+
+        Where time or evaluations are over before a mapping of an Einsum is found, it gets one that is found soon.
+        """
+        self.prepare(token)
+        own = self.own
+        self.decide(token)
+        self.share_evaluations(math.inf if self.options.max_evaluations is None else self.options.max_evaluations)
+        if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
+            self.narrow(token)
+        workers = self.options.workers
+        with ThreadPoolExecutor(workers) as executor:
+            waiting = []
+            for position, part in enumerate(own):
+                # the search begins when a worker is free: its share is reckoned then
+                waiting.append(executor.submit(self._search, part, token, position, len(own)))
+            for part, found in zip(own, waiting, strict=True):
+                part.optimum = found.result()
+                if not part.optimum.mappings:
+                    executor.shutdown(wait=False, cancel_futures=True)
+                    raise self.nothing(part, token)
+
+    def decide(self, token: Progress) -> None:
+        """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
+        for part in self.own:
+            search = part.search or (self.judged(part, token) if self.options.brute_force else None)
+            if search is not None and not token.stopped and search.fits_nowhere(token):
+                part.optimum = search.nothing()
+                raise self.nothing(part, token)
+
+    def judged(self, part: EinsumResult, token: Progress) -> EinsumSearch | None:
+        """What tells whether an Einsum fits of which brute force was asked for; None where only brute force can."""
+        einsum, arch = part.einsum, self.spec.bound[part.einsum.name].arch
+        if why_not(einsum, arch, self.goals) is not None:
+            return None
+        search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
+        search.prepare()
+        return None if any(path.lanes_above() for path in search.paths) else search
+
+    def why_nothing(self, name: str, token: Progress) -> NoMappingError:
+        """Why an Einsum, of which not even the smallest tiles fit, has no mapping."""
+        einsum = self.workload.by_name[name]
+        search = EinsumSearch(einsum, self.spec.bound[name].arch, self.request(name), token, self.weight(einsum))
+        search.prepare()
+        return self.nothing(EinsumResult(einsum, search, None, optimum=search.nothing()), token)
+
+    def share_evaluations(self, most: float) -> None:
+        """Give each distinct Einsum its part of the choices that may be looked at, as even as whole numbers are."""
+        own = self.own
+        for i, part in enumerate(own):
+            part.budget = most if math.isinf(most) else most * (i + 1) // len(own) - most * i // len(own)
+
+    @property
+    def own(self) -> list[EinsumResult]:
+        """The distinct Einsums."""
+        return [part for part in self.parts.values() if part.same_as is None]
+
+    def soon(self, token: Progress, budget: float = math.inf, goal: str | None = None, late: bool = True) -> LoopTree:
+        """A good mapping of each Einsum by itself for one objective, for when there is no time for the best.
+
+        `budget`: choices that may be looked at. `goal`: the objective, the first one by default. `late`: whether the
+        work goes on when time is over, as far as a mapping of each needs it. Raises NoMappingError when there is none.
+        """
+        goal = goal or self.options.goals[0]
+        if not self.parts or any(part.search is None and part.why is None for part in self.parts.values()):
+            self.prepare(token)
+        own = self.own
+        self.share_evaluations(budget)
+        for position, part in enumerate(own):
+            token.report(f"{part.einsum.name}: a first mapping", position, len(own))
+            share, most = share_of(token, 1 / (len(own) - position)), part.budget
+            part.optimum = part.alone.get(goal)
+            if part.optimum is not None:
+                continue
+            if token.stopped and not late:
+                raise NoMappingError("there was no time for a mapping of each Einsum")
+            if part.search is not None and not share.stopped and most > 0:
+                part.optimum = part.search.alone(goal, CORNER, share, most)
+                most -= part.optimum.work
+                if part.optimum.mappings and part.optimum.complete:
+                    part.alone[goal] = part.optimum
+            if part.optimum is None or not (part.optimum.mappings or part.optimum.complete):
+                part.optimum = self.any_mapping(part, share, most)
+            if not part.optimum.mappings:
+                raise self.nothing(part, token)
+        return joined(self.spec, self.whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
+
+    def any(self) -> LoopTree | None:
+        """Some mapping of each Einsum by itself, put together; None where none of some Einsum is found soon.
+
+        They may not fit together.
+        """
+        over = Progress().within(0)
+        self.prepare(over, plan_first=False)
+        for part in self.own:
+            part.optimum = self.any_mapping(part, over, 0)
+            if not part.optimum.mappings:
+                return None
+        return joined(self.spec, self.whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
+
+    def any_mapping(self, part: EinsumResult, token: Progress, budget: float) -> Optimum:
+        """Any mapping of an Einsum, soon, where there was no time or budget for a search; a good one while there is.
+
+        Time that is over is lengthened a little, once for all Einsums.
+        """
+        einsum, request = part.einsum, self.request(part.einsum.name)
+        arch, times = self.spec.bound[einsum.name].arch, self.weight(einsum)
+        known = part.optimum or Optimum([], [], False, least_costs(einsum, arch, self.goals), cut=True)
+        if einsum.name in self.given:
+            assert part.search is not None
+            return part.search.alone(self.goals[0], ANY, Progress(token.callback).within(LONGEST))
+        if part.why is not None:
+            rng, request = np.random.default_rng(self.options.seed), self.tried(einsum.name)
+            some = brute_force(einsum, arch, request, Progress().within(LONGEST), VERY_FEW, rng)
+            return some if some.mappings else brute_force(einsum, arch, request, Progress().within(LONGEST), FEW, rng)
+        if token.stopped:
+            with self.lock:
+                self.late = self.late or Progress(token.callback).within(GRACE)
+            token = self.late
+        found = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
+        if not found.mappings and any(why_not_smallest(arch.path(unit.name)) for unit in arch.computes if unit.enabled):
+            # where tiles must not be small only a search comes to one that fits
+            search = EinsumSearch(
+                einsum, arch, replace(request, tolerance=ANY), Progress(token.callback).within(LONGEST), times
+            )
+            search.prepare()
+            return replace(search.run(), complete=False, cut=True, bound=known.bound)
+        return replace(
+            known, mappings=found.mappings, values=found.values, complete=False, work=known.work + found.work
+        )
+
+    def narrow(self, token: Progress) -> None:
+        """Limit each Einsum's front to what can be a part of the best product of sums.
+
+        A product is known: that of each Einsum's own best product. And each Einsum needs at least its least energy and
+        latency, so that little room is left for any other one.
+        """
+        if any(part.search is None for part in self.parts.values()):
+            return
+        least: dict[str, tuple[float, float]] = {}
+        chosen: dict[str, tuple[float, float]] = {}
+        own = self.own
+        with ThreadPoolExecutor(self.options.workers) as executor:
+            for part, found in zip(own, executor.map(lambda part: self._corners(part, token), own), strict=True):
+                if found is None:
+                    return
+                least[part.einsum.name], chosen[part.einsum.name] = found
+        weights = {name: self.weight(part.einsum) for name, part in self.parts.items()}
+        lows = {name: least[part.same_as or name] for name, part in self.parts.items()}
+        tops = {name: chosen[part.same_as or name] for name, part in self.parts.items()}
+        total = [sum(weights[n] * low[i] for n, low in lows.items()) for i in (0, 1)]
+        product = math.prod(sum(weights[n] * top[i] for n, top in tops.items()) for i in (0, 1)) * (1 + 1e-9)
+        for part in own:
+            name = part.einsum.name
+            weight, low = weights[name], lows[name]
+            rest = [(total[i] - weight * low[i]) / weight for i in (0, 1)]
+            assert part.search is not None
+            part.search.narrow(Remainder(np.array([rest]), product / weight**2))
+
+    def _corners(self, part: EinsumResult, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
+        assert part.search is not None
+        found: list[Optimum] = []
+        for goal in ("energy_delay_product", "energy", "latency"):
+            found.append(part.search.alone(goal, CORNER, token, part.budget - part.spent))
+            part.spent += found[-1].work
+            part.corners += [(part.search.cost_of(mapping), mapping) for mapping in found[-1].mappings[:1]]
+            if not (found[-1].mappings and found[-1].complete):
+                return None
+        product, energy, latency = found
+        cost = part.search.cost_of(product.mappings[0])
+        return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost
+
+    def _search(self, part: EinsumResult, token: Progress, position: int, n: int) -> Optimum:
+        share = share_of(token, min(1.0, self.options.workers / (n - position)))
+        found = self.search(part, share, max(part.budget - part.spent, 0), position)
+        part.optimum = found = replace(found, work=found.work + part.spent)
+        if found.complete:
+            return found
+        if part.corners:
+            found = found.with_points(part.corners)
+        elif not found.mappings:
+            found = self.any_mapping(part, share, part.budget - found.work)
+        return found
+
+    def prepare(self, token: Progress, plan_first: bool = True) -> None:
+        """The searches, and which are the same. `plan_first`: plan that of the first Einsum even without time."""
+        known: dict[Any, str] = {}
+        for einsum in self.workload.einsums:
+            arch = self.spec.bound[einsum.name].arch
+            given = einsum.name in self.given
+            why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch, self.goals)
+            if token.stopped and not given and (self.parts or not plan_first):
+                rules = rules_key(einsum, arch), einsum.n_instances
+                first = known.setdefault(rules, einsum.name)
+                self.parts[einsum.name] = EinsumResult(einsum, None, why, first if first != einsum.name else None)
+                continue
+            search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
+            if why is None:
+                search.prepare()
+                if any(path.lanes_above() for path in search.paths):
+                    why = "lanes may stand above its outermost memory"
+            if why is not None and einsum.name in self.given:
+                raise NotSupportedError(
+                    f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
+                    at=self.given[einsum.name].places[0],
+                    hint="leave it out of what is given",
+                )
+            if why is not None:
+                self.parts[einsum.name] = EinsumResult(einsum, None, why)
+                continue
+            key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)
+            first = known.setdefault(key, einsum.name)
+            self.parts[einsum.name] = EinsumResult(einsum, search, None, first if first != einsum.name else None)
+
+    def request(self, einsum: str) -> Request:
+        """What is asked of an Einsum's search."""
+        bound = self.workload.by_name[einsum]
+        own = self.whole & bound.tensors
+        return Request(
+            self.goals,
+            self.options.rules,
+            self.options.force_memory_hierarchy_order,
+            self.options.objective_tolerance,
+            uneven_loops=self.options.uneven_loops,
+            uneven_lanes=self.options.uneven_lanes,
+            coarseness=self.options.coarseness,
+            most_plans=self.options.most_plans,
+            memory=self.options.memory / self.options.workers,
+            ceiling=self.options.ceiling,
+            given=self.given.get(einsum),
+            shared=own,
+            uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in own for rank, _ in a.projection),
+        )
+
+    def tried(self, einsum: str) -> Request:
+        """What is asked of an Einsum where brute force is needed, not asked for: with factors that divide."""
+        asked = self.request(einsum)
+        if self.options.brute_force:
+            return asked
+        return replace(asked, uneven_loops=False, uneven_lanes=False, coarseness=1.0)
+
+    def search(self, part: EinsumResult, token: Progress, budget: float, position: int) -> Optimum:
+        """Search one Einsum."""
+        if budget <= 0 or (part.search is None and part.why is None):
+            arch = self.spec.bound[part.einsum.name].arch
+            return Optimum([], [], False, least_costs(part.einsum, arch, self.goals), cut=True)
+        if part.search is None:
+            rng = np.random.default_rng([self.options.seed, position])
+            arch = self.spec.bound[part.einsum.name].arch
+            return brute_force(part.einsum, arch, self.tried(part.einsum.name), token, budget, rng)
+        part.search.progress = token
+        part.search.max_work = budget
+        return part.search.run()
+
+    def nothing(self, part: EinsumResult, token: Progress) -> NoMappingError:
+        """Why there is no mapping of an Einsum."""
+        assert part.optimum is not None
+        name, found = part.einsum.name, part.optimum
+        if not found.complete and not is_empty(
+            self.spec, part.einsum, self.request(name), self.weight(part.einsum), token
+        ):
+            text = f"the search was stopped before any mapping of Einsum {name!r} was found"
+            return NoMappingError(text, hint="give it more time or evaluations")
+        if name in self.given and not found.plans:
+            assert part.search is not None
+            return part.search.unlike()
+        if name in self.given:
+            return NoMappingError(
+                f"no mapping of Einsum {name!r} that is like the given one keeps the constraints and fits its "
+                f"memories: {_dataplacements(found)}, {_uses(found)}",
+                hint="enlarge a memory, or leave more of the mapping open with !Any {}",
+            )
+        looked_at = f"looked at {_dataplacements(found)}"
+        if part.why is None:
+            looked_at += f" and {_uses(found)}"
+        limited = token if self.single else token.within(OF_CASCADE)
+        return reasons(self.spec, part.einsum, self.request(name), self.weight(part.einsum), limited, looked_at)
+
+    # results
+
+    def optimum(self, einsum: Einsum) -> Optimum:
+        """What was found for an Einsum, or for the one that it is like."""
+        part = self.parts[einsum.name]
+        found = self.parts[part.same_as].optimum if part.same_as else part.optimum
+        assert found is not None
+        return found
+
+    def best(self) -> list[LoopTree]:
+        """The mappings of the whole workload that are best, or its front, best first by the first objective."""
+        einsums = self.workload.einsums
+        fronts = [np.array(self.optimum(e).values, dtype=np.float64) for e in einsums]
+        total = sums(fronts, [self.weight(e) for e in einsums])
+        values = self.objectives(total.values)
+        rows = [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
+        chosen = (zip(einsums, total.chosen[row], strict=True) for row in rows)
+        return [joined(self.spec, self.whole, [self.mapping(e, i) for e, i in each]) for each in chosen]
+
+    def objectives(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The objectives that were asked for, from sums of what they are made of."""
+        if self.single:
+            return parts
+        columns = []
+        for goal in self.options.goals:
+            product = np.ones(len(parts))
+            for part in PARTS[goal]:
+                product = product * parts[:, self.goals.index(part)]
+            columns.append(product)
+        return np.stack(columns, axis=1)
+
+    def mapping(self, einsum: Einsum, row: int) -> LoopTree:
+        """One mapping of an Einsum's front."""
+        found = self.optimum(einsum).mappings[row]
+        same_as = self.parts[einsum.name].same_as
+        return found if same_as is None else renamed(found, self.workload.by_name[same_as], einsum)
+
+    def pruned(self) -> tuple[str, ...]:
+        """What of the Einsums' mapspaces was not looked at, in words."""
+        found: list[str] = []
+        for part in self.own:
+            found += part.search.pruned if part.search is not None else ()
+            found += self.optimum(part.einsum).without
+            if part.why is not None and (self.options.uneven_loops or self.options.uneven_lanes):
+                found.append(f"imperfect factors of {part.einsum.name}, searched mapping by mapping ({part.why})")
+        return tuple(found)
+
+    def cut(self) -> tuple[str, ...]:
+        """Einsums whose search was stopped."""
+        return tuple(name for name, part in self.parts.items() if self.optimum(part.einsum).cut)
+
+    def bound(self) -> float:
+        """What the one objective is at least (J, s, J*s), unfused."""
+        total = np.zeros(len(self.goals))
+        for einsum in self.workload.einsums:
+            floor = least_costs(einsum, self.spec.bound[einsum.name].arch, self.goals)
+            total += np.maximum(self.optimum(einsum).bound, floor) * self.weight(einsum)
+        if self.single and self.goals == ("energy_delay_product",):
+            total *= self.weight(self.workload.einsums[0])
+        return float(self.objectives(total[None, :])[0, 0])
+
+    def stats(self) -> Mapping[str, dict[str, Any]]:
+        """How the search of each Einsum went."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, part in self.parts.items():
+            optimum = self.optimum(part.einsum)
+            found[name] = {
+                "mapspace_size": optimum.size,
+                "templates": optimum.plans,
+                "searched": optimum.searched,
+                "lanes": optimum.lanes,
+                "nodes": optimum.nodes,
+                "evaluated": optimum.work,
+                "complete": optimum.complete,
+                "same_as": part.same_as,
+                "brute_force": part.why,
+            }
+            if optimum.tally is not None:
+                found[name] |= {
+                    "lattice_points": optimum.points,
+                    "loops": optimum.tally.loops,
+                    "loops_removed": optimum.tally.loops_removed,
+                    "outcomes": optimum.tally.outcomes(),
+                }
+        return found
+
+    def seconds(self) -> dict[str, float]:
+        """Wall time of the steps of all searches; empty where brute force searched."""
+        tallies = [part.search.tally for part in self.parts.values() if part.search is not None]
+        return {step: math.fsum(tally.seconds[step] for tally in tallies) for step in STEPS if tallies}
+
+
+def _dataplacements(found: Optimum) -> str:
+    return "1 dataplacement" if found.plans == 1 else f"{found.plans:,} dataplacements"
+
+
+def _uses(found: Optimum) -> str:
+    return "1 use of the fanouts" if found.lanes == 1 else f"{found.lanes:,} uses of the fanouts"

@@ -1,0 +1,23 @@
+"""Which mappings exist: dataplacements, tile shapes, uses of the fanouts.
+
+- `dataplacement`: dataplacements of one Einsum: which memory keeps which tensor, and in which order storage nodes
+  stand.
+- `enumeration`: lists of choices that may be too long to write down: all of them where that is possible, else a
+  fair part.
+- `fanout_table`: all uses of the fanouts of an architecture path, as arrays: a bound for each dimension and lattice
+  axis.
+- `fanout_tree`: uses of the fanouts as a tree: lanes of the outermost fanout first, then those of the next one, and
+  so on.
+- `lane_dominance`: uses of the fanouts that are never better than others: these share as many tiles, and more, with
+  the same lanes.
+- `latency_forms`: busy time of a component as the largest of a few linear forms of its reads and writes.
+- `layout`: what tiles hold at single points of a lattice, without arrays over all of its points.
+- `mapspace`: the mapspace of one Einsum on one architecture: which choices exist, and how many.
+- `point_kernels`: the compiled part of what is asked about single points of a lattice: positions, tiles, rows of
+  tables.
+- `spatial_mappings`: how the fanouts of a path may be used: a bound for each (dimension, rank variable).
+- `template`: templates of one dataplacement: where its loops, lanes and tolls stand.
+- `tile_lattice`: the lattice of tile shapes: one tile shape for each rank variable, ordered by what may stand
+  inside what.
+- `tile_limits`: limits on tile shapes (`tensors.tile_shape`), for many choices at a time.
+"""

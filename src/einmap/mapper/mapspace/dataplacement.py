@@ -1,0 +1,201 @@
+"""Dataplacements of one Einsum: which memory keeps which tensor, and in which order storage nodes stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from einmap.arch.component import Leaf, Memory, Toll
+from einmap.arch.constraint import Names
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.mapspace.enumeration import InOrder, Walk
+
+MOST_CHOICES = 10_000
+"""Choices of what each holder keeps that are looked at to explain why there is none."""
+
+
+@dataclass(frozen=True)
+class Dataplacement:
+    """Storage nodes from the outside in as (memory, tensor), and the tensors that pass each toll.
+
+    The first `n_outer` nodes are those of the outermost memory; no loop stands above or among them.
+    """
+
+    nodes: tuple[tuple[str, str], ...]
+    n_outer: int
+    tolls: tuple[tuple[str, Names], ...]
+
+
+def dataplacements(
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    *,
+    backed_outside: Names,
+    force_hierarchy_order: bool = True,
+    walk: Walk | None = None,
+    top: str | None = None,
+) -> Iterator[Dataplacement]:
+    """All dataplacements on one architecture path, in a fixed order unless `walk` has another.
+
+    `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them. `top`: the
+    memory above whose nodes no loop stands; the outermost one that keeps something if None.
+    """
+    walk = walk or InOrder()
+    for held in choices(einsum, leaves, backed_outside, walk):
+        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top):
+            outer = top or next((m for m, _ in order), None)
+            n_outer = sum(m == outer for m, _ in order)
+            tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
+            yield Dataplacement(order, n_outer, tolls)
+
+
+def backings(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, str]]:
+    """The outermost memory of each tensor, for all choices of what the memories keep."""
+    memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
+    for held in choices(einsum, leaves, backed_outside, InOrder()):
+        yield {tensor: next(m for m in memories if tensor in held[m]) for tensor in einsum.tensors}
+
+
+def kept_nowhere(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[str]:
+    """Tensors that no memory of the path keeps, whatever the others keep (of the first choices, if there are many)."""
+    memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
+    left = set(einsum.tensors)
+    for held in islice(choices(einsum, leaves, frozenset(), InOrder(), complete=False), MOST_CHOICES):
+        left -= frozenset().union(*(held[name] for name in memories))
+    return _in_order(einsum, frozenset(left))
+
+
+def _in_order(einsum: Einsum, names: Names) -> list[str]:
+    """Tensors by their position in the Einsum, so that names do not matter."""
+    return [access.tensor for access in einsum.accesses if access.tensor in names]
+
+
+def choices(
+    einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk, complete: bool = True
+) -> Iterator[dict[str, Names]]:
+    """What each holder keeps, decided from the outside in, so that constraints may speak of what is above.
+
+    `complete`: only those where every tensor is kept by some memory.
+    """
+    holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll)]
+
+    def extend(index: int, held: dict[str, Names]) -> Iterator[dict[str, Names]]:
+        if index == len(holders):
+            kept = frozenset().union(*(held[h.name] for h in holders if isinstance(h, Memory)))
+            if not complete or kept >= einsum.tensors:
+                yield dict(held)
+            return
+        holder = holders[index]
+        above = frozenset().union(
+            *(tensors for name, tensors in held.items() if isinstance(_named(holders, name), Memory))
+        )
+        if not holder.enabled:
+            yield from extend(index + 1, {**held, holder.name: frozenset()})
+            return
+        assert holder.placement is not None
+        must, may = holder.placement.choices(held)
+        if isinstance(holder, Toll):
+            must, may = must & above, may & above
+        elif holder.placement.back.given(held) & above:
+            return
+        else:
+            must = must | (may & backed_outside - above)
+            may = may - must
+        for optional in walk.subsets(_in_order(einsum, may)):
+            yield from extend(index + 1, {**held, holder.name: must | optional})
+
+    yield from extend(0, {})
+
+
+def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
+    return next(h for h in holders if h.name == name)
+
+
+def _orders(
+    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk, top: str | None
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    """All orders of the storage nodes: outermost memory first, hierarchy order, order options."""
+    memories = [leaf for leaf in leaves if isinstance(leaf, Memory) and held[leaf.name]]
+    if not memories:
+        return
+    n_outer = 1 if top in (None, memories[0].name) else 0
+    outer, inner = memories[:n_outer], memories[n_outer:]
+    above = _held_above(leaves, held)
+    # no loop stands among the nodes of the outermost memory, so one order is as good as another
+    outer_nests = _arrangements(einsum, outer, held, InOrder())
+    outer_nest = next((order for order in outer_nests if _options_allow(outer, order, above)), None)
+    if outer_nest is None:
+        return
+    blocks = _blocks(leaves, inner, force)
+
+    def extend(index: int, order: tuple[tuple[str, str], ...]) -> Iterator[tuple[tuple[str, str], ...]]:
+        if index == len(blocks):
+            yield order
+            return
+        for arranged in _arrangements(einsum, blocks[index], held, walk):
+            if _options_allow(blocks[index], arranged, above):
+                yield from extend(index + 1, (*order, *arranged))
+
+    yield from extend(0, outer_nest)
+
+
+def _blocks(leaves: tuple[Leaf, ...], memories: list[Memory], force: bool) -> list[list[Memory]]:
+    """Memories whose storage nodes may be mixed: one each, or neighbours without a fanout between."""
+    blocks: list[list[Memory]] = []
+    names = [leaf.name for leaf in leaves]
+    for memory in memories:
+        previous = blocks[-1][-1] if blocks else None
+        mixes = (
+            previous is not None
+            and not (force and previous.placement and previous.placement.force_hierarchy_order)
+            and not (force and memory.placement and memory.placement.force_hierarchy_order)
+            and not any(leaf.spatial for leaf in leaves[names.index(previous.name) + 1 : names.index(memory.name) + 1])
+        )
+        if mixes:
+            blocks[-1].append(memory)
+        else:
+            blocks.append([memory])
+    return blocks
+
+
+def _arrangements(
+    einsum: Einsum, block: list[Memory], held: Mapping[str, Names], walk: Walk
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Orders of the nodes of one block; the same tensor stays in hierarchy order."""
+    nodes = [(memory.name, tensor) for memory in block for tensor in _in_order(einsum, held[memory.name])]
+
+    def extend(
+        chosen: tuple[tuple[str, str], ...], rest: list[tuple[str, str]]
+    ) -> Iterator[tuple[tuple[str, str], ...]]:
+        if not rest:
+            yield chosen
+        for i in walk.items(range(len(rest))):
+            memory, tensor = rest[i]
+            if not any(other == tensor for _, other in rest[:i]):
+                yield from extend((*chosen, (memory, tensor)), rest[:i] + rest[i + 1 :])
+
+    yield from extend((), nodes)
+
+
+def _held_above(leaves: tuple[Leaf, ...], held: Mapping[str, Names]) -> dict[str, dict[str, Names]]:
+    """For each holder what the holders above it hold."""
+    above: dict[str, Names] = {}
+    found = {}
+    for leaf in leaves:
+        if isinstance(leaf, Memory | Toll):
+            found[leaf.name] = dict(above)
+            above[leaf.name] = held[leaf.name]
+    return found
+
+
+def _options_allow(
+    memories: list[Memory], order: tuple[tuple[str, str], ...], above: Mapping[str, Mapping[str, Names]]
+) -> bool:
+    """Whether each memory's `tensor_order_options` admit its storage nodes in this order."""
+    for memory in memories:
+        assert memory.placement is not None
+        places = {tensor: i for i, (name, tensor) in enumerate(order) if name == memory.name}
+        if not memory.placement.order_allows(places, above[memory.name]):
+            return False
+    return True

@@ -1,0 +1,293 @@
+"""All uses of the fanouts of an architecture path, as arrays: a bound for each dimension and lattice axis.
+
+Uses that nothing can tell apart (the same lanes of each kind of dimension over each axis) are one. Dimensions of one
+component are of one kind if they reuse the same tensors and are gated alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Leaf, Memory, SpatialDimension
+from einmap.arch.constraint import Comparison
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.mapspace.lane_dominance import Sharing
+from einmap.mapper.mapspace.spatial_mappings import may_iterate
+from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
+from einmap.numbers import divisors
+
+type Ints = NDArray[np.int64]
+
+FEW_USES = 10_000
+"""Uses of the fanouts for all of which something may be worked out where it is needed for some."""
+
+MOST_USES = 100_000
+"""Uses of the first dimensions that are looked at; of more of them the fullest, and the emptiest one."""
+AT_ONCE = 2_000_000
+"""Numbers of lanes that are looked at together when one more dimension is added."""
+
+FEW = 64
+"""Uses of the first dimensions that are looked at where any use will do."""
+
+
+@dataclass(frozen=True)
+class Fanned:
+    """One dimension that may be used, at `level` of the path."""
+
+    level: int
+    component: str
+    dimension: SpatialDimension
+
+
+@dataclass(frozen=True, eq=False)
+class LaneTable:
+    """`bounds[i, d, a]`: lanes of use `i` on dimension `d` over axis `a`.
+
+    `shapes[i, d, a]`: the tile shape of a lane where the lanes do not share the bound evenly (the last one has less),
+    else 0. Such a loop is the outermost one over its axis. `tops[a]`: bound of an axis. `complete`: all uses are there.
+    `part_of`: the table that these uses are some of, and their rows there.
+    """
+
+    dimensions: tuple[Fanned, ...]
+    bounds: Ints
+    shapes: Ints
+    tops: Ints
+    complete: bool = True
+    part_of: tuple[LaneTable, Ints] | None = None
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def over(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Lanes on some dimensions over some axes, for each use; uneven ones as if all were as full as the fullest."""
+        picked = self.shares[:, chosen][:, :, axes]
+        found: NDArray[np.float64] = picked.prod(axis=(1, 2))
+        return found
+
+    def counted(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The same in lanes that exist."""
+        picked = self.bounds[:, chosen][:, :, axes]
+        return picked.prod(axis=(1, 2)).astype(np.float64)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """How many lanes as full as the fullest one there would be."""
+        return np.where(self.shapes > 0, self.tops / np.maximum(self.shapes, 1), self.bounds)
+
+    @cached_property
+    def levels(self) -> Ints:
+        """Level of each dimension."""
+        return np.array([d.level for d in self.dimensions], dtype=np.int64)
+
+    def only(self, rows: Ints) -> LaneTable:
+        """Some of the uses."""
+        whole, own = self.part_of or (self, np.arange(len(self)))
+        return replace(self, bounds=self.bounds[rows], shapes=self.shapes[rows], part_of=(whole, own[rows]))
+
+    @cached_property
+    def known(self) -> dict[Hashable, Any]:
+        """What has been worked out for all of the uses, by those who need it again."""
+        return {}
+
+    @property
+    def kept_with(self) -> tuple[LaneTable, Ints | None]:
+        """The table with which what is worked out is kept, and the rows of these uses there, None for all.
+
+        Use by use it is the same for all that are a part of one table, unless this has too many uses.
+        """
+        if self.part_of is None or len(self.part_of[0]) > FEW_USES:
+            return self, None
+        return self.part_of
+
+
+type Uses = tuple[Ints, Ints]
+"""Bounds and shapes, a row for each use."""
+
+
+def lane_table(
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    lattice: Lattice,
+    named: frozenset[tuple[str, str]] = frozenset(),
+    *,
+    uneven: bool = False,
+    most: float = MOST_USES,
+) -> LaneTable:
+    """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
+
+    Without those that are never better than others (see `lane_dominance`).
+
+    Dimensions in `named` (component and name) are told apart from others of their kind. `uneven`: lanes need not
+    share a bound evenly where the axis has tile shapes for that. `most`: of more uses of the first dimensions only the
+    fullest are looked at, and the emptiest one.
+    """
+    dimensions = tuple(
+        Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial
+    )
+    n = len(lattice.axes)
+    table = np.ones((1, 0, n), dtype=np.int64), np.zeros((1, 0, n), dtype=np.int64)
+    tops = np.array([axis.sizes[-1] for axis in lattice.axes], dtype=np.int64)
+    loose = np.array([axis.loose for axis in lattice.axes], dtype=bool)
+    apart = [f.dimension.min_usage > 0 or (f.component, f.dimension.name) in named for f in dimensions]
+    sharing = None
+    if not any(axis.uneven for axis in lattice.axes):
+        own = [(f.level, f.dimension, alone) for f, alone in zip(dimensions, apart, strict=True)]
+        sharing = Sharing(einsum, leaves, lattice, own)
+    kinds: list[object] = []
+    complete = True
+    for number, (fanned, alone) in enumerate(zip(dimensions, apart, strict=True)):
+        # below uneven lanes a loop must follow: lanes of another dimension, or what stands below a node between
+        below = number + 1 < len(dimensions) or any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
+        options = _options(einsum, fanned.dimension, lattice, uneven and below)
+        kinds.append(_kind(einsum, fanned, apart=len(kinds) if alone else -1))
+        table = _extended(table, options, tops, loose, kinds, sharing)
+        complete &= len(table[0]) <= most
+        table = _few(table, most)
+    if not len(table[0]):
+        return LaneTable(dimensions, *table, tops, complete)
+    for d, fanned in enumerate(dimensions):
+        if einsum.is_copy or fanned.dimension.min_usage <= 0:
+            continue
+        usage = table[0][:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
+        table = _rows(table, np.flatnonzero(usage >= min(fanned.dimension.min_usage, usage.max())))
+    numbers = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
+    kinds = [_kind(einsum, f, number) for f, number in zip(dimensions, numbers, strict=True)]
+    table = _rows(table, _distinct(table, kinds))
+    fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
+    return LaneTable(dimensions, *_rows(table, fullest), tops, complete)
+
+
+def few_lanes(
+    einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, named: frozenset[tuple[str, str]]
+) -> LaneTable:
+    """Some uses, found in little time: see `lane_table`."""
+    return lane_table(einsum, leaves, lattice, named, most=FEW)
+
+
+def _few(table: Uses, most: float) -> Uses:
+    """The fullest uses, and the emptiest one."""
+    if len(table[0]) <= most:
+        return table
+    fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
+    return _rows(table, np.append(fullest[: int(most) - 1], fullest[-1]))
+
+
+def _extended(
+    table: Uses, options: Uses, tops: Ints, loose: NDArray[np.bool_], kinds: list[object], sharing: Sharing | None
+) -> Uses:
+    """Every use so far with every option of one more dimension, without what needs no looking at; part by part."""
+
+    def needed(found: Uses) -> Uses:
+        found = _rows(found, _distinct(found, kinds))
+        return found if sharing is None else _rows(found, sharing.best(found[0]))
+
+    rows = max(1, AT_ONCE // max(1, options[0].size))
+    parts = [
+        needed(_combined(_rows(table, np.arange(i, min(i + rows, len(table[0])))), options, tops, loose))
+        # of no uses, too, there is a part: they have the dimension all the same
+        for i in range(0, max(1, len(table[0])), rows)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    whole = [np.concatenate([part[i] for part in parts]) for i in (0, 1)]
+    return needed((whole[0], whole[1]))
+
+
+def _rows(table: Uses, rows: Ints) -> Uses:
+    return table[0][rows], table[1][rows]
+
+
+def _kind(einsum: Einsum, fanned: Fanned, apart: int) -> object:
+    d = fanned.dimension
+    return fanned.level, d.may_reuse & einsum.tensors, d.power_gateable, apart
+
+
+def _combined(table: Uses, options: Uses, tops: Ints, loose: NDArray[np.bool_]) -> Uses:
+    """Every use so far with every option of one more dimension, where the tile shapes still work out.
+
+    What is left of a bound must be divided evenly; where a temporal loop above may have left any tile shape only the
+    product of lanes is limited. Uneven lanes come first.
+    """
+    bounds, shapes = table
+    used = bounds.prod(axis=1)
+    left = np.where((shapes > 0).any(axis=1), shapes.max(axis=1, initial=0), tops)
+    evenly = (shapes > 0).any(axis=1) | ~loose
+    inside = np.where(shapes > 0, 1, bounds).prod(axis=1)
+    fits = np.where(
+        evenly[:, None, :],
+        (left // inside)[:, None, :] % options[0][None, :, :] == 0,
+        used[:, None, :] * options[0][None, :, :] <= tops,
+    )
+    fits = np.where((options[1] > 0)[None, :, :], (used == 1)[:, None, :], fits)
+    rows, more = np.nonzero(fits.all(axis=2))
+    return (
+        np.concatenate([bounds[rows], options[0][more][:, None, :]], axis=1),
+        np.concatenate([shapes[rows], options[1][more][:, None, :]], axis=1),
+    )
+
+
+def _distinct(table: Uses, kinds: list[object]) -> Ints:
+    """The first of each group of rows whose lanes are the same for every kind of dimension."""
+    merged = []
+    for group in dict.fromkeys(kinds):
+        own = [i for i, kind in enumerate(kinds) if kind == group]
+        merged += [table[0][:, own].prod(axis=1), table[1][:, own].max(axis=1)]
+    if not merged:
+        return np.array([0])
+    _, first = np.unique(np.concatenate(merged, axis=1), axis=0, return_index=True)
+    return np.sort(first)
+
+
+def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, uneven: bool) -> Uses:
+    """Ways to use one dimension by itself: lanes over each axis, and their tile shape where they are uneven."""
+    rows: list[tuple[tuple[int, int], ...]] = [()]
+    for axis in lattice.axes:
+        ways = [(1, 0)]
+        if all(may_iterate(einsum, dimension, v) for v in axis.variables):
+            ways = _ways(axis, dimension.fanout, uneven)
+        rows = [(*row, way) for row in rows for way in ways if _lanes(row) * way[0] <= dimension.fanout]
+    kept = [row for row in rows if _holds(dimension, lattice, row)]
+    found = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
+    return found[:, :, 0], found[:, :, 1]
+
+
+def unusable(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> bool:
+    """Whether no use of a dimension keeps its constraints, not even that it is left idle."""
+    return not len(_options(einsum, dimension, lattice, uneven=False)[0])
+
+
+def _ways(axis: Axis, fanout: int, uneven: bool) -> list[tuple[int, int]]:
+    """Lanes over one axis: what divides some tile shape evenly, and uneven ones with their tile shape."""
+    top = axis.sizes[-1]
+    if not axis.uneven:
+        return [(b, 0) for b in divisors(top) if b <= fanout]
+    even = sorted({b for size in axis.sizes for b in divisors(size) if b <= fanout})
+    ways = [(b, 0) for b in even]
+    if uneven:
+        ways += [(-(-top // s), s) for s in axis.uneven if s in axis.sizes and top % s and -(-top // s) <= fanout]
+    return ways
+
+
+def _lanes(row: tuple[tuple[int, int], ...]) -> int:
+    return prod(bound for bound, _ in row)
+
+
+def _holds(dimension: SpatialDimension, lattice: Lattice, row: tuple[tuple[int, int], ...]) -> bool:
+    if _lanes(row) / dimension.fanout * dimension.usage_scale > 1:
+        return False
+    # a variable that is limited is alone on its axis, or the limit is on the product of the whole axis
+    counts = {axis.variables[0]: float(bound) for axis, (bound, _) in zip(lattice.axes, row, strict=True)}
+    return all(limit.holds(counts) for limit in dimension.loop_bounds)
+
+
+def limited_variables(leaves: tuple[Leaf, ...]) -> frozenset[str]:
+    """Variables that some limit on lanes speaks of, so that they must be searched by themselves."""
+    limits: list[Comparison] = [limit for leaf in leaves for d in leaf.spatial for limit in d.loop_bounds]
+    return frozenset().union(*(limit.variables for limit in limits))

@@ -1,0 +1,114 @@
+"""Uses of the fanouts as a tree: lanes of the outermost fanout first, then those of the next one, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.tile_lattice import Lattice, positions_after
+
+type Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Divided:
+    """What the lanes of each fanout do to the tile shapes, for each use of a table.
+
+    `numbers[r]`: equal for uses that are the same on the first r fanouts; `rows[r]`: for each use and axis a row of
+    `quotients`, what the lanes of the fanout turn each position on the axis into, -1 where there is nothing.
+    """
+
+    lattice: Lattice
+    numbers: tuple[Ints, ...]
+    rows: tuple[Ints, ...]
+    quotients: Ints
+
+
+def divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Divided:
+    """What is known of a table, kept with it."""
+    if fanouts not in lanes.known or lanes.known[fanouts].lattice is not lattice:
+        lanes.known[fanouts] = _divided(lanes, lattice, fanouts)
+    found: Divided = lanes.known[fanouts]
+    return found
+
+
+def _divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Divided:
+    numbers, rows = [], []
+    known: dict[tuple[int, int, int], int] = {}
+    quotients: list[Sequence[int]] = []
+    width = int(max(lattice.radices, default=1))
+    for level in (-1, *fanouts):
+        above, own = lanes.levels <= level, lanes.levels == level
+        flat = np.stack([lanes.bounds[:, above], lanes.shapes[:, above]], axis=-1).reshape(len(lanes), -1)
+        numbers.append(np.unique(flat, axis=0, return_inverse=True)[1].ravel())
+        divisors, shapes = _divisions(lanes.bounds[:, own], lanes.shapes[:, own])
+        found = np.zeros((len(lanes), len(lattice.axes)), dtype=np.int64)
+        for a, axis in enumerate(lattice.axes):
+            pairs, which = np.unique(np.stack([divisors[:, a], shapes[:, a]], axis=1), axis=0, return_inverse=True)
+            own_rows = []
+            for divisor, shape in pairs.tolist():
+                own_rows.append(known.setdefault((a, divisor, shape), len(quotients)))
+                if own_rows[-1] == len(quotients):
+                    after = positions_after(axis, divisor, shape)
+                    quotients.append([*after, *([-1] * (width - len(after)))])
+            found[:, a] = np.array(own_rows, dtype=np.int64)[which.ravel()]
+        rows.append(found)
+    table = np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
+    return Divided(lattice, tuple(numbers), tuple(rows), table)
+
+
+@dataclass
+class Prefixes:
+    """Lanes from the outside in: prefix 0 is none, its children the lanes of the first fanout, and so on.
+
+    `tables[r]`: the uses of the first r fanouts; `first[r]`: number of its first prefix. `divides`: for each prefix and
+    axis a row of `quotients`, see `Divided`.
+    """
+
+    lattice: Lattice
+    fanouts: tuple[int, ...]
+    lanes: LaneTable
+    tables: list[LaneTable] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        whole, part = self.lanes.kept_with
+        known = divided(whole, self.lattice, self.fanouts)
+        divides: list[Ints] = []
+        self.first = [0]
+        inverse = np.zeros(len(self.lanes), dtype=np.int64)
+        self.parents: list[Ints] = []
+        part = np.arange(len(whole)) if part is None else part
+        for r, (numbers, divided_by) in enumerate(zip(known.numbers, known.rows, strict=True)):
+            _, first, own = np.unique(numbers[part], return_index=True, return_inverse=True)
+            # numbered in the order in which they come
+            order = np.argsort(np.argsort(first, kind="stable"), kind="stable")
+            rows = np.sort(first)
+            self.parents.append(inverse[rows] + self.first[r - 1] if r else np.full(len(rows), -1))
+            inverse = order[own]
+            self.tables.append(self.lanes.only(rows))
+            divides.append(divided_by[part[rows]])
+            self.first.append(self.first[-1] + len(rows))
+        self.n = self.first[-1]
+        self.divides, self.quotients = np.concatenate(divides), known.quotients
+
+    def children(self) -> tuple[Ints, Ints]:
+        """Children of each prefix: start[p] .. start[p + 1] of the list."""
+        parents = np.concatenate(self.parents)
+        order = np.argsort(parents, kind="stable")[1:] if self.n > 1 else np.zeros(0, dtype=np.int64)
+        start = np.searchsorted(parents[order], np.arange(self.n + 1)) if self.n > 1 else np.zeros(2, dtype=np.int64)
+        return start.astype(np.int64), order.astype(np.int64)
+
+
+def _divisions(bounds: Ints, shapes: Ints) -> tuple[Ints, Ints]:
+    """By what the lanes of one fanout divide a tile shape, or what they leave of the bound where they are uneven.
+
+    For each use and axis; the other one of the two is 1, or 0.
+    """
+    largest = shapes.max(axis=1, initial=0)
+    inside = np.where(shapes > 0, 1, bounds).prod(axis=1)
+    return np.where(largest > 0, 1, bounds.prod(axis=1)), largest // inside

@@ -1,0 +1,41 @@
+"""Objectives as the kernels know them, and the columns of cost that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Leaf, Memory
+from einmap.mapper import objective_kernels as kernels
+
+type Ints = NDArray[np.int64]
+
+GOALS = {
+    "energy": kernels.ENERGY,
+    "latency": kernels.LATENCY,
+    "energy_delay_product": kernels.PRODUCT,
+    "dynamic_energy": kernels.DYNAMIC,
+    "leak_energy": kernels.LEAK,
+}
+
+
+def table_columns(goals: Sequence[str], columns: int) -> Ints:
+    """Columns whose cost to go is worth a table, for these objectives."""
+    if {"latency", "energy_delay_product", "leak_energy"} & set(goals):
+        return np.arange(columns)
+    return np.array([0, columns - 1])
+
+
+def goal_codes(goals: Sequence[str], leaves: Sequence[Leaf]) -> Ints:
+    """Objectives as the kernel knows them; `usage of M` is that of a memory, 0 where it is not on the path."""
+    memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
+    codes = []
+    for goal in goals:
+        if goal in GOALS:
+            codes.append(GOALS[goal])
+        else:
+            name = goal.removeprefix("usage of ")
+            codes.append(kernels.USAGE + (memories.index(name) if name in memories else len(memories)))
+    return np.array(codes, dtype=np.int64)

@@ -1,0 +1,201 @@
+"""A dataplacement as a chain of steps, each a gap with temporal loops, then lanes, then one storage node.
+
+Two prunings are applied to the loops of a gap (`docs/mapper.md`): a loop that indexes the tensor of the node above goes
+above that node (its values move as often, its tile is smaller), and one that does not index the tensor of the node
+below goes below it (same tile, fewer visits). Above the outermost storage of tensors that other Einsums use the order
+of loops matters: there nothing goes below, and only the first loop of a gap goes above, order by order (`rising`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Relevance
+from einmap.mapper.given.slots import Positions, Slot
+from einmap.mapper.mapspace.dataplacement import Dataplacement
+from einmap.mapper.mapspace.template import ABOVE, TemplateBuilder
+from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
+from einmap.model.counting.semantics import Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A storage node: the tensor, the level of its memory, whether it is the outermost one of the tensor.
+
+    `first`: the outermost node of its memory, at which limits on tile shapes hold.
+    """
+
+    tensor: str
+    level: int
+    backing: bool
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSegment:
+    """`axes` that may have temporal loops, `fanouts` (levels of components) whose lanes stand below them, the node.
+
+    `lowers`: the node above whose space is reserved below the loops of this gap that index its tensor. `given`: what a
+    given mapping says of the gap, `at_node`: of the tile shapes below its loops and lanes. `rising`: where the order of
+    loops matters, the axes over which the first one is never worse above the node that it follows.
+    """
+
+    axes: tuple[int, ...]
+    fanouts: tuple[int, ...]
+    node: Held | None
+    lowers: Held | None
+    rising: frozenset[int] = field(default=frozenset(), kw_only=True)
+    given: Slot | None = None
+    at_node: Positions = ()
+
+
+@dataclass(frozen=True)
+class ChainTemplate:
+    """Everything about one dataplacement that a search needs.
+
+    `outer`: nodes of the outermost memory; `chains`: for each tensor the levels of its memories and tolls and of the
+    compute; `loops`: for each axis the number of gaps that may have a loop over it, prunings aside; `lanes`: which uses
+    of the fanouts a given mapping allows, None for all.
+    """
+
+    placement: Dataplacement
+    builder: TemplateBuilder
+    outer: tuple[Held, ...]
+    steps: tuple[ChainSegment, ...]
+    chains: Mapping[str, tuple[int, ...]]
+    loops: tuple[int, ...]
+    lanes: NDArray[np.bool_] | None = None
+
+
+@dataclass
+class Planner:
+    """Plans of the dataplacements of one Einsum on one path. `prune`: whether the prunings of gaps are safe."""
+
+    einsum: Einsum
+    leaves: tuple[Leaf, ...]
+    lattice: Lattice
+    rules: Semantics
+    fanouts: tuple[int, ...]
+    reducing: frozenset[str]
+    """Outputs that some lanes reduce: fewer visits of their tiles may cost more further in."""
+    prune: bool
+    uncut: frozenset[tuple[str, str]] = frozenset()
+    """See `TemplateBuilder`."""
+    shared: frozenset[str] = frozenset()
+    """Tensors that other Einsums use too, so that it matters which loops stand above their outermost storage."""
+    fused_per_axis: float = 1
+    """Fused loops over one rank variable."""
+    _above: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    """What the builders of all dataplacements have in common."""
+
+    def plan(self, placement: Dataplacement) -> ChainTemplate:
+        """The steps of one dataplacement."""
+        unit = self.leaves[-1]
+        assert isinstance(unit, Compute)
+        own = self.shared, self.uncut, self._above
+        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, *own)
+        levels = builder.levels
+        held: list[Held] = []
+        for memory, tensor in placement.nodes:
+            level = levels[memory]
+            backing, first = all(h.tensor != tensor for h in held), all(h.level != level for h in held)
+            held.append(Held(tensor, level, backing, first))
+        steps = []
+        fused = max((i for i, h in enumerate(held) if h.backing and h.tensor in self.shared), default=-1)
+        for index in range(placement.n_outer, len(held) + 1):
+            above = held[index - 1] if index else None
+            node = held[index] if index < len(held) else None
+            fanouts = tuple(level for level in self.fanouts if builder.place_of(self.leaves[level].name) == index)
+            stopped = bool(builder.tolls.get((index, ABOVE)))
+            lowered = above if self.rules.lowering and above and not above.backing and not stopped else None
+            if index <= fused:
+                axes, rising = self.fused_axes(builder, index, above, bool(fanouts))
+                steps.append(ChainSegment(axes, fanouts, node, lowered, rising=rising))
+            else:
+                steps.append(ChainSegment(self.axes(builder, index, above, node), fanouts, node, lowered))
+        gaps = [frozenset(orders[0]) for orders in builder.gaps]
+        loops = tuple(sum(axis.variables[0] in gap for gap in gaps) for axis in self.lattice.axes)
+        outer = tuple(held[: placement.n_outer])
+        return ChainTemplate(placement, builder, outer, tuple(steps), self.chains(placement, levels), loops)
+
+    def chains(self, placement: Dataplacement, levels: dict[str, int]) -> dict[str, tuple[int, ...]]:
+        """For each tensor the levels of its memories and tolls and of the compute."""
+        found = {}
+        for access in self.einsum.accesses:
+            own = {levels[m] for m, t in placement.nodes if t == access.tensor}
+            own |= {levels[name] for name, tensors in placement.tolls if access.tensor in tensors}
+            found[access.tensor] = (*sorted(own), len(self.leaves) - 1)
+        return found
+
+    def fused_axes(
+        self, builder: TemplateBuilder, index: int, above: Held | None, lanes: bool
+    ) -> tuple[tuple[int, ...], frozenset[int]]:
+        """Axes whose loops are worth trying in a gap above the outermost storage of a shared tensor, and those rising.
+
+        Other Einsums may stand below these loops, too, in their order. If all axes rise, so does one loop after the
+        other, unless the gap above has one over the variable already; `lanes`: some may stand before them.
+        """
+        allowed = [i for i, axis in enumerate(self.lattice.axes) if self.allows(builder, index, axis)]
+        rising = frozenset(
+            i for i in allowed if above is not None and self.rises(builder, index, above, self.lattice.axes[i])
+        )
+        all_rise = len(rising) == len(allowed) and not lanes and self.fused_per_axis <= 1
+        return () if all_rise else tuple(allowed), rising
+
+    def axes(self, builder: TemplateBuilder, index: int, above: Held | None, node: Held | None) -> tuple[int, ...]:
+        """Axes whose loops are worth trying in the gap before node `index`."""
+        return tuple(
+            i
+            for i, axis in enumerate(self.lattice.axes)
+            if self.allows(builder, index, axis)
+            and not (above and self.rises(builder, index, above, axis))
+            and not (
+                self.prune
+                and node
+                and above
+                and self.goes_down(builder, index, above, node, axis)
+                and self.may_cross(builder, index, axis)
+            )
+        )
+
+    def allows(self, builder: TemplateBuilder, index: int, axis: Axis) -> bool:
+        """Whether a loop over an axis may stand in the gap before node `index`."""
+        return axis.variables[0] in builder.gaps[index - builder.placement.n_outer][0]
+
+    def may_cross(self, builder: TemplateBuilder, index: int, axis: Axis) -> bool:
+        """Whether loops over an axis may be moved past the lanes of a gap: what is uneven keeps its place."""
+        return not axis.uneven or not any(builder.place_of(self.leaves[level].name) == index for level in self.fanouts)
+
+    def rises(self, builder: TemplateBuilder, index: int, above: Held, axis: Axis) -> bool:
+        """Whether a loop that follows the node above, before node `index`, is left to the gap above that node."""
+        may = self.prune and self.goes_up(above, axis)
+        return may and self.allows(builder, index - 1, axis) and self.may_cross(builder, index - 1, axis)
+
+    def goes_up(self, above: Held, axis: Axis) -> bool:
+        """Whether a loop is never worse above the node that it follows."""
+        full = self.einsum.by_tensor[above.tensor].relevance(axis.variables[0]) is Relevance.FULL
+        return full and not above.backing and not self.limited(above)
+
+    def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, axis: Axis) -> bool:
+        """Whether a loop is never worse below the node that follows it."""
+        variable = axis.variables[0]
+        if self.rules.lowering and self.einsum.by_tensor[above.tensor].relevance(variable) is not Relevance.NONE:
+            return False
+        if self.einsum.by_tensor[node.tensor].relevance(variable) is not Relevance.NONE:
+            return False
+        if node.backing or self.limited(node) or node.tensor in self.reducing:
+            return False
+        # no_resend_to_below begins at the node: a loop that may stand above it may be forbidden below
+        return not builder.refetches(variable, index + 1)
+
+    def limited(self, held: Held) -> bool:
+        """Whether the memory limits its tile shapes, so that its node cannot be moved freely."""
+        leaf = self.leaves[held.level]
+        assert isinstance(leaf, Memory | Toll)
+        return leaf.placement is not None and bool(leaf.placement.tile_shape)

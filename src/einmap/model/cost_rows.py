@@ -1,0 +1,149 @@
+"""What the cost lists of one Einsum: actions, leakage, the time that components are busy, and lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from einmap.arch.component import Component, Compute, Network
+from einmap.einsum.isomorphism import Renaming
+from einmap.errors import At, SpecError
+from einmap.model.checks.invariants import check_traffic
+from einmap.model.cost import ActionRow, LatencyRow, SpatialUsageRow
+from einmap.model.counting.path import EinsumPath
+from einmap.model.counting.spatial import lanes_used, spatial_usage
+from einmap.model.latency import busy_time, network_time
+from einmap.model.traffic.copies import copy_busiest, copy_totals
+from einmap.model.traffic.network import NetworkUse, network_use
+from einmap.model.traffic.traffic import Actions, EinsumTraffic
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one Einsum, all its instances."""
+
+    actions: tuple[ActionRow, ...]
+    latencies: tuple[LatencyRow, ...]
+    spatial: tuple[SpatialUsageRow, ...]
+
+    @property
+    def latency(self) -> float:
+        """That of the busiest component."""
+        return max([row.latency for row in self.latencies], default=0.0)
+
+    def renamed(self, einsum: str, names: Renaming) -> Rows:
+        """Those of an Einsum that is the same but for names."""
+        tensors = names.tensors
+        return Rows(
+            tuple(
+                [
+                    ActionRow(einsum, a.component, a.tensor and tensors[a.tensor], a.action, a.count, a.energy)
+                    for a in self.actions
+                ]
+            ),
+            tuple([LatencyRow(einsum, busy.component, busy.latency) for busy in self.latencies]),
+            tuple([SpatialUsageRow(einsum, used.component, used.dimension, used.usage) for used in self.spatial]),
+        )
+
+
+def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) -> Rows:
+    """Count what an Einsum does; `where`: the place of a component.
+
+    Raises SpecError when an action that is used has no throughput, and when a `total_latency` is no number >= 0.
+    """
+    path = traffic.path
+    numbers = _numbers(traffic)
+    times = _times(path, numbers, where)
+    used = lanes_used(path)
+    latency = max(times.values(), default=0.0)
+    return Rows(
+        (*_action_rows(path, numbers, instances), *_leak_rows(path, latency, used, instances)),
+        tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),
+        tuple(SpatialUsageRow(path.einsum.name, c, d, u) for (c, d), u in spatial_usage(path, used).items()),
+    )
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """One Einsum's numbers before instance factors."""
+
+    totals: Mapping[tuple[str, str], Actions]
+    busiest: Mapping[str, Actions]
+    operations: float
+    busiest_operations: float
+    networks: Mapping[str, NetworkUse]
+
+
+def _numbers(traffic: EinsumTraffic) -> _Numbers:
+    path = traffic.path
+    if path.einsum.is_copy:
+        return _Numbers(copy_totals(path), copy_busiest(path), 0, 0, network_use(traffic))
+    check_traffic(traffic)
+    total, busiest = traffic.operations()
+    return _Numbers(traffic.totals(), traffic.busiest(), total, busiest, network_use(traffic))
+
+
+def _action_rows(path: EinsumPath, numbers: _Numbers, instances: int) -> list[ActionRow]:
+    rows = []
+    name, components = path.einsum.name, path.arch.components
+    for (component, tensor), actions in numbers.totals.items():
+        for action, count in (("read", actions.read), ("write", actions.write)):
+            if count:
+                rows.append(_action_row(name, components[component], tensor, action, count * instances))
+    for network, use in numbers.networks.items():
+        unit = components[network]
+        rows += [_action_row(name, unit, t, "hop", hops * instances) for t, hops in use.hops.items() if hops]
+    if numbers.operations:
+        rows.append(_action_row(name, path.compute.component, None, "compute", numbers.operations * instances))
+    return rows
+
+
+def _action_row(einsum: str, unit: Component, tensor: str | None, action: str, count: float) -> ActionRow:
+    count = count * unit.actions_scale
+    return ActionRow(einsum, unit.name, tensor, action, count, count * unit.action(action).energy)
+
+
+def _times(path: EinsumPath, numbers: _Numbers, where: Callable[[str], At]) -> dict[str, float]:
+    """Seconds of each component that data pass through, for one instance of the Einsum."""
+    components = path.arch.components
+    held = {s.component.name for stations in path.stations.values() for s in stations}
+    found: dict[str, float] = {}
+    for name in (*(leaf.name for leaf in path.leaves if leaf.name in held), path.compute.component.name):
+        unit = components[name]
+        if isinstance(unit, Compute):
+            calls = {"compute": numbers.busiest_operations * unit.actions_scale}
+            if path.einsum.is_copy:
+                continue
+        else:
+            done = numbers.busiest.get(name, Actions(0, 0))
+            calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
+        found[name] = _seconds(name, partial(busy_time, unit, calls, path.einsum.name), where)
+    for name, use in numbers.networks.items():
+        network = components[name]
+        assert isinstance(network, Network)
+        found[name] = _seconds(name, partial(network_time, network, use, path.einsum.name), where)
+    return found
+
+
+def _seconds(name: str, compute: Callable[[], Any], where: Callable[[str], At]) -> float:
+    """The busy time of a component; a problem without a place stands at the component."""
+    try:
+        return float(compute())
+    except SpecError as problem:
+        problem.at = problem.at or where(name)
+        raise
+
+
+def _leak_rows(
+    path: EinsumPath, latency: float, used: Mapping[tuple[str, str], float], instances: int
+) -> list[ActionRow]:
+    arch = path.arch
+    gating = arch.gating(path.compute.component.name, used)
+    rows = []
+    for component, unit in arch.components.items():
+        power = unit.leak_power * arch.instances[component] * gating[component]
+        if power:
+            rows.append(ActionRow(path.einsum.name, component, None, "leak", None, power * latency * instances))
+    return rows

@@ -1,0 +1,6 @@
+"""What moves between memories, tolls, networks and compute units.
+
+- `copies`: copy Einsums: the source is read once, each destination elsewhere is written once.
+- `network`: hops and link traffic: what the exchanges of an Einsum's tensors cost on the networks that they cross.
+- `traffic`: values exchanged between the stations of one tensor, and the actions that this costs.
+"""

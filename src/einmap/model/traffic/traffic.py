@@ -1,0 +1,483 @@
+"""Values exchanged between the stations of one tensor, and the actions that this costs.
+
+An exchange runs between a *child* (a Memory that is not the tensor's outermost holder, or the Compute) and its
+*parent* (the next Memory outward), through the Tolls between. Going up, the spatial loops that spread the
+lower station and not the next upper one are merged where the tensor may be reused: the upper station
+counts one copy for each group of lanes.
+
+Notation, all in values summed over the run: `T` fills (= write-backs of an output) seen at a station,
+`S` the part of the fills that brings no result yet (first touches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from einmap.arch.component import Compute, Memory, Toll
+from einmap.einsum.einsum import TensorAccess
+from einmap.einsum.projection import Relevance
+from einmap.errors import NotSupportedError
+from einmap.model.counting.first_touch import TouchCounter
+from einmap.model.counting.hull import Hull, User
+from einmap.model.counting.path import EinsumPath, Station, applies
+from einmap.model.counting.reuse import Group, Takes, TensorCounts, VariableTiles
+from einmap.model.counting.semantics import Semantics
+from einmap.model.counting.tiles import ALL, FIRST, SKIP, Count, Take, larger
+
+type Fixed = Mapping[int, Take]
+"""Spatial loops (by index) whose lane is fixed."""
+
+EVERY: Fixed = {}
+
+MAX_LANES = 10_000
+"""Lanes of one component that are compared to find the busiest."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One child, its parent and the stations between them, from the child outward (child and parent included)."""
+
+    chain: tuple[Station, ...]
+
+    @property
+    def child(self) -> Station:
+        """Who is filled and who writes back."""
+        return self.chain[0]
+
+    @property
+    def parent(self) -> Station:
+        """Who is read and written by the child's exchange."""
+        return self.chain[-1]
+
+
+def exchanges(stations: tuple[Station, ...], compute: Station) -> tuple[Exchange, ...]:
+    """All exchanges of one tensor, from the Compute outward. The outermost station is a Memory."""
+    found: list[Exchange] = []
+    chain = [compute]
+    for station in reversed(stations):
+        chain.append(station)
+        if isinstance(station.component, Memory):
+            found.append(Exchange(tuple(chain)))
+            chain = [station]
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Values at one station for one exchange: down (fills) and up (write-backs).
+
+    `live`: fills that bring results; `initial`: fills of elements that have none yet.
+    """
+
+    live: Count
+    initial: Count
+    up: Count
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What differs for one Einsum when the child of an exchange is a buffer that several Einsums share.
+
+    `fills`: whether this Einsum pays its own fills. `hull`: the common tile where users have different ones; it is
+    what the first user fills (`hull_fills`), what the producer writes back, and, less the tile of `hull_without`,
+    what the first consumer after a producer fills.
+    """
+
+    fills: bool = True
+    hull: Hull | None = None
+    hull_fills: bool = False
+    hull_without: User | None = None
+
+
+_FULL = Charge()
+
+
+@dataclass
+class TensorTraffic:
+    """All exchanges of one tensor on one Einsum's path."""
+
+    path: EinsumPath
+    access: TensorAccess
+    semantics: Semantics
+    counts: TensorCounts
+    charges: Mapping[tuple[str, int], Charge]
+    freed: bool = False
+    """Whether nothing of the tensor outlives a visit of its backing node (intermediates)."""
+    slides: Mapping[int, int] = field(default_factory=dict)
+    """By position of a station the loop whose consecutive iterations keep what both need."""
+    stations: tuple[Station, ...] = field(init=False)
+    exchanges: tuple[Exchange, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stations = self.path.stations[self.access.tensor]
+        self.exchanges = exchanges(self.stations, self.path.compute)
+        self._parent_of = {id(e.child): e for e in self.exchanges}
+        self._takes: dict[object, Takes] = {}
+        self._flows: dict[object, Flow] = {}
+
+    def charge(self, exchange: Exchange) -> Charge:
+        """What this Einsum pays of an exchange."""
+        return self.charges.get((self.access.tensor, exchange.child.position), _FULL)
+
+    def moved(self, child: Station, takes: Takes) -> Count:
+        """Values that fills and write-backs of a child move each, over the visits that `takes` counts."""
+        return self.counts.values(takes, self.slides.get(child.position))
+
+    # which iterations count
+
+    def takes(self, child: Station, at: Station, fixed: Fixed) -> Takes:
+        """Iterations for visits of `child` as seen at `at`, a station at or above it.
+
+        Lanes merged on the way up to `at` count once; `fixed` lanes as they say.
+        """
+        key = (child.position, child.level, at.level, tuple(fixed.items()))
+        known = self._takes.get(key)
+        if known is None:
+            known = self._takes[key] = self._count_takes(child, at, fixed)
+        return known
+
+    def _count_takes(self, child: Station, at: Station, fixed: Fixed) -> Takes:
+        found: list[Take] = []
+        for index, loop in enumerate(self.path.loops):
+            if not applies(loop, child):
+                found.append(SKIP)
+            elif loop.level is None:
+                found.append(ALL)
+            elif index in fixed:
+                found.append(fixed[index])
+            elif loop.level > at.level and self.counts.merges(loop):
+                found.append(FIRST)
+            else:
+                found.append(ALL)
+        return tuple(found)
+
+    def between(self, inner: Station, outer: Station) -> Iterator[int]:
+        """Irrelevant spatial loops that spread `inner` and not `outer`."""
+        for index in self.path.spatial_loops:
+            level = self.path.loops[index].level
+            assert level is not None
+            if outer.level < level <= inner.level and self.counts.relevance_of(index) is Relevance.NONE:
+                yield index
+
+    # first touches, one lane starts from the parent's values
+
+    def fresh(self, holder: Station, child: Station, fixed: Fixed) -> Count:
+        """How often elements start without a result at `holder` and are touched so by `child`, in fixed lanes.
+
+        `child` is a station below it. At the outermost holder each element starts so once.
+        """
+        exchange = self._parent_of.get(id(holder))
+        if exchange is None and self.freed:
+            # an intermediate starts anew at each visit of its backing node
+            return self._touched(holder, child, fixed)
+        if exchange is None:
+            return self._touched(None, child, fixed)
+        merged = [i for i in self.between(holder, exchange.parent) if self.counts.merges(self.path.loops[i])]
+        if any(i in fixed for i in merged):
+            if all(fixed.get(i, FIRST) == FIRST for i in merged):
+                return self.initial(exchange, child, fixed)
+            return self._touched(holder, child, fixed) * self.counts.repeats(self.takes(holder, holder, fixed))
+        # all lanes together: those that are not the first of their group start anew at every visit
+        everyone = self.counts.repeats(self.takes(holder, holder, fixed))
+        groups = self.counts.repeats(self.takes(holder, exchange.parent, fixed))
+        again = 0 if _same(everyone, groups) else self._touched(holder, child, fixed) * (everyone - groups)
+        return again + self.initial(exchange, child, fixed)
+
+    def initial(self, exchange: Exchange, child: Station, fixed: Fixed) -> Count:
+        """Fills of elements without a result in this exchange, of those that `child` touches so."""
+        holder, parent = exchange.child, exchange.parent
+        if any(fixed.get(i, FIRST) != FIRST for i in self.between(holder, parent)):
+            return 0
+        return self.fresh(parent, child, fixed)
+
+    def _touched(self, start: Station | None, child: Station, fixed: Fixed) -> Count:
+        """Elements new at `start` (in each of its relevant visits; None: once) and still new when `child` comes."""
+        total: Count = 1
+        for group in self.counts.groups:
+            own = {i: lane for i, lane in fixed.items() if self.path.loops[i].variable in group.variables}
+            if self.counts.is_plain(group):
+                total = total * self.counts.group_sum(group, self.takes(child, child, fixed))
+            elif self.counts.is_dense(group) and not own:
+                total = total * self._all_of(group, start, fixed)
+            else:
+                total = total * self._gone_through(group, start, child, own)
+        return total
+
+    def _all_of(self, group: Group, start: Station | None, fixed: Fixed) -> Count:
+        if start is None:
+            return self.counts.group_sum(group, _none(self.path))
+        takes, slides = self.takes(start, start, fixed), self.slides.get(start.position)
+        kept = slides is not None and self.path.loops[slides].variable in group.variables
+        found = self.counts.group_sum(group, takes)
+        return found - self.counts.group_kept(group, takes, slides) if kept and slides is not None else found
+
+    def _gone_through(self, group: Group, start: Station | None, child: Station, fixed: Fixed) -> int:
+        below = [s for s in self.stations if isinstance(s.component, Memory)]
+        below = below[1 if start is None else below.index(start) + 1 :]
+        chain = [s for s in below if s is not child and s.position < child.position]
+        levels = tuple(self._loops_at(station) for station in (*chain, child))
+        if any(isinstance(loop.shape, np.ndarray) for loop in self.path.loops):
+            raise NotSupportedError(
+                f"{self.access.tensor!r}: an output indexed by sums with holes or lanes cannot be mapped yet"
+            )
+        counter = TouchCounter(self.path, group.indices, group.variables, levels)
+        if start is None:
+            return counter.from_start(fixed)
+        return counter.from_visits(self._loops_at(start), fixed, self.slides.get(start.position))
+
+    def _loops_at(self, station: Station) -> tuple[int, ...]:
+        return tuple(i for i, loop in enumerate(self.path.loops) if applies(loop, station))
+
+    # first touches, every lane
+
+    def first_touches(self, exchange: Exchange, at: Station, fixed: Fixed) -> Count:
+        """`S` as seen at `at` when every lane touches its elements first by itself."""
+        child = exchange.child
+        takes = list(self.takes(child, at, fixed))
+        for index, loop in enumerate(self.path.loops):
+            relevance = self.counts.relevance_of(index)
+            if loop.is_spatial or takes[index] == SKIP or relevance is Relevance.FULL:
+                continue
+            if relevance is Relevance.NONE or self.semantics.partial_first_touch == "one position":
+                takes[index] = FIRST
+        if self.semantics.partial_first_touch == "distinct elements":
+            return self._touched(None, child, fixed) * self.counts.repeats(tuple(takes))
+        return self.counts.values(tuple(takes))
+
+    # flows
+
+    def flow(self, exchange: Exchange, at: Station, fixed: Fixed = EVERY) -> Flow:
+        """What passes `at` (a station of the exchange's chain) in this exchange, in fixed lanes of `at`."""
+        key = (id(exchange), id(at), tuple(fixed.items()))
+        known = self._flows.get(key)
+        if known is None:
+            known = self._flows[key] = self._flow(exchange, at, fixed)
+        return known
+
+    def _flow(self, exchange: Exchange, at: Station, fixed: Fixed) -> Flow:
+        child = exchange.child
+        charge = self.charge(exchange)
+        total = self.moved(child, self.takes(child, at, fixed))
+        if not self.access.output:
+            return Flow(self._consumed(exchange, total, self.takes(child, at, fixed)), 0, 0)
+        flow = self._produced(exchange, at, fixed, total)
+        up = total if charge.hull is None else charge.hull.values(self.path, self.takes(child, at, fixed))
+        return Flow(flow.live, flow.initial, up) if charge.fills else Flow(0, 0, up)
+
+    def _consumed(self, exchange: Exchange, total: Count, takes: Takes) -> Count:
+        charge = self.charge(exchange)
+        if charge.hull is not None and charge.hull_fills:
+            slides = self.slides.get(exchange.child.position)
+            return charge.hull.values(self.path, takes, None if slides is None else self.path.loops[slides].address)
+        if charge.hull is not None and charge.hull_without is not None:
+            own = _matching(charge.hull_without, self.path, takes)
+            return charge.hull.values(self.path, takes) - Hull((charge.hull_without,)).values(*own)
+        return total if charge.fills else 0
+
+    def _produced(self, exchange: Exchange, at: Station, fixed: Fixed, total: Count) -> Flow:
+        child, parent = exchange.child, exchange.parent
+        if self.semantics.lane_first_touch == "every lane":
+            initial = self.first_touches(exchange, at, fixed)
+            return Flow(total - initial, initial, total)
+        merged_above = [i for i in self.between(at, parent) if self.counts.merges(self.path.loops[i])]
+        if any(fixed.get(i, FIRST) != FIRST for i in merged_above):
+            return Flow(0, 0, total)
+        initial = 0
+        if all(fixed.get(i, FIRST) == FIRST for i in self.between(at, parent)):
+            initial = self.fresh(parent, child, fixed)
+        filled = self.moved(child, self.takes(child, parent, fixed))
+        return Flow(filled - initial, initial, total)
+
+    def pays_initial(self, exchange: Exchange, at: Station) -> bool:
+        """Whether `at` is charged for fills that bring no result yet."""
+        child, parent = exchange.child.component, exchange.parent.component
+        child_skips = isinstance(child, Memory | Compute) and child.skip_initial_output_write
+        both_skip = child_skips and isinstance(parent, Memory) and parent.skip_initial_output_write
+        if self.semantics.initial_exchange == "both sides" or at is exchange.parent:
+            return not both_skip
+        return not child_skips
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """Actions of one tensor at one station: reads and writes, scales of the component not applied."""
+
+    read: Count
+    write: Count
+
+    def __add__(self, other: Actions) -> Actions:
+        return Actions(self.read + other.read, self.write + other.write)
+
+    def most(self, other: Actions) -> Actions:
+        """The larger number of each action."""
+        return Actions(larger(self.read, other.read), larger(self.write, other.write))
+
+
+def _matching(user: User, path: EinsumPath, takes: Takes) -> tuple[EinsumPath, Takes]:
+    """The same iterations for the loops of another Einsum's path."""
+    taken = {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
+    return user.path, tuple(taken.get(loop.address, SKIP) for loop in user.path.loops)
+
+
+def _none(path: EinsumPath) -> Takes:
+    return tuple(SKIP for _ in path.loops)
+
+
+def _same(a: Count, b: Count) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
+class EinsumTraffic:
+    """Traffic of all tensors of one Einsum, as totals and for the busiest instance."""
+
+    def __init__(
+        self,
+        path: EinsumPath,
+        semantics: Semantics,
+        charges: Mapping[tuple[str, int], Charge] | None = None,
+        intermediates: frozenset[str] = frozenset(),
+        slides: Mapping[str, Mapping[int, int]] | None = None,
+    ) -> None:
+        """`charges`: by tensor and position of the child, what differs from paying everything.
+
+        `slides`: by tensor the storage nodes that keep what the visit before held (`sliding.slides_of`).
+        """
+        self.path = path
+        self.semantics = semantics
+        tiles = VariableTiles(path)
+        self.tensors = [
+            TensorTraffic(
+                path,
+                access,
+                semantics,
+                TensorCounts(path, access, tiles),
+                charges or {},
+                access.tensor in intermediates,
+                (slides or {}).get(access.tensor, {}),
+            )
+            for access in path.einsum.accesses
+        ]
+        self.tiles = tiles
+
+    def totals(self) -> dict[tuple[str, str], Actions]:
+        """Actions of all instances, by component and tensor."""
+        found: dict[tuple[str, str], Actions] = {}
+        for tensor in self.tensors:
+            for exchange in tensor.exchanges:
+                for at in exchange.chain:
+                    if not isinstance(at.component, Compute):
+                        key = (at.component.name, tensor.access.tensor)
+                        found[key] = found.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
+        return found
+
+    def busiest(self) -> dict[str, Actions]:
+        """Actions of the instance that has most of them, for each component and for each action by itself."""
+        visits: dict[str, list[tuple[TensorTraffic, Exchange, Station]]] = {}
+        for tensor in self.tensors:
+            for exchange in tensor.exchanges:
+                for at in exchange.chain:
+                    if not isinstance(at.component, Compute):
+                        visits.setdefault(at.component.name, []).append((tensor, exchange, at))
+        best: dict[str, Actions] = {}
+        for component, parts in visits.items():
+            most: Actions | None = None
+            for fixed in self._lanes(parts):
+                total = _NOTHING
+                for tensor, exchange, at in parts:
+                    total = total + self._charged(tensor, exchange, at, fixed)
+                most = total if most is None else most.most(total)
+            best[component] = most or _NOTHING
+        return best
+
+    def _lanes(self, parts: list[tuple[TensorTraffic, Exchange, Station]]) -> Iterator[Fixed]:
+        """Lanes of one component that can be the busiest: the first, or the second where first touches differ.
+
+        Common tiles of several Einsums may grow from lane to lane: then any lane can be.
+        """
+        level = parts[0][2].level
+        outputs = [tensor.counts for tensor, _, _ in parts if tensor.access.output]
+        own = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
+        common = any(tensor.charge(exchange).hull is not None for tensor, exchange, _ in parts)
+        choices = [range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in own]
+        if prod(len(c) for c in choices) > MAX_LANES:
+            raise NotSupportedError("too many lanes differ in their first touches of an output")
+        for lane in product(*choices):
+            yield dict(zip(own, lane, strict=True))
+
+    def differing_lanes(self, index: int, outputs: list[TensorCounts]) -> range:
+        """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
+        if self.semantics.lane_first_touch == "every lane" or self.path.loops[index].absent:
+            return range(1)
+        relevance = {counts.relevance_of(index) for counts in outputs}
+        loop = self.path.loops[index]
+        if Relevance.PARTIAL in relevance:
+            return range(loop.iterations)
+        return range(2 if Relevance.NONE in relevance else 1)
+
+    def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
+        return _charged(tensor, exchange, at, tensor.flow(exchange, at, fixed))
+
+    def operations(self) -> tuple[Count, Count]:
+        """Operations of all instances and of the busiest one; 0 for a copy."""
+        if self.path.einsum.is_copy:
+            return 0, 0
+        total: Count = 1
+        busiest: Count = 1
+        everything = tuple(ALL for _ in self.path.loops)
+        one = tuple(FIRST if loop.is_spatial else ALL for loop in self.path.loops)
+        for variable in self.path.einsum.rank_variables:
+            total = total * _sum_counts(self.tiles.of(variable, everything))
+            busiest = busiest * _sum_counts(self.tiles.of(variable, one))
+        return total, busiest
+
+
+_NOTHING = Actions(0, 0)
+
+
+def _sum_counts(tiles: list[tuple[Count, Count]]) -> Count:
+    total: Count = 0
+    for extent, count in tiles:
+        total = total + extent * count
+    return total
+
+
+type Way = Literal["down", "up"]
+"""Fills go down, write-backs up."""
+
+
+def ways(tensor: TensorTraffic, exchange: Exchange, at: Station) -> tuple[tuple[str, Way], ...]:
+    """The actions that a station of an exchange pays, each with the values that it pays for.
+
+    The child reads what it writes back and writes what it is filled with; the parent the other way round.
+    """
+    component = at.component
+    if isinstance(component, Toll):
+        direction = component.directions[tensor.access.tensor]
+        down: tuple[tuple[str, Way], ...] = (("read", "down"),) if direction != "up" else ()
+        return (*down, ("read", "up")) if direction != "down" else down
+    if at is exchange.child:
+        return (("read", "up"), ("write", "down"))
+    return (("read", "down"), ("write", "up"))
+
+
+def skipped(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Count:
+    """Fills that a station does not pay since they bring no result yet."""
+    return 0 if tensor.pays_initial(exchange, at) else flow.initial
+
+
+def _charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Actions:
+    """Values into actions (definition 12)."""
+    assert not isinstance(at.component, Compute)
+    paid = {"down": flow.live + flow.initial - skipped(tensor, exchange, at, flow), "up": flow.up}
+    values: dict[str, Count] = {}
+    for action, way in ways(tensor, exchange, at):
+        values[action] = values.get(action, 0) + paid[way]
+    name = tensor.access.tensor
+    done = {action: n * at.component.action(action).actions_per_value[name] for action, n in values.items()}
+    return Actions(done.get("read", 0), done.get("write", 0))

@@ -1,0 +1,439 @@
+"""The report for a terminal, in Rich: what limits latency, where energy goes, how full memories are."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from einmap.gc_pause import set_aside
+from einmap.mapper.fusion_saving import Saving
+from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.model.cost import Cost
+from einmap.model.fusion import fusion_of
+from einmap.report import tables
+from einmap.report.console import SafeConsole
+from einmap.report.formatting import NONE, Bar, Scale, area, percent
+from einmap.report.fusion import fusion_section
+from einmap.report.loop_tree import loop_tree_lines
+from einmap.spec.spec import Spec
+from einmap.units import format_bits, format_count, format_si, powers_of_ten
+
+METRIC_NAMES = {"energy_delay_product": "EDP"}
+"""Metrics that are called otherwise; the others by their names with blanks."""
+_OUTCOMES = {
+    "lane bounds": "ruled out\nby fanouts",
+    "plan bounds": "by data-\nplacements",
+    "root bounds": "with\ntables",
+    "searched": "searched",
+    "not covered": "not\ncovered",
+}
+_FULL = 0.9
+"""Memories filled to this part are worth a look."""
+_LONGEST_BAR = 10
+_NARROWEST = 3
+"""Width of a column, with what stands between two columns."""
+_MOST_BEST = 20
+"""Rows of a Pareto front that are shown."""
+
+
+def cost_report(
+    cost: Cost, spec: Spec | None = None, mapping: LoopTree | None = None, width: int = 80
+) -> RenderableType:
+    """Everything about one result. `spec` adds capacities and fanouts, `mapping` the LoopTree."""
+    arch = spec.arch() if spec else None
+    archs = [bound.arch for bound in spec.bound.values()] if spec else []
+    spatial = tables.spatial_rows(cost, arch)
+    sections = [
+        totals_section(cost),
+        einsums_section(cost, width) if len(cost.latency_by_einsum) > 1 else None,
+        energy_section(cost, width),
+        busy_section(cost),
+        memory_section(tables.memory_rows(cost, arch, archs), width),
+        spatial_section(spatial) if spatial else None,
+        loop_tree_section(mapping, spec, width) if mapping else None,
+    ]
+    return _stacked(section for section in sections if section is not None)
+
+
+def map_report(
+    result: MapResult, spec: Spec | None = None, width: int = 80, stats: bool = False, saving: Saving | None = None
+) -> RenderableType:
+    """The result of a search: how good it is, the other best mappings, what is fused, and the first mapping in full.
+
+    `stats`: how the search went comes second. `saving`: what fusion saves.
+    """
+    with set_aside():
+        return _map_report(result, spec, width, stats, saving)
+
+
+def _map_report(result: MapResult, spec: Spec | None, width: int, stats: bool, saving: Saving | None) -> RenderableType:
+    head: list[RenderableType] = [quality_section(result), *shared_lines(result.front[0])]
+    if stats:
+        head.append(stats_section(result.stats))
+    if len(result.front) > 1:
+        head.append(front_section(result.front, result.metrics))
+    if spec is not None and spec.workload.intermediates:
+        head.append(fusion_section(fusion_of(result.mapping, spec), saving))
+    return _stacked([*head, cost_report(result.cost, spec, result.mapping, width)])
+
+
+def to_text(report: RenderableType, width: int = 80) -> str:
+    """A report as plain text without colours."""
+    file = io.StringIO()
+    SafeConsole(file=file, width=width, plain=True).print(report)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+
+
+# how good
+
+
+def quality(result: MapResult) -> str:
+    """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`.
+
+    Before it a warning where the latency is 0, and with it every product with it.
+    """
+    return _timeless(result) + _quality(result)
+
+
+def _timeless(result: MapResult) -> str:
+    timed = [name for name in ("latency", "energy_delay_product", "leak_energy") if name in result.metrics]
+    if not timed or result.cost.latency != 0:
+        return ""
+    names = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in timed)
+    every = "" if timed == ["latency"] else f", and with it every {names}: mappings are not compared by more"
+    return f"warning: the latency is 0{every}; nothing takes time, look at throughput and total_latency\n"
+
+
+def _quality(result: MapResult) -> str:
+    stats = result.stats
+    metrics = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in result.metrics)
+    took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
+    if result.cached:
+        took += ", now from the cache"
+    space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
+    reason = f": {result.reason}" if result.reason else ""
+    if result.optimal:
+        return f"proven optimal in {metrics}{space} ({took}){reason}"
+    bound = f"; {_excess(result.gap)}" if result.gap is not None else ""
+    return f"best {metrics} of {took}, not proven optimal{reason}{bound}"
+
+
+def quality_section(result: MapResult) -> RenderableType:
+    """The line that says how far the result can be trusted."""
+    return Text(quality(result), style="bold green" if result.optimal else "bold yellow")
+
+
+def shared_lines(found: Found) -> list[RenderableType]:
+    """For each input that the mapper copies once for all its users a line that says so."""
+    users = found.spec.workload.consumers
+    return [
+        Text(f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}")
+        for tensor, copy in found.copies.items()
+    ]
+
+
+def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> RenderableType:
+    """The mappings of which none is better than another in all metrics: their metrics, energy, latency and EDP."""
+    others = [name for name in metrics if name not in ("energy", "latency", "energy_delay_product")]
+    table = _table("", "energy", "latency", "EDP", *(name.replace("_", " ") for name in others))
+    for position, found in enumerate(front[:_MOST_BEST], start=1):
+        cost = found.cost
+        values = format_si(cost.energy, "J"), format_si(cost.latency, "s"), format_si(cost.edp, "J*s")
+        more_values = (_metric(objective(cost, name), name) for name in others)
+        table.add_row(str(position), *values, *more_values)
+    more = len(front) - _MOST_BEST
+    rest = [Text(f"  ... and {more} more")] if more > 0 else []
+    return Group(_title(f"Best mappings ({len(front)}); the first one follows"), table, *rest)
+
+
+def _metric(value: float, name: str) -> str:
+    return percent(value) if name == "resource_usage" else format_si(value, "J")
+
+
+def stats_section(stats: MapStats) -> RenderableType:
+    """How large the mapspace of each Einsum is, what became of its parts, and where the time went."""
+    rows = [(name, row) for name, row in stats.by_einsum.items() if row.get("outcomes")]
+    sizes = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "tile\nshapes", "loops", "removed", "nodes")
+    fates = _table("", *_OUTCOMES.values())
+    for name, row in rows:
+        if row["same_as"]:
+            sizes.add_row(name, Text(f"like {row['same_as']}", style="dim"))
+            continue
+        counts = (row[key] for key in ("templates", "lanes", "lattice_points", "loops", "loops_removed", "nodes"))
+        sizes.add_row(name, powers_of_ten(row["mapspace_size"]), *(format_count(n) for n in counts))
+        fates.add_row(name, *(powers_of_ten(row["outcomes"][outcome]["mappings"]) for outcome in _OUTCOMES))
+    timed = {step: seconds / stats.seconds for step, seconds in stats.steps.items()} if stats.seconds else {}
+    rate = f", {format_si(stats.evaluated / stats.steps['search'], '')}/s" if stats.steps.get("search") else ""
+    lines = [
+        f"  mapspace   {powers_of_ten(stats.mapspace_size)} mappings" + (" of all Einsums" if len(rows) > 1 else ""),
+        f"  evaluated  {format_count(stats.evaluated)} choices{rate}",
+        f"  time       {format_si(stats.seconds, 's')}",
+        "  of which   " + ", ".join(f"{step} {percent(share)}" for step, share in timed.items()),
+    ]
+    parts: list[RenderableType] = [_title("Search"), *(Text(line) for line in lines)]
+    if any("outlines" in row for row in stats.by_einsum.values()):
+        parts += [Text(""), _title("Chains of each Einsum"), _chains_table(stats)]
+    if rows:
+        parts += [Text(""), _title("Mapspace of each Einsum"), sizes]
+        parts += [Text(""), _title("What became of its mappings"), fates]
+    return Group(*parts)
+
+
+def _chains_table(stats: MapStats) -> Table:
+    """What a fused search knows of each Einsum."""
+    table = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "heads", "outlines")
+    for name, row in stats.by_einsum.items():
+        if row["same_as"]:
+            table.add_row(name, Text(f"like {row['same_as']}", style="dim"))
+            continue
+        counts = (format_count(row[key]) for key in ("templates", "lanes", "heads", "outlines"))
+        table.add_row(name, powers_of_ten(row["mapspace_size"]), *counts)
+    return table
+
+
+# one section each
+
+
+def totals_section(cost: Cost) -> RenderableType:
+    """Energy, latency, EDP, area and work, each with what matters most in it."""
+    total = tables.totals(cost)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(style="dim")
+    parts = {row.component: row.share for row in tables.energy_rows(cost)}
+    leak = f"; leakage {percent(total.leak_share)}" if total.leak_share else ""
+    grid.add_row("energy", format_si(total.energy, "J"), Text(_largest(parts) + leak))
+    limits = {row.component: row.limits for row in tables.busy_rows(cost)}
+    grid.add_row("latency", format_si(total.latency, "s"), Text(_limited(limits)))
+    grid.add_row("EDP", format_si(total.edp, "J*s"), "")
+    areas = {row.component: row.total_area or 0.0 for row in cost.components}
+    if total.area:
+        shares = {name: value / total.area for name, value in areas.items()}
+        grid.add_row("area", area(total.area), Text(_largest(shares)))
+    if total.computes:
+        grid.add_row("computes", format_count(total.computes), Text(_rates(total)))
+    if cost.semantics != "exact":
+        grid.add_row("counted as", cost.semantics, "")
+    return grid
+
+
+def einsums_section(cost: Cost, width: int) -> RenderableType:
+    """A cascade at a glance: one line for each Einsum; its bar is as long as the width allows."""
+    rows = tables.einsum_rows(cost)
+    energy, latency = Scale.of((r.energy for r in rows), "J"), Scale.of((r.latency for r in rows), "s")
+    units = f"energy\n{energy.unit}", f"latency\n{latency.unit}"
+    lines = [_einsum_line(row, energy, latency) for row in rows]
+    # a cascade may have a thousand Einsums: one line as wide as any in each column is measured, and the bars are the
+    # only part that gives way
+    widest = _EinsumLine(*(max(texts, key=cell_len) for texts in zip(*lines, strict=True)))
+    room = width - _natural_width(_einsum_table(units, [(widest, 0.0)], _LONGEST_BAR)) + _LONGEST_BAR
+    bar = _LONGEST_BAR if room >= _LONGEST_BAR else next((bar for bar in (8, 6, 4, 2) if bar <= room), 0)
+    shares = [row.latency_share for row in rows]
+    return Group(_title("Einsums"), _einsum_table(units, zip(lines, shares, strict=True), bar))
+
+
+class _EinsumLine(NamedTuple):
+    """What is said of one Einsum, but for its bar."""
+
+    einsum: str
+    energy: str
+    energy_share: str
+    latency: str
+    latency_share: str
+    limited_by: str
+    memory: str
+
+
+def _einsum_line(row: tables.EinsumRow, energy: Scale, latency: Scale) -> _EinsumLine:
+    return _EinsumLine(
+        row.einsum,
+        energy.show(row.energy),
+        percent(row.energy_share),
+        latency.show(row.latency),
+        percent(row.latency_share),
+        " + ".join(row.limited_by) or NONE,
+        f"{row.memory} {percent(row.usage)}" if row.memory else NONE,
+    )
+
+
+def _einsum_table(units: tuple[str, str], lines: Iterable[tuple[_EinsumLine, float]], bar: int) -> Table:
+    """`lines`: with the share of the latency, which the bar shows."""
+    table = _table("", units[0], "", units[1], "", "", "\nlimited by", "\nfills most")
+    for line, share in lines:
+        *numbers, limited_by, memory = line
+        table.add_row(*numbers, Bar(share, bar), Text(limited_by), Text(memory))
+    _left(table, 5, 6, 7)
+    return table
+
+
+def energy_section(cost: Cost, width: int) -> RenderableType:
+    """Energy by component and tensor; where the columns do not fit, only the tensors that cost most."""
+    rows, tensors = tables.energy_rows(cost), tables.tensors(cost)
+    scale = Scale.of((row.total for row in rows), "J")
+    title = _title(f"Energy ({scale.unit}) by component and tensor")
+    if len(tensors) * _NARROWEST <= width:
+        matrix = _energy_matrix(rows, tensors, scale)
+        if _natural_width(matrix) <= width:
+            return Group(title, matrix)
+    table = _table("", "total", "", "", "of which")
+    for row in rows:
+        parts = {**row.by_tensor, "compute": row.compute, "leak": row.leak}
+        shares = {name: value / row.total if row.total else 0.0 for name, value in parts.items()}
+        shown = Text(_largest(shares, most=5))
+        table.add_row(row.component, scale.show(row.total), percent(row.share), Bar(row.share), shown)
+    _left(table, 3, 4)
+    return Group(title, table)
+
+
+def _energy_matrix(rows: tuple[tables.EnergyRow, ...], tensors: tuple[str, ...], scale: Scale) -> Table:
+    columns = {tensor: [row.by_tensor.get(tensor, 0.0) for row in rows] for tensor in tensors}
+    columns["compute"] = [row.compute for row in rows]
+    if any(row.leak for row in rows):
+        columns["leak"] = [row.leak for row in rows]
+    columns["total"] = [row.total for row in rows]
+    table = _table("", *columns, "", "")
+    for index, row in enumerate(rows):
+        values = [scale.show(column[index]) for column in columns.values()]
+        table.add_row(row.component, *values, percent(row.share), Bar(row.share))
+    table.add_section()
+    sums = [scale.show(math.fsum(column)) for column in columns.values()]
+    table.add_row("total", *sums, "", "", style="bold")
+    return table
+
+
+def busy_section(cost: Cost) -> RenderableType:
+    """How long each component works, and for which part of the latency nothing works longer."""
+    rows = tables.busy_rows(cost)
+    cascade = len(cost.latency_by_einsum) > 1
+    scale = Scale.of((row.busy for row in rows), "s")
+    table = _table("", scale.unit, "busy", "", "")
+    for row in rows:
+        limits = ""
+        if row.limits:
+            limits = f"limits {percent(row.limits)} of the time" if cascade else "limits the latency"
+        bar = Bar(row.share, 20, "yellow" if row.limits else "cyan")
+        style = "bold" if row.limits else ""
+        table.add_row(row.component, scale.show(row.busy), percent(row.share), bar, limits, style=style)
+    _left(table, 3, 4)
+    return Group(_title("Latency: how long each component works"), table)
+
+
+def memory_section(rows: tuple[tables.MemoryRow, ...], width: int) -> RenderableType:
+    """How full each memory is at its fullest, and with what."""
+    table = _table("", "full", "", "capacity", "largest tensors")
+    for row in rows:
+        if row.size_bits is not None and math.isinf(row.size_bits):
+            table.add_row(row.component, NONE, "", "unlimited", "")
+            continue
+        copies = f"{row.instances:,} x " if row.instances > 1 else ""
+        capacity = f"{copies}{format_bits(row.size_bits)}" if row.size_bits is not None else NONE
+        bar = Bar(row.usage, 20 if width >= 100 else 12, "yellow" if row.usage >= _FULL else "cyan")
+        table.add_row(row.component, percent(row.usage), bar, capacity, Text(_largest(row.by_tensor)))
+    _left(table, 2, 4)
+    return Group(_title("Memories: how full at most"), table)
+
+
+def spatial_section(rows: tuple[tables.SpatialRow, ...]) -> RenderableType:
+    """How much of each fanout works."""
+    table = _table("", "used", "", "fanout", "")
+    for row in rows:
+        lowest = ""
+        if row.highest - row.lowest > 1e-9:
+            lowest = f"{percent(row.lowest)} in {row.lowest_in}, up to {percent(row.highest)}"
+        fanout = f"{row.fanout:,}" if row.fanout is not None else NONE
+        name = f"{row.component}.{row.dimension}"
+        table.add_row(name, percent(row.mean), Bar(row.mean, 20), fanout, Text(lowest))
+    _left(table, 2, 4)
+    return Group(_title("Fanouts: how much is used"), table)
+
+
+def loop_tree_section(mapping: LoopTree, spec: Spec | None, width: int) -> RenderableType:
+    """The mapping as a loop nest."""
+    lines = [_node_text(line) for line in loop_tree_lines(mapping, spec, width - 2)]
+    return Group(_title("LoopTree"), Padding(Group(*lines), (0, 0, 0, 2)))
+
+
+def _node_text(line: str) -> Text:
+    styles = {
+        "[": "green",
+        "for": "cyan",
+        "spatial-for": "magenta",
+        "compute": "bold",
+        "first:": "dim",
+        "then:": "dim",
+    }
+    style = next((s for start, s in styles.items() if line.lstrip().startswith(start)), "")
+    return Text(line, style=style, no_wrap=True, overflow="fold")
+
+
+# small parts
+
+
+def _stacked(sections: Iterable[RenderableType]) -> Group:
+    spaced: list[RenderableType] = []
+    for section in sections:
+        spaced += [Text(""), section] if spaced else [section]
+    return Group(*spaced)
+
+
+def _title(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _table(*headers: str) -> Table:
+    """A table without lines: names to the left, numbers to the right."""
+    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="right" if index else "left", no_wrap=False, overflow="fold")
+    return table
+
+
+def _left(table: Table, *columns: int) -> None:
+    for index in columns:
+        table.columns[index].justify = "left"
+
+
+def _natural_width(table: Table) -> int:
+    console = SafeConsole(width=10_000, plain=True, file=io.StringIO())
+    return console.measure(table).maximum
+
+
+def _largest(shares: Mapping[str, float], most: int = 3) -> str:
+    """`DRAM 62%, MAC 30%`: the largest shares, those below one percent left out."""
+    order = sorted((name for name in shares if shares[name] >= 0.005), key=lambda name: -shares[name])
+    return ", ".join(f"{name} {percent(shares[name])}" for name in order[:most])
+
+
+def _limited(limits: Mapping[str, float]) -> str:
+    """`limited by MAC`, or with the parts of the time: `limited by MAC 80%, DRAM 20%`."""
+    limiting = {name: part for name, part in limits.items() if part > 0}
+    if not limiting:
+        return "nothing takes time"
+    if all(part > 1 - 1e-9 for part in limiting.values()):
+        return "limited by " + " and ".join(limiting)
+    return "limited by " + (_largest(limiting) or max(limiting, key=lambda name: limiting[name]))
+
+
+def _rates(total: tables.Totals) -> str:
+    energy = f"{format_si(total.energy / total.computes, 'J')} each"
+    return energy + (f", {format_si(total.computes / total.latency, '')}/s" if total.latency else "")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
+
+
+def _excess(gap: float) -> str:
+    if gap < 1:
+        return f"at most {gap * 100:.2g}% above the lower bound"
+    return f"at most {gap + 1:.3g} times the lower bound"

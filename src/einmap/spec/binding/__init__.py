@@ -1,0 +1,17 @@
+"""Expressions into values, Einsum by Einsum: workload, architecture, components.
+
+- `bind_arch`: the architecture, bound for one Einsum: the raw tree becomes frozen components.
+- `bind_component`: one memory, toll, network or compute, bound for one Einsum: scales applied, costs per action,
+  placement.
+- `bind_workload`: the workload: from raw Einsums to frozen ones, and the symbols of each.
+- `isomorphism`: einsums for which the architecture means the same but for names, so that it is bound once for all
+  of them.
+- `per_tensor`: dictionaries keyed by set expressions: `{Inputs: 8, Other: 16}`, spread over the tensors of an
+  Einsum.
+- `read_workload`: the workload as written: raw Einsums parsed, renames listed, the cascade checked for shape.
+- `second_names`: copy Einsums for tensors that one Einsum uses by different indices: every use has a name, and
+  tiles, of its own.
+- `second_names_tree`: mappings that are written for tensors without their second names (see `second_names`): where
+  the copies stand.
+- `symbols`: the names that expressions may use for one Einsum: set names, tensors, renames, rank variables.
+"""

@@ -1,0 +1,379 @@
+"""The architecture, bound for one Einsum: the raw tree becomes frozen components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from einmap.arch.component import Container, Leaf, SpatialDimension
+from einmap.arch.constraint import Comparison
+from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
+from einmap.errors import (
+    At,
+    EinmapError,
+    ExpressionError,
+    ManyErrors,
+    Note,
+    NotSupportedError,
+    SpecError,
+    attempt,
+    did_you_mean,
+    raise_all,
+)
+from einmap.expressions.arithmetic import number, tensor_set
+from einmap.expressions.records import Record
+from einmap.expressions.scope import Lazy, Scope, lazy_layer
+from einmap.expressions.sets import NameSet
+from einmap.spec.binding.bind_component import (
+    ComponentBinder,
+    Where,
+    bind_comparison,
+    changed_globals,
+    record_of,
+    unknown_holding,
+)
+from einmap.spec.dialects.dialect import Choice
+from einmap.spec.names import RESERVED, check_name
+from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
+from einmap.spec.schema.arch import (
+    BRANCHES,
+    LATER,
+    LEAVES,
+    ArchInput,
+    ComparisonInput,
+    ContainerInput,
+    ForkInput,
+    SpatialInput,
+)
+from einmap.spec.schema.base import Input, SetExpression, check
+
+MAX_INSTANCES = 2**40
+"""Instances of a component."""
+
+
+@dataclass(frozen=True)
+class LeafInput:
+    """A leaf as written and where it stands."""
+
+    tag: str
+    given: ContainerInput
+    path: Path
+
+
+@dataclass(frozen=True)
+class BranchInput:
+    """A Fork or a nested hierarchy as written."""
+
+    tag: str
+    given: Input
+    nodes: tuple[LeafInput | BranchInput, ...]
+    path: Path
+
+
+@dataclass(frozen=True)
+class ArchInputs:
+    """The architecture as written, its shape checked; the same for all Einsums."""
+
+    given: ArchInput
+    nodes: tuple[LeafInput | BranchInput, ...]
+
+    @property
+    def leaves(self) -> tuple[LeafInput, ...]:
+        """All leaves in written order."""
+        return tuple(_leaves(self.nodes))
+
+
+def _leaves(nodes: tuple[LeafInput | BranchInput, ...]) -> list[LeafInput]:
+    found: list[LeafInput] = []
+    for node in nodes:
+        found += [node] if isinstance(node, LeafInput) else _leaves(node.nodes)
+    return found
+
+
+def read_arch(root: RawMap) -> ArchInputs:
+    """Check the shape of the key `arch`. Raises all problems together."""
+    problems: list[EinmapError] = []
+    raw = root.get("arch") or RawMap(())
+    given = check(ArchInput, raw, root, ("arch",), problems, drop=("nodes",))
+    listed = raw.get("nodes") if isinstance(raw, RawMap) else None
+    nodes = _read_nodes(listed, root, ("arch", "nodes"), problems)
+    raise_all(problems)
+    assert given is not None
+    arch = ArchInputs(given, nodes)
+    _check_names(arch, root, problems)
+    raise_all(problems)
+    return arch
+
+
+def _misplaced(array: Raw, tag: str, root: Raw, path: Path) -> Iterator[SpecError]:
+    """What may not stand inside an array whatever einmap supports."""
+    listed = array.get("nodes") if isinstance(array, RawMap) else None
+    for index, item in enumerate(listed.items if isinstance(listed, RawList) else ()):
+        inner = tag_of(item)
+        if inner in ("Compute", *BRANCHES):
+            at = place(root, (*path, "nodes", index))
+            hint = f"an !{tag} holds memories, tolls, networks and containers; let a !{inner} follow it"
+            yield SpecError(f"a !{inner} cannot stand inside an !{tag}", at=at, hint=hint)
+
+
+def _read_nodes(
+    raw: Raw | None, root: Raw, path: Path, problems: list[EinmapError]
+) -> tuple[LeafInput | BranchInput, ...]:
+    if isinstance(root, RawMap) and root.get(str(path[0])) is None:
+        hint = "give a file with this key, or one of the architectures that `einmap examples` lists"
+        problems.append(SpecError(f"the specification has no key {path[0]!r}", at=place(root, ()), hint=hint))
+        return ()
+    if not isinstance(raw, RawList) or not raw.items:
+        problems.append(SpecError("the architecture needs a list of nodes", at=place(root, path)))
+        return ()
+    found: list[LeafInput | BranchInput] = []
+    for index, item in enumerate(raw.items):
+        here: Path = (*path, index)
+        tag = tag_of(item) or ""
+        if tag in LATER:
+            misplaced = list(_misplaced(item, tag, root, here))
+            problems += misplaced or [NotSupportedError(f"!{tag} is not supported yet", at=place(root, here))]
+        elif tag in LEAVES:
+            leaf = check(LEAVES[tag], item, root, here, problems, node=True)
+            found += [LeafInput(tag, leaf, here)] if leaf is not None else []
+        elif tag in BRANCHES:
+            assert isinstance(item, RawMap)
+            branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",), node=True)
+            inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
+            found += [BranchInput(tag, branch, inner, here)] if branch is not None else []
+        else:
+            text = f"unknown node tag !{tag}" if tag else "an architecture node needs a tag such as !Memory"
+            hint = did_you_mean(tag, [*LEAVES, *BRANCHES, *LATER], listing="tags")
+            problems.append(SpecError(text, at=place(root, here), hint=hint))
+    return tuple(found)
+
+
+def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> None:
+    seen: dict[str, Path] = {}
+    for leaf in arch.leaves:
+        name, at = leaf.given.name, place(root, leaf.path)
+        if name in seen:
+            problems.append(SpecError(f"component name {name!r} is used twice (also {place(root, seen[name])})", at=at))
+        seen[name] = leaf.path
+        attempt(problems, partial(check_name, name, "component", place(root, (*leaf.path, "name"))))
+        dimensions: set[str] = set()
+        for index, dimension in enumerate(leaf.given.spatial):
+            at = place(root, (*leaf.path, "spatial", index))
+            attempt(problems, partial(check_name, dimension.name, "dimension", at))
+            if dimension.name in dimensions:
+                problems.append(SpecError(f"dimension {dimension.name!r} of {name!r} is given twice", at=at))
+            dimensions.add(dimension.name)
+    for node in _branches(arch.nodes):
+        if node.tag == "Fork" and not any(leaf.tag == "Compute" for leaf in _leaves(node.nodes)):
+            problems.append(SpecError("a Fork needs a Compute", at=place(root, node.path)))
+    if not any(leaf.tag == "Compute" for leaf in arch.leaves):
+        problems.append(SpecError("the architecture has no Compute", at=place(root, ("arch", "nodes"))))
+
+
+def _branches(nodes: tuple[LeafInput | BranchInput, ...]) -> list[BranchInput]:
+    found: list[BranchInput] = []
+    for node in nodes:
+        if isinstance(node, BranchInput):
+            found += [node, *_branches(node.nodes)]
+    return found
+
+
+def bind_arch(
+    arch: ArchInputs,
+    where: Where,
+    variables: Scope,
+    symbols: Mapping[str, NameSet],
+    einsum: str,
+    dialect: Choice,
+) -> tuple[Architecture, tuple[Note, ...]]:
+    """Evaluate every expression of the architecture for one Einsum. `where`: the place of a path of the specification.
+
+    Raises all problems together; each names component, field, place, and the Einsum where it matters.
+    """
+    binder = _Binder(arch, where, variables, symbols, einsum, dialect)
+    bound = Architecture(binder.nodes(arch.nodes))
+    raise_all(binder.problems)
+    _check_instances(bound, arch, where)
+    _check_paths(bound, einsum, where(("arch", "nodes")))
+    return bound, tuple(binder.notes)
+
+
+def _check_instances(bound: Architecture, arch: ArchInputs, where: Where) -> None:
+    """Fanouts multiply: what is refused is named at the first component that has too many instances."""
+    for leaf in arch.leaves:
+        if bound.instances[leaf.given.name] > MAX_INSTANCES:
+            text = f"{leaf.given.name!r} has more than 2**40 instances: its fanout and those above it multiply to more"
+            raise SpecError(text, at=where(leaf.path))
+
+
+def _check_paths(arch: Architecture, einsum: str, at: At) -> None:
+    """The Einsum has at least one enabled Compute, and there is a memory above each."""
+    for unit in arch.computes:
+        if outermost_memory(arch.path(unit.name)) is None:
+            raise SpecError(f"no Memory stands above the Compute {unit.name!r}", at=at)
+    if not any(unit.enabled for unit in arch.computes):
+        names = ", ".join(unit.name for unit in arch.computes)
+        raise SpecError(f"Einsum {einsum!r} has no path: all computes are disabled for it ({names})", at=at)
+
+
+class _Binder:
+    """Walks the tree outside in; components above are in scope for those below."""
+
+    def __init__(
+        self,
+        arch: ArchInputs,
+        where: Where,
+        variables: Scope,
+        symbols: Mapping[str, NameSet],
+        einsum: str,
+        dialect: Choice,
+    ) -> None:
+        self.where = where
+        self.symbols = symbols
+        self.einsum = einsum
+        self.dialect = dialect
+        self.arch = arch
+        self.problems: list[EinmapError] = []
+        self.notes: list[Note] = []
+        base = Scope(symbols, variables)
+        for field in ("variables", "extra_attributes_for_all_component_models"):
+            at = partial(self.place_in_arch, field)
+            self.problems += changed_globals(getattr(arch.given, field), base, at, "outside of arch")
+        for name in sorted(arch.given.variables.keys() & symbols.keys()):
+            text = f"the variable {name!r} of arch hides the set, tensor or rank variable of that name in expressions"
+            self.notes.append(Note(text, self.place_in_arch("variables", name)))
+        own = lazy_layer(arch.given.variables, base, partial(self.place_in_arch, "variables"))
+        together = Lazy(lambda: {name: own.lookup(name) for name in arch.given.variables})
+        base = own.layer({"arch_variables": together, "Above": Lazy(self._refuse_above)})
+        # a set name, tensor or rank variable of the same name wins in expressions
+        self.hidden = frozenset(leaf.given.name for leaf in arch.leaves) & {*symbols, *RESERVED}
+        below = {leaf.given.name: Lazy(self._refusal(leaf.given.name)) for leaf in arch.leaves}
+        self.scope = base.layer({name: value for name, value in below.items() if name not in self.hidden})
+        for leaf in arch.leaves:
+            if leaf.given.name in self.hidden:
+                text = f"{leaf.given.name!r} also names a set, tensor or rank variable, which wins in expressions"
+                self.notes.append(Note(text, where(leaf.path)))
+
+    def place_in_arch(self, field: str, name: str) -> At:
+        return self.where(("arch", field, name))
+
+    def _refuse_above(self) -> object:
+        raise ExpressionError(unknown_holding("`Above`"))
+
+    def _refusal(self, name: str) -> Any:
+        def refuse() -> object:
+            raise ExpressionError(f"{name} is not above; only components above can be referenced")
+
+        return refuse
+
+    def nodes(self, nodes: tuple[LeafInput | BranchInput, ...]) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for node in nodes:
+            if isinstance(node, LeafInput):
+                try:
+                    leaf = self.leaf(node)
+                except EinmapError as problem:
+                    if not isinstance(problem, ManyErrors):
+                        problem.at = problem.at or self.where(node.path)
+                    self.problems.append(problem)
+                    continue
+                found.append(leaf)
+            elif isinstance(node.given, ForkInput):
+                outside = self.scope
+                inner = self.nodes(node.nodes)
+                self.scope = outside
+                found.append(Fork(inner, node.given.forked_power_gateable, node.given.non_forked_power_gateable))
+            else:
+                found.append(Hierarchical(self.nodes(node.nodes)))
+        return tuple(found)
+
+    def leaf(self, node: LeafInput) -> Leaf:
+        if node.tag in ("Container", "Fanout"):
+            container = Container(node.given.name, self.spatial(node.given.spatial, node.path, self.scope))
+            self.show(container.name, record_of(container.name, container.spatial, {}))
+            return container
+        binder = ComponentBinder(self.where, node.path, self.scope, self.symbols, self.einsum)
+        binder.components = {leaf.given.name for leaf in self.arch.leaves}
+        binder.defaults = self.arch.given.extra_attributes_for_all_component_models
+        component, record = binder.bind(
+            node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
+        )
+        self.notes += binder.notes
+        self.show(component.name, record)
+        return component
+
+    def show(self, name: str, record: Record) -> None:
+        """Let nodes below refer to a component."""
+        if name not in self.hidden:
+            self.scope = self.scope.layer({name: record})
+
+    def spatial(self, given: list[SpatialInput], path: Path, scope: Scope) -> tuple[SpatialDimension, ...]:
+        problems: list[EinmapError] = []
+        found = [
+            attempt(problems, partial(self.dimension, d, (*path, "spatial", i), scope)) for i, d in enumerate(given)
+        ]
+        raise_all(problems)
+        return tuple(d for d in found if d is not None)
+
+    def dimension(self, given: SpatialInput, path: Path, scope: Scope) -> SpatialDimension:
+        def at(field: str) -> At:
+            return self.where((*path, field))
+
+        fields = {"fanout": given.fanout, "min_usage": given.min_usage, "usage_scale": given.usage_scale}
+        scope = lazy_layer(fields, scope.layer({"name": given.name}), at)
+
+        def amount(field: str, value: object, **limits: Any) -> float:
+            return number(value, scope, at=at(field), what=field, **limits)
+
+        everything = self.symbols["All"]  # not by its name, which a variable of the architecture may have
+        nothing = frozenset[str]()
+        reuse = nothing if given.reuse is None else self.tensors(given.reuse, scope, at("reuse"))
+        if given.may_reuse is not None:
+            may_reuse = self.tensors(given.may_reuse, scope, at("may_reuse"))
+        else:
+            may_reuse = self.default_may_reuse(given, reuse, everything.members, at("reuse"))
+        min_usage = amount("min_usage", given.min_usage, minimum=0)
+        if min_usage > 1:
+            raise SpecError(f"min_usage must be between 0 and 1, found {min_usage}", at=at("min_usage"))
+        fanout = int(amount("fanout", given.fanout, minimum=1, integer=True, allow_inf=False))
+        usage_scale = amount("usage_scale", given.usage_scale, minimum=0)
+        if usage_scale > fanout:
+            text = (
+                f"dimension {given.name!r} can never have usage <= 1: usage_scale {usage_scale} exceeds fanout {fanout}"
+            )
+            raise SpecError(text, at=at("usage_scale"))
+        return SpatialDimension(
+            given.name,
+            fanout,
+            may_reuse,
+            reuse,
+            self.comparisons(given.loop_bounds, (*path, "loop_bounds"), scope),
+            min_usage,
+            usage_scale,
+            given.power_gateable,
+        )
+
+    def default_may_reuse(
+        self, given: SpatialInput, reuse: frozenset[str], everything: frozenset[str], at: At
+    ) -> frozenset[str]:
+        """All tensors; in the newer dialect those of `reuse` where it is given. A note where that matters."""
+        if given.reuse is None:
+            return everything
+        is_older = self.dialect.dialect == "older"
+        if reuse != everything and (is_older or not self.dialect.is_certain):
+            meant = "all tensors may be reused here" if is_older else "only those of `reuse` may be reused here"
+            other = "newer one would reuse only those of `reuse`" if is_older else "older one would reuse all"
+            text = (
+                f"`reuse` without `may_reuse`: {meant} ({self.dialect.dialect} dialect, since "
+                f"{self.dialect.reason}); the {other}. Write `may_reuse`, or `config: {{dialect: ...}}`"
+            )
+            self.notes.append(Note(text, at))
+        return everything if is_older else reuse
+
+    def tensors(self, given: SetExpression, scope: Scope, at: At) -> frozenset[str]:
+        return tensor_set(given, scope, at=at).members
+
+    def comparisons(self, given: list[ComparisonInput], path: Path, scope: Scope) -> tuple[Comparison, ...]:
+        return tuple(bind_comparison(c, self.where, (*path, i), scope) for i, c in enumerate(given))

@@ -1,0 +1,483 @@
+"""The workload: from raw Einsums to frozen ones, and the symbols of each."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.projection import Affine
+from einmap.einsum.space import Constraint, Space, bounds, check_names, parse_constraint, within
+from einmap.einsum.workload import Workload
+from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, closest, raise_all
+from einmap.expressions.arithmetic import number, tensor_set
+from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
+from einmap.spec.binding.per_tensor import per_tensor
+from einmap.spec.binding.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
+from einmap.spec.binding.second_names import SecondNames, has_several_uses
+from einmap.spec.binding.symbols import CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
+from einmap.spec.names import RESERVED, is_name, wrong_case
+from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed, to_python
+from einmap.spec.schema.base import check
+from einmap.spec.schema.workload import WorkloadInput
+
+MAX_EXTENT = 2**40
+"""Values of one rank variable, and instances; counts of several variables still are exact or close in floats."""
+MAX_POINTS = 2**400
+"""Points of an Einsum with all its instances: a float holds a product of two such counts with any scale beside it."""
+
+
+@dataclass(frozen=True)
+class BoundEinsum:
+    """An Einsum, its symbols, what it was made of (`raw`, and what was read there), and notes on it.
+
+    `copy_of`: the tensor that the Einsum copies, if it stands in no file (see `second_names`); `raw` and `written` are
+    those of the Einsum that reads the copy then.
+    """
+
+    einsum: Einsum
+    symbols: Mapping[str, NameSet]
+    raw: Raw
+    written: WrittenEinsum
+    notes: tuple[Note, ...]
+    copy_of: str | None = None
+
+
+@dataclass(frozen=True)
+class BoundWorkload:
+    """The frozen workload, the symbols that expressions may use in each Einsum, and notes."""
+
+    workload: Workload
+    einsums: Mapping[str, BoundEinsum]
+    rank_sizes: Mapping[str, object]
+    """Sizes of the workload, those that only one Einsum gives left out."""
+    notes: tuple[Note, ...] = field(default=())
+
+    @property
+    def symbols(self) -> Mapping[str, Mapping[str, NameSet]]:
+        """The names that expressions may use in each Einsum."""
+        return {name: bound.symbols for name, bound in self.einsums.items()}
+
+    @property
+    def second_names(self) -> dict[str, str]:
+        """Tensors by the names of copies that were put in, where one Einsum uses a tensor by different indices."""
+        return {name: own.copy_of for name, own in self.einsums.items() if own.copy_of is not None}
+
+    @property
+    def written_names(self) -> tuple[str, ...]:
+        """The Einsums that stand in the specification, in order."""
+        return tuple(name for name, own in self.einsums.items() if own.copy_of is None)
+
+
+def bind_workload(root: RawMap, variables: Scope, known: BoundWorkload | None = None) -> BoundWorkload:
+    """Bind the key `workload` (and `renames`) of a raw spec; `variables` is the scope of its top level.
+
+    `known`: a workload that differs in nothing but some Einsums, and in renames that mean nothing in others.
+    Raises SpecError (or several together) naming Einsum, tensor or rank, and the place.
+    """
+    return _Binder(root, variables, known).bind()
+
+
+class _Binder:
+    """The steps of binding; problems of one stage are collected and raised together."""
+
+    def __init__(self, root: RawMap, variables: Scope, known: BoundWorkload | None) -> None:
+        self.root = root
+        self.known = known
+        self.scope = variables
+        self.problems: list[EinmapError] = []
+        self.notes: list[Note] = []
+        self.place = cache(partial(place, root))
+        self.spaces: dict[tuple[tuple[str, ...], tuple[str, ...]], Space] = {}
+        self.as_read: dict[Path, WrittenEinsum] = {}
+        self.second_names: dict[str, str] = {}
+        read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
+        self.reader = WorkloadReader(root, self.problems, read)
+
+    def bind(self) -> BoundWorkload:
+        raw = self.root.get("workload") or RawMap(())
+        given = check(WorkloadInput, raw, self.root, ("workload",), self.problems, drop=("einsums",))
+        einsums = [e for e in self.reader.read_einsums(raw) if e is not None]
+        raise_all(self.problems)
+        assert given is not None
+        self.given = given
+        if self.root.get("workload") is None:
+            hint = "give a file with this key, or one of the workloads that `einmap examples` lists"
+            raise SpecError("the specification has no key 'workload'", at=place(self.root, ()), hint=hint)
+        if not einsums:
+            raise SpecError("the workload has no Einsums", at=place(self.root, ("workload",)))
+        self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
+        self.as_read = {einsum.path: einsum for einsum in einsums}
+        einsums = self.with_second_names(einsums)
+        self.reader.check_cascade(einsums)
+        raise_all(self.problems)
+        facts = _cascade_facts(einsums)
+        renames = self.reader.read_renames([e.name for e in einsums])
+        bound: dict[str, BoundEinsum] = {}
+        for einsum in einsums:
+            try:
+                bound[einsum.name] = self.same_as_known(einsum, facts) or self.bind_einsum(einsum, facts, renames)
+            except EinmapError as problem:
+                self.problems.append(problem)
+        raise_all(self.problems)
+        done = tuple(own.einsum for own in bound.values())
+        self.notes += [note for own in bound.values() for note in own.notes]
+        self.check_across(done, {e.name: e.path for e in einsums})
+        raise_all(self.problems)
+        n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
+        self.note_unused(given, einsums)
+        self.note_hidden(facts, [own.symbols for own in bound.values()])
+        sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in given.rank_sizes}
+        known = {rank: size for rank, size in sizes.items() if size is not None}
+        return BoundWorkload(Workload(done, n_instances), bound, known, tuple(self.notes))
+
+    def at(self, *path: str | int) -> At:
+        return self.place(path)
+
+    def with_second_names(self, einsums: list[WrittenEinsum]) -> list[WrittenEinsum]:
+        """The Einsums, and copies of tensors that one of them uses by different indices. Raises SpecError."""
+        self.notes += [Note(text, place(self.root, einsum.path)) for einsum in einsums for text in einsum.notes]
+        if not has_several_uses(einsums):
+            return einsums
+        variables = self.root.get("variables")
+        taken = {*self.given_renames(), *(variables.keys() if isinstance(variables, RawMap) else ())}
+        names = SecondNames(self.root, einsums, taken, self.space_of, self.rank_size, self.instances_of)
+        found = names.put_in()
+        self.notes += names.notes
+        self.second_names = names.tensors
+        return found
+
+    def given_renames(self) -> set[str]:
+        """The names that renames of the workload give."""
+        found = to_python(self.root.get("renames") or RawMap(()))
+        return {*re.findall(r"\w+", repr(found))}
+
+    def instances_of(self, einsum: WrittenEinsum) -> int:
+        """How often the Einsum is repeated."""
+        return self.count(einsum.given.n_instances, self.sizes_of(einsum), *einsum.path, "n_instances")
+
+    def count(self, value: object, scope: Scope, *path: str | int) -> int:
+        with placed(self.root, path):
+            found = int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True, allow_inf=False))
+            if found > MAX_EXTENT:
+                raise SpecError(f"{path[-1]} is too large: it is {_rounded(found)}, at most 2**40 is allowed")
+            return found
+
+    def same_as_known(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
+        """An Einsum that the known workload has, too: written once, its tensors used alike."""
+        found = self.known.einsums.get(einsum.name) if self.known is not None else None
+        if self.known is None or found is None or found.raw is not get_value(self.root, einsum.path):
+            return None
+        workload, own = self.known.workload, found.einsum.tensors
+        alike = (
+            facts.intermediates & own == workload.intermediates & own and facts.shared & own == workload.shared & own
+        )
+        return found if alike and own == {access.name for access in einsum.accesses} else None
+
+    def bind_einsum(self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]) -> BoundEinsum:
+        problems: list[EinmapError] = []
+        space = attempt(problems, lambda: self.space_of(einsum))
+        own = EinsumFacts(
+            einsum.name,
+            {a.name: a.projection for a in einsum.accesses},
+            frozenset(a.name for a in einsum.accesses if a.output),
+            frozenset(a.name for a in einsum.accesses if a.given.persistent),
+            einsum.variables,
+        )
+        written = self.reader.renames_of(einsum.given.renames, (*einsum.path, "renames"))
+        chosen = self.meanings(einsum)
+        for rename in (*renames.get("default", ()), *renames.get(einsum.name, ()), *written):
+            # what is expected of the number of weights, say, is said of Einsums that stand in the specification
+            chosen[rename.name] = replace(rename, count=None) if einsum.copy_of else rename
+        table = self.with_renames(symbols(facts, own, {}), chosen, einsum)
+        bits = attempt(problems, lambda: self.bits_of(einsum, Scope(table, self.scope)))
+        raise_all(problems)
+        assert space is not None
+        assert bits is not None
+        known = self.with_renames(symbols(facts, own, bits), chosen, einsum)
+        persistent = own.persistent
+        if self.given.persistent_tensors is not None:
+            persistent |= self.lasting(einsum, Scope(known, self.scope)) - self.second_names.keys()
+        extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
+        for variable, extent in extents:
+            if extent > MAX_EXTENT:
+                raise SpecError(
+                    f"rank variable {variable!r} of Einsum {einsum.name!r} is too large: it has {_rounded(extent)} "
+                    f"values, at most 2**40 are allowed",
+                    at=place(self.root, einsum.path),
+                )
+        notes: list[Note] = []
+        if not space.is_box:
+            notes.append(
+                Note(
+                    f"the iteration space of {einsum.name!r} is no box; counts are those of its bounding box "
+                    f"({_product(extents)} points"
+                    + (f", the space has {space.points})" if space.points is not None else ")"),
+                    place(self.root, einsum.path),
+                )
+            )
+        accesses = tuple(
+            TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
+        )
+        instances = self.instances_of(einsum)
+        self.check_points(einsum, _product(extents) * instances)
+        done = Einsum(
+            einsum.name,
+            accesses,
+            extents,
+            einsum.operation,
+            einsum.given.is_copy_operation,
+            instances,
+            None if space.is_box else space.points,
+            tuple((v, low) for v, low in space.low if low),
+            space.cuts,
+        )
+        raw, as_read = get_value(self.root, einsum.path), self.as_read[einsum.path]
+        return BoundEinsum(done, known, raw, as_read, tuple(notes), einsum.copy_of)
+
+    def meanings(self, einsum: WrittenEinsum) -> dict[str, Rename]:
+        """The name of a tensor means its second names, too, where the Einsum has some."""
+        found: dict[str, Rename] = {}
+        for access in einsum.accesses:
+            tensor = self.second_names.get(access.name)
+            if tensor is not None:
+                source = f"{found[tensor].source if tensor in found else tensor} | {access.name}"
+                found[tensor] = Rename(tensor, source, None, place(self.root, einsum.path))
+        return found
+
+    def check_points(self, einsum: WrittenEinsum, points: int) -> None:
+        """Counts of an Einsum are numbers that any calculation takes, also multiplied by each other."""
+        if points > MAX_POINTS:
+            raise SpecError(
+                f"Einsum {einsum.name!r} is too large: it has {_rounded(points)} points with all its instances, "
+                f"at most {_rounded(MAX_POINTS)} are allowed",
+                at=place(self.root, einsum.path),
+                hint="look at the sizes of its ranks",
+            )
+
+    def with_renames(self, names: Symbols, renames: Mapping[str, Rename], einsum: WrittenEinsum) -> Symbols:
+        """The names and the renames, which are evaluated with them."""
+        scope = Scope(names, self.scope)
+        return names.renamed(apply_renames([*renames.values()], scope, einsum.name, self.second_names))
+
+    def lasting(self, einsum: WrittenEinsum, scope: Scope) -> frozenset[str]:
+        """Tensors of the Einsum that `persistent_tensors` selects."""
+        try:
+            return tensor_set(
+                self.given.persistent_tensors, scope, at=self.at("workload", "persistent_tensors")
+            ).members
+        except ExpressionError as problem:
+            text = f"{problem.message} (Einsum {einsum.name!r})"
+            raise ExpressionError(text, at=problem.at, hint=problem.hint) from None
+
+    def space_of(self, einsum: WrittenEinsum) -> Space:
+        problems: list[EinmapError] = []
+        constraints = [
+            constraint
+            for text, path in self.written_bounds(einsum, problems)
+            if (constraint := attempt(problems, partial(self.constraint, einsum, text, path))) is not None
+        ]
+        for rank, index in dict.fromkeys(entry for access in einsum.accesses for entry in access.projection):
+            size = attempt(problems, partial(self.rank_size, einsum, rank))
+            if size is not None:
+                constraints.append(within(index, size))
+                attempt(problems, partial(self.check_constant, einsum, rank, index, size))
+        raise_all(problems)
+        # the same for many Einsums
+        key = einsum.variables, tuple(constraint.text for constraint in constraints)
+        if key not in self.spaces:
+            with placed(self.root, einsum.path):
+                self.spaces[key] = bounds(einsum.variables, constraints, f"Einsum {einsum.name!r}")
+        return self.spaces[key]
+
+    def written_bounds(self, einsum: WrittenEinsum, problems: list[EinmapError]) -> list[tuple[str, Path]]:
+        """The bounds that speak of the Einsum, with their places; keys in the wrong case are problems."""
+        given, own = self.given, einsum.given
+        shape = "iteration_space_shape"
+        found: list[tuple[str, Path]] = [
+            (text, (*einsum.path, shape, i)) for i, text in enumerate(own.iteration_space_shape)
+        ]
+        for variable, text in given.iteration_space_shape.items():
+            path = ("workload", shape, variable)
+            if not is_name(variable) or not variable[:1].islower():
+                problems.append(wrong_case(variable, "rank variable", place(self.root, path)))
+            elif variable in einsum.variables and einsum.copy_of is None:  # the own bounds of a copy say all
+                found.append((text, path))
+        for sizes, where in ((given.rank_sizes, ("workload",)), (own.rank_sizes, einsum.path)):
+            for rank in sizes:
+                if not is_name(rank) or not rank[:1].isupper():
+                    problems.append(wrong_case(rank, "rank", place(self.root, (*where, "rank_sizes", rank))))
+        return found
+
+    def constraint(self, einsum: WrittenEinsum, text: str, path: Path) -> Constraint:
+        """A bound on rank variables of the Einsum."""
+        with placed(self.root, path):
+            found = parse_constraint(text)
+            check_names(found, einsum.variables, f"Einsum {einsum.name!r}")
+            return found
+
+    def check_constant(self, einsum: WrittenEinsum, rank: str, index: Affine, size: int) -> None:
+        """An index without rank variables lies in its rank, or there is nothing to iterate over."""
+        if not index.terms and not 0 <= index.constant < size:
+            raise SpecError(
+                f"index {index} is outside rank {rank} of size {size}: "
+                f"the iteration space of Einsum {einsum.name!r} is empty",
+                at=place(self.root, einsum.path),
+            )
+
+    def sizes_of(self, einsum: WrittenEinsum) -> Scope:
+        """The rank sizes that expressions of the Einsum see: its own, then the workload's."""
+        return lazy_layer(einsum.given.rank_sizes, self.sizes, lambda name: self.at(*einsum.path, "rank_sizes", name))
+
+    def rank_size(self, einsum: WrittenEinsum, rank: str) -> int | None:
+        scope = self.sizes
+        if rank in einsum.given.rank_sizes:
+            scope = self.sizes_of(einsum).without(rank)  # in its own expression it is that of the workload
+            value: object = einsum.given.rank_sizes[rank]
+            at = place(self.root, (*einsum.path, "rank_sizes", rank))
+        elif rank in self.given.rank_sizes:
+            value, at = self.given.rank_sizes[rank], self.at("workload", "rank_sizes", rank)
+        else:
+            return None
+        what = f"the size of rank {rank}"
+        try:
+            return int(number(value, scope, at=at, what=what, minimum=1, integer="exact", allow_inf=False))
+        except ExpressionError as problem:
+            if "integer" in problem.message and isinstance(value, str) and "/" in value:
+                problem.hint = "use // for a division of integers"
+            elif problem.hint and "is not defined" in problem.message:
+                problem.hint += "; sizes see other rank sizes and `variables`"
+            raise
+
+    def note_unused(self, given: WorkloadInput, einsums: list[WrittenEinsum]) -> None:
+        """Sizes and bounds that no Einsum has a use for are most likely misspelt."""
+        variables = {v for e in einsums for v in e.variables}
+        for variable in given.iteration_space_shape:
+            if variable not in variables:
+                text = f"iteration_space_shape of {variable!r} is not used: no Einsum has this rank variable"
+                text += _suggestion(variable, variables)
+                self.notes.append(Note(text, self.at("workload", "iteration_space_shape", variable)))
+        everywhere = {rank for e in einsums for rank in _ranks(e)}
+        expressions = [*given.rank_sizes.values(), given.n_instances]
+        for einsum in (einsum for einsum in einsums if einsum.copy_of is None):
+            own = [*einsum.given.rank_sizes.values(), einsum.given.n_instances]
+            expressions += own
+            for rank in einsum.given.rank_sizes:
+                if rank not in _ranks(einsum) | _words(own):
+                    text = f"the size of rank {rank!r} is not used: Einsum {einsum.name!r} has no such rank"
+                    text += _suggestion(rank, _ranks(einsum))
+                    self.notes.append(Note(text, self.at(*einsum.path, "rank_sizes", rank)))
+        for rank in given.rank_sizes:
+            if rank not in everywhere | _words(expressions):
+                text = f"the size of rank {rank!r} is not used: no tensor has this rank"
+                text += _suggestion(rank, everywhere)
+                self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
+
+    def note_hidden(self, facts: CascadeFacts, tables: list[Mapping[str, NameSet]]) -> None:
+        """Variables that expressions of the architecture cannot see."""
+        raw = self.root.get("variables")
+        kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
+        kinds |= dict.fromkeys(facts.tensors, "tensor")
+        for name in raw.keys() if isinstance(raw, RawMap) else ():
+            is_rename = any(name in table for table in tables)
+            kind = kinds.get(name, "rename" if is_rename else None)
+            if kind is not None:
+                text = f"the variable {name!r} has the name of a {kind}, which wins in expressions"
+                self.notes.append(Note(text, self.at("variables", name)))
+
+    def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
+        everything = scope.lookup("All")
+        assert isinstance(everything, NameSet)  # no variable of the workload is above the sets
+        given = per_tensor(
+            self.given.bits_per_value, everything, scope, lambda key: self.at("workload", "bits_per_value", key)
+        )
+        bits: dict[str, float] = {}
+        for access in einsum.accesses:
+            self.check_size_scale(access, scope)
+            value, at = access.given.bits_per_value, None
+            if value is None and access.name in given:
+                value, at = given[access.name]
+            if value is None:
+                raise SpecError(
+                    f"no bits_per_value for tensor {access.name!r} of Einsum {einsum.name!r}",
+                    at=place(self.root, einsum.path),
+                    hint="add it to workload.bits_per_value, for example {All: 8}",
+                )
+            what = f"bits_per_value of {access.name!r}"
+            with placed(self.root, (*access.path, "bits_per_value")):
+                amount = number(value, scope, at=at, what=what, allow_inf=False)
+                if amount <= 0:
+                    raise SpecError(f"{what} must be > 0, found {amount}", at=at)
+            bits[access.name] = amount
+        return bits
+
+    def check_size_scale(self, access: WrittenAccess, scope: Scope) -> None:
+        field = "backing_storage_size_scale"
+        with placed(self.root, (*access.path, field)):
+            if number(access.given.backing_storage_size_scale, scope, at=None, what=field) != 1:
+                raise SpecError(f"{field} is not supported; no known tool gives it an effect", hint="leave it out")
+
+    def check_across(self, einsums: Iterable[Einsum], paths: Mapping[str, Path]) -> None:
+        """What one Einsum says of a variable or tensor must agree with the others."""
+        extents: dict[str, tuple[str, int]] = {}
+        bits: dict[str, tuple[str, float]] = {}
+        lasting: dict[str, tuple[str, bool]] = {}
+        for einsum in einsums:
+            at = place(self.root, paths[einsum.name])
+            for variable, extent in einsum.bounds:
+                other, size = extents.setdefault(variable, (einsum.name, extent))
+                if size != extent:
+                    text = f"rank variable {variable!r} has {size} values in {other!r} but {extent} in {einsum.name!r}"
+                    self.problems.append(SpecError(text, at=at, hint="use another name in one of them"))
+            for access in einsum.accesses:
+                other, wide = bits.setdefault(access.tensor, (einsum.name, access.bits_per_value))
+                if wide != access.bits_per_value:
+                    text = (
+                        f"{access.tensor!r} has {wide} bits in {other!r} but {access.bits_per_value} in {einsum.name!r}"
+                    )
+                    self.problems.append(SpecError(text, at=at))
+                other, kept = lasting.setdefault(access.tensor, (einsum.name, access.persistent))
+                if kept != access.persistent:
+                    text = f"{access.tensor!r} is persistent in only one of the Einsums {other!r} and {einsum.name!r}"
+                    self.problems.append(SpecError(text, at=at))
+
+
+def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
+    used = Counter(a.name for e in einsums for a in e.accesses)
+    written = {a.name for e in einsums for a in e.accesses if a.output}
+    read = {a.name for e in einsums for a in e.accesses if not a.output}
+    return CascadeFacts(
+        frozenset(used),
+        frozenset(v for e in einsums for v in e.variables),
+        frozenset(written & read),
+        frozenset(name for name, times in used.items() if times > 1),
+    )
+
+
+def _ranks(einsum: WrittenEinsum) -> set[str]:
+    return {rank for access in einsum.accesses for rank, _ in access.projection}
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    guess = closest(name, known)
+    return f"; did you mean {guess!r}?" if guess else ""
+
+
+def _words(expressions: Iterable[object]) -> set[str]:
+    return {word for text in expressions if isinstance(text, str) for word in re.findall(r"\w+", text)}
+
+
+def _rounded(value: int) -> str:
+    """Digits while they are few."""
+    return str(value) if value < 10**15 else f"about 2**{value.bit_length() - 1}"
+
+
+def _product(extents: tuple[tuple[str, int], ...]) -> int:
+    total = 1
+    for _, extent in extents:
+        total *= extent
+    return total

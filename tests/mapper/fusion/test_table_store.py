@@ -1,0 +1,96 @@
+"""In what portions dataplacements are looked at, and where a tensor that passes by may be."""
+
+from copy import deepcopy
+
+import pytest
+from tests.mapper.fusion.prepared import prepared
+from tests.mapper.fusion.test_repeated_structure import ARCH
+
+import einmap
+from einmap.mapper.branch_and_bound.sparse_search import new_search
+from einmap.mapper.fusion import table_store
+from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.problem import CascadeProblem
+
+# A passes by while C is made
+EINSUMS = ["A[m, n] = X[m, n]", "B[m, k] = A[m, n] * W[n, k]", "C[m, k] = B[m, k]", "D[m, n] = C[m, k] * A[m, n]"]
+
+
+def cascade(size: float = 1000, lanes: int = 1) -> CascadeProblem:
+    """Four Einsums on a buffer of so many 8-bit values and some lanes below it."""
+    arch = deepcopy(ARCH)
+    arch["nodes"][1]["size"] = 8 * size
+    if lanes > 1:
+        spatial = [{"name": "x", "fanout": lanes, "may_reuse": "All"}]
+        arch["nodes"].insert(2, {"type": "Container", "name": "Array", "spatial": spatial})
+    sizes = {"M": 8, "N": 6, "K": 4}
+    workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": EINSUMS}
+    spec = einmap.Spec.from_dict(arch=arch, workload=workload)
+    return prepared(spec)
+
+
+def least_of_outlines(cascade: CascadeProblem, monkeypatch, **limits):
+    """For each Einsum all signatures with the least cost of their outer nests, with other limits of portions."""
+    found = []
+    with monkeypatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(table_store, name, value)
+        for member in cascade.distinct:
+            chains = member.chains
+            assert isinstance(chains, EinsumFronts)
+            chains.begin(0)
+            chains.signature_classes = {}
+            chains.least(cascade.weights)
+            chains.survey(dict.fromkeys(chains.signature_classes))
+            found.append({signature: chains.bounds(signature)[:, 0].min() for signature in chains.signatures})
+    return found
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"FEW_TABLES": 0},
+        {"FEW_TABLES": 0, "FAR_BETTER": 0.0},
+        {"FEW_TABLES": 0, "AT_ONCE": 1, "OF_FIRST": 0.0},
+        {"FEW_TABLES": 0, "AT_ONCE": 1, "OF_FIRST": 0.0, "MOST_AT_ONCE": 10_000},
+        {"MOST_READY": 0, "MOST_MADE": 1},
+    ],
+)
+def test_portions_change_nothing_about_what_is_listed(monkeypatch, limits):
+    own = cascade(lanes=4)
+    whole, parts = least_of_outlines(own, monkeypatch), least_of_outlines(own, monkeypatch, **limits)
+    assert all(whole)
+    for of_whole, of_parts in zip(whole, parts, strict=True):
+        assert of_parts == pytest.approx(of_whole)
+
+
+def bytes_of(path, group, plans) -> int:
+    """Bytes of tables where a third of those of all is made at once."""
+    together = new_search(path, group.lanes, 1)
+    together.take(plans, table_store.FAR)
+    room, found = together.tables.bytes / 3, 0
+    while plans:
+        search = new_search(path, group.lanes, 1)
+        plans = plans[search.take(plans, room) :]
+        found += search.tables.bytes
+    return found
+
+
+def test_dataplacements_are_in_an_order_in_which_neighbours_share_tables():
+    sorted_bytes = other_bytes = 0
+    for member in cascade(lanes=4).distinct:
+        for path, group, _ in member.chains.groups.all:
+            sorted_bytes += bytes_of(path, group, group.plans)
+            listed = sorted(group.plans, key=path.plans.index)
+            other_bytes += bytes_of(path, group, listed)
+    assert sorted_bytes < other_bytes
+
+
+def test_space_counts_where_the_whole_of_a_tensor_that_passes_by_has_room():
+    def crossed(size: float) -> list[frozenset[str]]:
+        return [member.chains.crossed for member in cascade(size).members]
+
+    # A has 48 values, and C is made while it waits
+    nothing, buffer = frozenset(), frozenset({"GLB"})
+    assert crossed(48) == [nothing, nothing, buffer, nothing]
+    assert crossed(47) == [nothing] * 4

@@ -1,0 +1,127 @@
+"""The guides are true, the house is tidy: every module is in its room's guide, links lead somewhere, nothing is too long."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "einmap"
+FILES = sorted(SOURCE.rglob("*.py"))
+ROOMS = sorted({file.parent for file in FILES if (file.parent / "__init__.py").exists()} - {SOURCE})
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+LONG_FILES: dict[str, str] = {
+    "emit/lower.py": "not divided yet",
+    "mapper/branch_and_bound/einsum_search.py": "not divided yet",
+    "mapper/fusion/path_kernels.py": "not divided yet",
+    "mapper/fusion/refinement.py": "not divided yet",
+    "mapper/independent.py": "not divided yet",
+    "model/traffic/traffic.py": "not divided yet",
+    "spec/binding/bind_component.py": "not divided yet",
+    "spec/binding/bind_workload.py": "not divided yet",
+}
+"""Files of more than 450 lines, with the reason."""
+LONG_FUNCTIONS: dict[str, str] = {
+    "cli/map.py:map_command": "a command: a parameter for each option",
+    "cli/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
+    "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/exhaustive/brute_force.py:brute_force": "not divided yet",
+    "mapper/fusion/path_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/mapper.py:map_workload": "public: a keyword for each option",
+}
+"""Functions of more than 60 lines, with the reason."""
+MANY_ARGUMENTS: dict[str, str] = {
+    "cli/diff.py:diff_command": "a command: a parameter for each option",
+    "cli/explain.py:explain_command": "a command: a parameter for each option",
+    "cli/map.py:map_command": "a command: a parameter for each option",
+    "cli/partition.py:partition_command": "a command: a parameter for each option",
+    "cli/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
+    "cli/rewrite.py:rewrite_command": "a command: a parameter for each option",
+    "cli/run.py:run_command": "a command: a parameter for each option",
+    "cli/show.py:show_command": "a command: a parameter for each option",
+    "cli/simulate.py:simulate_command": "a command: a parameter for each option",
+    "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
+    "execute/leaf.py:charge": "not divided yet",
+    "execute/machine.py:__init__": "not divided yet",
+    "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/branch_and_bound/kernels.py:survivors": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/cost_bounds/cost_to_go_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:_is_new": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:costs_of_edges": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:fits_beside": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:fits_between": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:least_needs": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/mapper.py:map_workload": "public: a keyword for each option",
+    "mapper/mapspace/mapspace.py:mapspace_of": "not divided yet",
+    "mapper/options.py:read_options": "public: a keyword for each option",
+    "matmul/machine.py:of": "not divided yet",
+    "matmul/measured/registers.py:add_tile": "not divided yet",
+    "matmul/plan.py:plan_matmul": "public: a keyword for each option",
+    "model/occupancy/sharing.py:check_fusion": "not divided yet",
+}
+"""Functions of more than 8 arguments, with the reason."""
+FULL_ROOMS: dict[str, str] = {
+    "cli": "not divided yet",
+    "mapper/fusion": "not divided yet",
+}
+"""Rooms of more than 20 modules, with the reason."""
+
+
+def name_of(path):
+    return path.relative_to(SOURCE).as_posix()
+
+
+def members(room):
+    """Modules and rooms in a room."""
+    files = {file.stem for file in room.glob("*.py")} - {"__init__"}
+    return files | {folder.name for folder in room.iterdir() if any(folder.glob("*.py"))}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=name_of)
+def test_the_guide_of_a_room_names_its_modules_and_no_others(room):
+    guide = ast.get_docstring(ast.parse((room / "__init__.py").read_text()))
+    assert guide is not None
+    named = set(re.findall(r"^- `(\w+)`", guide, re.MULTILINE))
+    assert named == members(room)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_of_a_page_lead_to_files_of_the_repository(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    targets = [target for target in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in target]
+    files = re.findall(r"`((?:src|tests|benchmarks|docs)/[\w./]+\.(?:py|md|yaml))`", text)
+    missing = [t for t in targets if not (page.parent / t).exists()] + [f for f in files if not (ROOT / f).exists()]
+    assert missing == []
+
+
+def test_pages_that_code_speaks_of_exist():
+    places = [(file, page) for file in FILES for page in re.findall(r"\bdocs/[\w-]+\.md\b", file.read_text())]
+    assert [(name_of(file), page) for file, page in places if not (ROOT / page).exists()] == []
+
+
+def functions():
+    """All functions of the package: (name, lines, arguments)."""
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                n = len(arguments) - (arguments[:1] in (["self"], ["cls"]))
+                assert node.end_lineno is not None
+                yield f"{name_of(file)}:{node.name}", node.end_lineno - node.lineno + 1, n
+
+
+def test_what_is_long_has_a_reason():
+    files = {name_of(file): file.read_text().count("\n") for file in FILES}
+    assert {name for name, lines in files.items() if lines > 450} == set(LONG_FILES)
+    assert {name for name, lines, _ in functions() if lines > 60} == set(LONG_FUNCTIONS)
+    assert {name for name, _, n in functions() if n > 8} == set(MANY_ARGUMENTS)
+    full = {name_of(room) for room in ROOMS if len(list(room.glob("*.py"))) - 1 > 20}
+    assert full == set(FULL_ROOMS)
