@@ -20,7 +20,7 @@ from einmap.errors import NotSupportedError, SpecError
         ("max_pmapping_templates_per_einsum", 10),
         ("resource_usage_tolerance", 0.1),
         ("objective_tolerance", 0.1),
-        ("memory_limit", 10**9),
+        ("memory_limit", 10**12),
     ],
 )
 def test_options_of_peers_are_taken_from_the_call_and_from_the_specification(option, value):

@@ -49,15 +49,15 @@ def left_of(limit: float, at: At | None = None) -> float:
     """
     if math.isinf(limit):
         return limit
-    least = max(peak(), resident()) + LEAST
+    used = resident()
+    least = used + LEAST
     if limit < least:
         raise SpecError(
-            f"memory_limit is {limit / 1e6:,.0f} MB, but before the search begins the process has used "
-            f"{(least - LEAST) / 1e6:,.0f} MB",
+            f"memory_limit is {limit / 1e6:,.0f} MB, but before the search the process uses {used / 1e6:,.0f} MB",
             at=at,
             hint=f"the least that would do is {math.ceil(least / 1e6):,}e6 bytes",
         )
-    return limit - resident() - KEPT_FREE
+    return limit - used - KEPT_FREE
 
 
 class Ceiling:
