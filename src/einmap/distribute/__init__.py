@@ -11,7 +11,7 @@
 - `indices`: how a split rank variable splits the ranks that it indexes.
 - `mesh`: A mesh of processing elements (PEs) with named axes.
 - `moves`: the cheapest way from one placement of a tensor to another.
-- `naming`: deeds of the search as a plan: buffers get names.
+- `naming`: actions of the search as a plan: buffers get names.
 - `notation`: A plan as Einsums: what each PE computes and what it exchanges.
 - `overlap`: A reduce-scatter in chunks, each of which travels while the next one is computed.
 - `placement`: which part of a tensor each PE holds.

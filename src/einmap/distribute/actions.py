@@ -9,7 +9,7 @@ from einmap.distribute.moves import Hop
 from einmap.distribute.placement import Placement
 from einmap.einsum.einsum import TensorName
 
-type Deed = Moved | Computed
+type PlanAction = Moved | Computed
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from einmap.distribute.actions import Computed, Deed, Moved
+from einmap.distribute.actions import Computed, Moved, PlanAction
 from einmap.distribute.choices import Scene, choices, pinned_choices
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.mesh import Mesh
@@ -46,7 +46,7 @@ class State:
     """
 
     held: Mapping[TensorName, tuple[Placement, ...]]
-    deeds: tuple[Deed, ...] = ()
+    actions: tuple[PlanAction, ...] = ()
     cost: tuple[int, int, int] = (0, 0, 0)
 
 
@@ -79,9 +79,9 @@ def distribute(
     sizes = tensor_sizes(workload)
     context = Context(workload, mesh, {t: dict(ranks) for t, ranks in sizes.items()}, imperfect, locate)
     request = checked_request(context, placements, loops, overlap)
-    deeds = _cheapest(context, sizes, request)
+    actions = _cheapest(context, sizes, request)
     inputs = {tensor: request.placements.get(tensor, REPLICATED) for tensor in graph_inputs(workload)}
-    plan = named_plan(mesh, workload, sizes, inputs, deeds, dtype)
+    plan = named_plan(mesh, workload, sizes, inputs, actions, dtype)
     for einsum in workload.einsum_names:
         if einsum in request.overlap:
             plan = overlapped(plan, einsum, locate(("overlap",)))
@@ -129,8 +129,8 @@ def _check_einsum(einsum: Einsum) -> None:
 # search
 
 
-def _cheapest(context: Context, sizes: Sizes, request: Request) -> tuple[Deed, ...]:
-    """The deeds of the cheapest state after the last Einsum."""
+def _cheapest(context: Context, sizes: Sizes, request: Request) -> tuple[PlanAction, ...]:
+    """The actions of the cheapest state after the last Einsum."""
     workload, mesh = context.workload, context.mesh
     start = {tensor: (request.placements.get(tensor, REPLICATED),) for tensor in graph_inputs(workload)}
     states = [State(start)]
@@ -142,7 +142,7 @@ def _cheapest(context: Context, sizes: Sizes, request: Request) -> tuple[Deed, .
             raise _no_way(context, einsum, request)
         states = _best([_forget(state, needed, workload) for state in found])
     finished = [_finish(mesh, sizes, state, request) for state in states]
-    return min(finished, key=lambda state: state.cost).deeds
+    return min(finished, key=lambda state: state.cost).actions
 
 
 def _after(scene: Scene, sizes: Sizes, state: State, request: Request) -> Iterator[State]:
@@ -166,14 +166,14 @@ def _after(scene: Scene, sizes: Sizes, state: State, request: Request) -> Iterat
             continue
         sent, points, moves = after.cost
         held = {**after.held, **{tensor: (placement,) for tensor, placement in choice.results}}
-        deeds = (*after.deeds, Computed(scene.einsum.name, choice))
-        after = State(held, deeds, (sent, points + choice.points, moves))
+        actions = (*after.actions, Computed(scene.einsum.name, choice))
+        after = State(held, actions, (sent, points + choice.points, moves))
         for tensor, _ in choice.results:
             if after is not None and tensor in request.placements:
                 wanted = request.placements[tensor]
                 after = _brought(scene.mesh, sizes, after, tensor, wanted)
                 # what is asked for is where later Einsums find it
-                after = State({**after.held, tensor: (wanted,)}, after.deeds, after.cost) if after else None
+                after = State({**after.held, tensor: (wanted,)}, after.actions, after.cost) if after else None
         if after is not None:
             yield after
 
@@ -188,15 +188,15 @@ def _brought(mesh: Mesh, sizes: Sizes, state: State, tensor: TensorName, target:
 
 def _travelled(state: State, tensor: TensorName, route: Route) -> State:
     before, versions = route.start, state.held[tensor]
-    deeds: list[Deed] = []
+    actions: list[PlanAction] = []
     for hop in route.hops:
         if hop.after not in versions:
-            deeds.append(Moved(tensor, before, hop))
+            actions.append(Moved(tensor, before, hop))
             versions = (*versions, hop.after)
         before = hop.after
     sent, points, moves = state.cost
-    cost = (sent + route.sent_values, points, moves + len(deeds))
-    return State({**state.held, tensor: versions}, (*state.deeds, *deeds), cost)
+    cost = (sent + route.sent_values, points, moves + len(actions))
+    return State({**state.held, tensor: versions}, (*state.actions, *actions), cost)
 
 
 def _forget(state: State, needed: set[TensorName], workload: Workload) -> State:
@@ -206,7 +206,7 @@ def _forget(state: State, needed: set[TensorName], workload: Workload) -> State:
         for tensor, versions in state.held.items()
         if tensor in needed or (tensor in workload.producers and not workload.consumers[tensor])
     }
-    return State(kept, state.deeds, state.cost)
+    return State(kept, state.actions, state.cost)
 
 
 def _best(states: list[State]) -> list[State]:

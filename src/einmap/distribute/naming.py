@@ -1,4 +1,4 @@
-"""Deeds of the search as a plan: buffers get names.
+"""Actions of the search as a plan: buffers get names.
 
 A letter says what a buffer is, after the tensor's own name: `D` distributed, `L` local result that is only an addend,
 `G` gathered, `R` reduced everywhere, `T` split in another rank than before, `S` cut from what every PE has. A number
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from einmap.distribute.actions import Computed, Deed, Moved
+from einmap.distribute.actions import Computed, Moved, PlanAction
 from einmap.distribute.collectives import Kind
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement
@@ -56,45 +56,45 @@ def named_plan(
     workload: Workload,
     sizes: Sizes,
     inputs: Mapping[TensorName, Placement],
-    deeds: Sequence[Deed],
+    actions: Sequence[PlanAction],
     dtype: Dtype,
 ) -> Plan:
-    """The plan that does `deeds`. Outputs are the last versions of the tensors that nobody reads."""
+    """The plan that does `actions`. Outputs are the last versions of the tensors that nobody reads."""
     names = Names(sizes)
     known: dict[tuple[TensorName, Placement], BufferName] = {}
     for tensor, placement in inputs.items():
         known[tensor, placement] = names.make(tensor, "D" if placement.used else "", placement)
     last = {tensor: known[tensor, placement] for tensor, placement in inputs.items()}
     steps: list[Step] = []
-    for deed in deeds:
-        match deed:
+    for action in actions:
+        match action:
             case Computed():
-                local = _local(deed, names, known)
+                local = _local(action, names, known)
                 steps.append(local)
                 last.update(local.results)
             case Moved():
-                move = _move(deed, names, known)
+                move = _move(action, names, known)
                 steps.append(move)
-                last[deed.tensor] = move.target
+                last[action.tensor] = move.target
             case _:
-                assert_never(deed)
+                assert_never(action)
     dealt = tuple((tensor, known[tensor, placement]) for tensor, placement in inputs.items())
     outputs = tuple((t, last[t]) for t in workload.producers if not workload.consumers[t])
     return Plan(mesh, workload, tuple(names.buffers), dealt, tuple(steps), outputs, dtype)
 
 
-def _local(deed: Computed, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Local:
-    operands = tuple((tensor, known[tensor, placement]) for tensor, placement in deed.choice.operands)
+def _local(action: Computed, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Local:
+    operands = tuple((tensor, known[tensor, placement]) for tensor, placement in action.choice.operands)
     results = []
-    for tensor, placement in deed.choice.results:
+    for tensor, placement in action.choice.results:
         letter = "L" if placement.partial else "D" if placement.used else ""
         known[tensor, placement] = names.make(tensor, letter, placement)
         results.append((tensor, known[tensor, placement]))
-    return Local(deed.einsum, operands, tuple(results), deed.choice.loops)
+    return Local(action.einsum, operands, tuple(results), action.choice.loops)
 
 
-def _move(deed: Moved, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Move:
-    hop = deed.hop
-    source = known[deed.tensor, deed.before]
-    target = known[deed.tensor, hop.after] = names.make(deed.tensor, LETTER[hop.kind], hop.after)
-    return Move(hop.kind, source, target, hop.axes, hop.gather, hop.scatter, deed.before.reduction)
+def _move(action: Moved, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Move:
+    hop = action.hop
+    source = known[action.tensor, action.before]
+    target = known[action.tensor, hop.after] = names.make(action.tensor, LETTER[hop.kind], hop.after)
+    return Move(hop.kind, source, target, hop.axes, hop.gather, hop.scatter, action.before.reduction)

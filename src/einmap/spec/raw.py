@@ -1,7 +1,7 @@
 """The raw stage of a specification: a tree of values that remember where they come from.
 
-Frontends make this tree; `spec/schema` checks its shape; `spec/bind_workload` and `spec/bind_arch` evaluate
-its expressions for one Einsum. It is immutable: `set_value` returns a new tree. Two trees are equal when their content
+Frontends make this tree; `spec/schema` checks its shape; `spec/binding` evaluates its expressions
+for one Einsum. It is immutable: `set_value` returns a new tree. Two trees are equal when their content
 is, wherever it was written.
 """
 

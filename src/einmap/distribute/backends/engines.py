@@ -15,7 +15,7 @@ ENGINES = ("local", "jax")
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Where PEs are: `processes` on this host; the rest as in `jax_mesh.JaxOptions`. None: the engine's default."""
+    """Where PEs are: `processes` on this host; the rest as in `jax.engine.JaxOptions`. None: the engine's default."""
 
     processes: int | None = None
     platform: str | None = None

@@ -212,7 +212,7 @@ class CopyFronts:
             self.costs[assignment] = tuple(float(values[goal]) for goal in self.request.goals)
         return self.costs[assignment]
 
-    # as Chains has it
+    # as EinsumFronts has it
 
     def bounds(self, signature: FusionSignature) -> Floats:
         """Costs of a signature, a row for each chain."""

@@ -81,7 +81,7 @@ class EinsumFronts:
     most_per_axis: float
     budget: Budget
     table_owner: EinsumFronts | None = None
-    """Chains whose tables these use, and whose names of tensors and rank variables; see borrowing.py."""
+    """The fronts whose tables these use, with their names of tensors and rank variables; see `table_sharing`."""
     crossed: frozenset[str] = frozenset()
     """Memories that may keep the whole of a shared tensor while the Einsum runs that does not use it."""
     complete: bool = True

@@ -182,7 +182,7 @@ class LabelSetting:
         return found
 
     def _remainder(self, k: int) -> tuple[Floats, Ints, float]:
-        """What Einsum k and all later ones add at least: rows of Others for each boundary state before, and how
+        """What Einsum k and all later ones add at least: rows of Remainder for each boundary state before, and how
         many.
         """
         rests = self.paths.backward(k)

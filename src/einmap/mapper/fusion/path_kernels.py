@@ -332,7 +332,7 @@ def joined(
     the open loops and what passes. Of each option: its kind (see least_paths), fused loops, rows from first_row, what
     they keep from first_kept, what shared tensors add before and behind from first_own. `added`: for the edges with
     copies that are left out, in their order, what their tensors take. `corners`: for each boundary state behind the
-    rows of Others. `worth`: weights of sums of costs; a row beats another in its costs if it does in all of these.
+    rows of Remainder. `worth`: weights of sums of costs; a row beats another in its costs if it does in all of these.
     `tie`: sums that differ by less than this fraction count as equal. Gives the edge to go on at, and what is found,
     which is `so_far` of the next call: where the rows of each boundary state behind begin; costs, stay, peak; row
     before, option and row of its front.

@@ -34,7 +34,7 @@ from einmap.spec.spec import Spec
 type Floats = NDArray[np.float64]
 
 TABLES = 100_000_000
-"""Bytes of tables that are kept for all Einsums together where these are few; those that borrow have none."""
+"""Bytes of tables kept for all Einsums together where these are few; those that use tables of others have none."""
 TABLES_OF_EACH = 2_000_000
 """The same for each of many."""
 DECIDING = 5.0

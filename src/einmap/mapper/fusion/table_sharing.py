@@ -1,6 +1,6 @@
 """Einsums with the same tables: alike but for what else uses their tensors, such as the first or last of a network.
 
-One of them may have all dataplacements of another one, with the same loops and lanes. That one borrows its tables and
+One of them may have all dataplacements of another one, with the same loops and lanes. That one uses its tables and
 bounds then, which take most of the time of an Einsum.
 """
 
@@ -21,7 +21,7 @@ type Own = dict[Any, ChainTemplate]
 
 
 def share_tables(every: Sequence[EinsumFronts]) -> None:
-    """Let chains whose dataplacements are sorted borrow from others that have them all."""
+    """Let fronts whose dataplacements are sorted use the tables of others that have them all."""
     alike: dict[Any, list[EinsumFronts]] = {}
     for chains in every:
         alike.setdefault(tables_key(chains.einsum, chains.arch, chains.paths), []).append(chains)
