@@ -41,7 +41,8 @@ def narrowed_by(options: Options, fused: bool) -> tuple[str, ...]:
     if options.coarseness > 1:
         found.append(f"the tile shapes that tiling_coarseness {options.coarseness:g} keeps")
     if fused and math.isfinite(options.most_fused):
-        found.append(f"at most {options.most_fused:g} fused loops (max_fused_loops)")
+        loops = "loop" if options.most_fused == 1 else "loops"
+        found.append(f"at most {options.most_fused:g} fused {loops} (max_fused_loops)")
     if fused and options.most_fused_per_variable not in (1, math.inf):
         most = options.most_fused_per_variable
         found.append(f"at most {most:g} fused loops over each rank variable (max_fused_loops_per_rank_variable)")
