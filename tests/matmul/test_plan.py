@@ -8,6 +8,7 @@ from einmap import ComputeUnit, Level, Machine, SpecError, machine_from_dict, pl
 from einmap.matmul.algorithms import Algorithm, Choice, block_seconds, overlapped, stages_of
 from einmap.matmul.problem import product_of, rules_of
 from einmap.matmul.space import even_sizes
+from einmap.report.matmul import plan_report
 
 KIB, MIB = 2**10, 2**20
 
@@ -288,3 +289,12 @@ def test_a_machine_that_is_none_is_said_clearly():
         with pytest.raises(SpecError) as error:
             make()
         assert message in f"{error.value.message} {error.value}"
+
+
+def test_where_nothing_takes_time_the_first_plan_is_the_best():
+    level = {"name": "L1", "size": 262144, "load_bandwidth": math.inf}
+    boundless = machine_from_dict({"levels": [level], "compute": {"name": "fma", "flops": {"fp32": "inf"}}})
+    plan = plan_matmul(64, 64, 64, boundless, dtype="fp32")
+    assert (plan.seconds, plan.flops_per_s) == (0, math.inf)
+    assert plan.optimal
+    plan_report(plan)

@@ -75,6 +75,8 @@ class JointSearch:
         """The best choices, outermost level first; the best so far when the user stops the search."""
         self._bounds = LowerBounds.of(self.stages, self.size, self.compute)
         seconds, _ = plan_seconds(self.stages, self.start, self.size, lambda b: float(self.compute(np.array([b]))[0]))
+        if seconds == 0:
+            return self.start  # boundless bandwidths and compute: nothing takes less
         m, k, n = self.size
         found = self._searched(0, ((m,), (k,), (n,)), np.array([1 / seconds]))
         return found.choices[0] if found.choices else self.start

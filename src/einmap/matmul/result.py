@@ -84,8 +84,8 @@ class MatmulPlan:
 
     @property
     def flops_per_s(self) -> float:
-        """The predicted rate."""
-        return self.product.flops / self.seconds
+        """The predicted rate; infinite where nothing takes time."""
+        return self.product.flops / self.seconds if self.seconds else math.inf
 
     @property
     def peak_part(self) -> float:

@@ -47,7 +47,7 @@ def totals_section(plan: MatmulPlan) -> RenderableType:
     grid.add_column(style="bold")
     grid.add_column()
     grid.add_row("product", f"{m:,} x {k:,} x {n:,} in {', sums in '.join(types)} on {plan.machine.name}")
-    computing = percent(plan.compute_seconds / plan.seconds)
+    computing = _share(plan.compute_seconds, plan)
     grid.add_row("time", f"{format_si(plan.seconds, 's')}, of which computing {computing}")
     grid.add_row("rate", f"{format_si(plan.flops_per_s, 'flop/s')}, {percent(plan.peak_part)} of the peak")
     grid.add_row("plan", f"{_how(plan)}; {', '.join(counted)}")
@@ -85,9 +85,9 @@ def space_section(plan: MatmulPlan) -> RenderableType:
         full = Text(percent(row.used), style="bold red" if row.used > 1 else "")
         shown = [format_bits(bits) if bits else NONE for bits in row.bits]
         sizes = format_bits(row.needed_bits), format_bits(row.stage.level.size_bits)
-        times = format_si(row.seconds, "s"), percent(row.seconds / plan.seconds)
+        times = format_si(row.seconds, "s"), _share(row.seconds, plan)
         table.add_row(row.stage.level.name, *shown, *sizes, full, *times)
-    times = format_si(plan.compute_seconds, "s"), percent(plan.compute_seconds / plan.seconds)
+    times = format_si(plan.compute_seconds, "s"), _share(plan.compute_seconds, plan)
     table.add_row(plan.machine.compute.name, *[NONE] * 6, *times)
     return Group(_title("Space of one worker, and time that transfers and computing add"), table)
 
@@ -143,3 +143,8 @@ def _table(*headers: str) -> Table:
     for index, header in enumerate(headers):
         table.add_column(header, justify="right" if index else "left", no_wrap=True)
     return table
+
+
+def _share(seconds: float, plan: MatmulPlan) -> str:
+    """A part of a plan's time; nothing of it where the plan takes no time."""
+    return percent(seconds / plan.seconds if plan.seconds else 0.0)
