@@ -83,6 +83,7 @@ CALLS = [
     (("dump", "simple", "--dialect", "oldest"), "did you mean 'older'?"),
     (("schema", "--section", "nope"), "no section 'nope'"),
     (("schema", "extra"), "unexpected extra argument"),
+    (("schema", "\u202eabc"), r"unexpected extra argument(s) (\u202eabc)"),
     (("explain", *S, "--tensor", "Q"), "the workload has no such tensor hint: valid: A, B, Z"),
     (("diff", "simple"), "Missing argument 'B'"),
     (("show", *S, "--theme", "blue"), "themes: dark, light"),

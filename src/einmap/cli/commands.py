@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,7 @@ import typer.core
 from typer.main import get_command
 
 from einmap.cli.ordered import OrderedCommand
+from einmap.visible import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,31 @@ class LazyGroup(typer.core.TyperGroup):
         """The names, in the order of the help."""
         return list(self.commands)
 
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context in which a command runs. Raises the parser's usage errors, their text escaped."""
+        with _escaped_usage_errors():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises the parser's usage errors, their text escaped."""
+        with _escaped_usage_errors():
+            return super().invoke(ctx)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """What stands for the command in the help, and becomes the command itself when it is to run."""
         entry = COMMANDS.get(cmd_name)
         return self.commands.get(cmd_name) if entry is None else _Named(self.commands, cmd_name, entry.summary)
+
+
+@contextmanager
+def _escaped_usage_errors() -> Iterator[None]:
+    """Escape what the parser says of the arguments: names of files may hold control characters."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of the parser that typer brings along
+            error.message = visible(str(getattr(error, "message", "")))  # type: ignore[attr-defined]
+        raise
 
 
 class _Named(typer.core.TyperCommand):
