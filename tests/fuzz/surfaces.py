@@ -571,6 +571,10 @@ def call_of(seed, index, name=None):
     return name, draw[name](rng)
 
 
+WRITTEN = {"specification_text", "specification_tree", "template", "expression", "einsum_string", "mapping"}
+"""Surfaces where whatever is refused was written by the caller: every error names the place."""
+
+
 class Wrong(Exception):
     """A call ended as it must not."""
 
@@ -590,6 +594,8 @@ def ended(name, call):
         text = str(error)
         if not text.strip() or len(text) > MOST or any(not c.isprintable() and c != "\n" for c in text):
             raise Wrong(f"an error of {len(text)} characters: {text[:300]!r}") from error
+        if name in WRITTEN and not all(single.at and str(single.at) for single in getattr(error, "problems", (error,))):
+            raise Wrong(f"an error without a place: {text[:300]!r}") from error
         return "error"
     except SystemExit as end:
         said = out.getvalue() + err.getvalue()

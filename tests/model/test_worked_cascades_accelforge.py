@@ -18,7 +18,7 @@ from tests.model.worked import (
     usages,
 )
 
-from einmap import MappingError, evaluate, execute, loads
+from einmap import CapacityError, MappingError, evaluate, execute, loads
 from einmap.mapping.pretty import pretty
 from einmap.mapping.rewrite.text import rewritten
 
@@ -163,3 +163,46 @@ def test_under_exact_one_backing_node_in_each_branch_is_an_error_that_shows_the_
     done = execute(spec, mapping=merged)
     x1 = done.inputs["X0"] @ done.inputs["W0"]
     assert np.allclose(done.tensors["Y"], (x1 @ done.inputs["W1"]) * x1)
+
+
+SHARED_BELOW = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {keep: ~Intermediates, may_keep: All},
+      actions: [{name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
+  - !Memory {name: GLB, size: SIZE, leak_power: 0, area: 0, tensors: {keep: All}, bits_per_value: {Inputs: 16},
+      actions: [{name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  rank_sizes: {M: 8, N: 2}
+  bits_per_value: {All: 8}
+  einsums: ["X[m, n] = A[n] * B[m, n]", "Y[m, n] = X[m, n]", "Z[n] = Y[m, n]"]
+mapping:
+  nodes:
+  - !Storage {component: DRAM, tensors: [A, B, Z]}
+  - !Temporal {rank_variable: n, tile_shape: 1}
+  - !Storage {component: GLB, tensors: [X]}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes: [!Storage {component: GLB, tensors: [A, B]}, !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: X, component: MAC}]
+    - !Nested
+      nodes:
+      - !Temporal {rank_variable: m, tile_shape: 4}
+      - !Storage {component: GLB, tensors: [Y]}
+      - !Sequential
+        nodes:
+        - !Nested
+          nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Y, component: MAC}]
+        - !Nested
+          nodes: [!Storage {component: GLB, tensors: [Z]}, !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]
+"""
+
+
+def test_a_shared_tensor_has_its_first_users_bits_while_others_run():
+    """X has 8 bits a value where it is written and 16 where it is read; Z does not use it, so Y needs the most."""
+    bits_while_y_runs = 8 * 16 + 4 * 8
+    cost = evaluate(loads(SHARED_BELOW.replace("SIZE", str(bits_while_y_runs))), semantics="accelforge")
+    assert max(row.usage for row in cost.memory_usage if row.component == "GLB") == 1
+    with pytest.raises(CapacityError, match="needs 160 bits while Einsum 'Y' runs"):
+        evaluate(loads(SHARED_BELOW.replace("SIZE", "159")), semantics="accelforge")

@@ -332,7 +332,10 @@ def _einsums(nodes: tuple[tree.Node, ...]) -> set[str]:
 def live_by_shared_tensors(
     workload: Workload, order: tuple[str, ...], buffers: Mapping[str, tuple[Buffer, ...]]
 ) -> dict[str, list[Buffer]]:
-    """The same, inferred from where shared tensors are backed (definition 13)."""
+    """For each running Einsum the buffers that live, inferred from where shared tensors are backed (definition 13).
+
+    A shared tensor that the running Einsum does not use has the tile and the bits that its first user gives it.
+    """
     position = {name: i for i, name in enumerate(order)}
     backing: dict[str, list[Buffer]] = {}
     for group in buffers.values():
@@ -373,7 +376,8 @@ def live_by_shared_tensors(
         for j, loops in others(i).items():
             for buffer in buffers[order[j]]:
                 if buffer.depth < loops:
-                    _keep(chosen, buffer, backing)
+                    is_shared = buffer.backing and buffer.tensor in backing
+                    _keep(chosen, backing[buffer.tensor][0] if is_shared else buffer, backing)
         live[name] = list(chosen.values())
     return live
 
