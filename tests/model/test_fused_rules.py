@@ -180,12 +180,16 @@ def test_a_loop_above_a_split_iterates_equally_often_for_all():
         einmap.evaluate(given)
 
 
-def test_infinite_results_are_refused_with_the_component():
-    given = innermost("").set(
-        "arch.nodes.DRAM.actions", [{"name": n, "energy": 1e308, "throughput": 1} for n in ("read", "write")]
-    )
-    with pytest.raises(einmap.SpecError, match="energy of 'DRAM' is inf"):
+@pytest.mark.parametrize(
+    ("energy", "throughput", "message"),
+    [(1e308, 1, "energy of 'read' in 'DRAM' is 1e\\+308"), (1, 1e-308, "throughput of 'read' in 'DRAM' is 1e-308")],
+)
+def test_costs_whose_sums_are_no_numbers_are_refused_where_they_are_given(energy, throughput, message):
+    actions = [{"name": n, "energy": energy, "throughput": throughput} for n in ("read", "write")]
+    given = innermost("").set("arch.nodes.DRAM.actions", actions)
+    with pytest.raises(einmap.SpecError, match=message) as caught:
         einmap.evaluate(given)
+    assert "from 1e-100 to 1e+100" in str(caught.value)
 
 
 def test_a_toll_need_not_let_pass_what_no_memory_above_it_holds():

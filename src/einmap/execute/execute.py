@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -100,7 +102,8 @@ def _refuse_large(workload: Workload, routes: Mapping[str, Route]) -> None:
     for route in routes.values():
         last = max(h.position for holds in route.holds.values() for h in holds if isinstance(h.component, Memory))
         outside = [t for t in route.turns if t.position < last or t.level is not None]
-        visits += math.prod(route.iterations[t.address] for t in outside)
+        # every loop counts: a hundred loops of one iteration each take their time, too
+        visits += sum(accumulate((route.iterations[t.address] for t in outside), mul, initial=1))
     for what, amount, limit in (
         ("operations", operations, MAX_OPERATIONS),
         ("tile visits", visits, MAX_VISITS),

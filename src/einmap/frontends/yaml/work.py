@@ -20,7 +20,7 @@ MAX_RENDERED = 2_000_000
 """Characters that the templates of a file give, with all that it includes."""
 MAX_NODES = 1_000_000
 """Values in YAML documents, aliases and includes expanded."""
-MAX_PARSED = 150_000
+MAX_PARSED = 100_000
 """Values that are written in YAML documents, each of which takes the parser some time."""
 MAX_DOCUMENT = 4_000_000
 """Characters of one YAML document."""

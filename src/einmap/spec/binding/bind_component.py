@@ -57,6 +57,8 @@ type Spatial = tuple[SpatialDimension, ...]
 type Where = Callable[[Path], At]
 """Where what stands at a path is written."""
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""What J, actions/s and actions for one value may be, where they are not 0 or infinite: sums of them stay finite."""
 _TOPOLOGIES = ("mesh", "all_to_all")
 _DIRECTIONS = ("up", "down", "up_and_down")
 _NOT_FIELDS = {
@@ -316,6 +318,8 @@ class ComponentBinder:
         if throughput:
             throughput *= scale
         per_value = self._per_value(given, action, path, bits, scope) if isinstance(given, CarrierInput) else ()
+        for field, size in (("energy", energy), ("throughput", throughput), *(("", amount) for _, amount in per_value)):
+            self._check_size(f"{field or 'number of actions for one value'} of {action.name!r}", size, (*path, field))
         width = (
             action.bits_per_action if action.bits_per_action is not None else getattr(given, "bits_per_action", None)
         )
@@ -327,6 +331,15 @@ class ComponentBinder:
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
         return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
+
+    def _check_size(self, what: str, size: float, path: Path) -> None:
+        """Refuse numbers of which sums and products leave the range of floats. Raises SpecError."""
+        if size and not math.isinf(size) and not SMALLEST <= abs(size) <= LARGEST:
+            raise SpecError(
+                f"{what} in {self.name!r} is {size:g}, scales included",
+                at=self.at(*(step for step in path if step != "")),
+                hint=f"expected 0, or a size from {SMALLEST:g} to {LARGEST:g}",
+            )
 
     def _energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         if action.energy is None:
