@@ -25,6 +25,7 @@ from einmap.mapper.memory import left_of
 from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import Entry
+from einmap.mapper.verdict import Coverage, judged
 from einmap.model.counting.semantics import Semantics
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
@@ -141,10 +142,48 @@ def _searched(
     if fuse and may_fuse(spec, asked, patterns):
         return _fused(spec, asked, token, start)
     whole = IndependentSearch(spec, asked, patterns)
+    even = replace(asked, uneven_loops=False, uneven_lanes=False)
+    also_even = fuse and even != asked and may_fuse(spec, even, patterns)
     try:
-        return _unfused(whole, asked, patterns, token, start, fuse=fuse)
+        unfused = _unfused(whole, asked, patterns, token, start, fuse=fuse)
     except NoMappingError as error:
-        raise error.with_message(error.message + unsearched(whole, fuse=fuse)) from None
+        fused = _with_perfect_factors(whole, even, token, start) if also_even else None
+        if fused is None:
+            raise error.with_message(error.message + unsearched(whole, fuse=fuse)) from None
+        return fused
+    fused = _with_perfect_factors(whole, even, token, start, unfused) if also_even and unfused.not_searched else None
+    return unfused if fused is None else fused
+
+
+def _with_perfect_factors(
+    whole: IndependentSearch, even: Options, token: Progress, start: float, unfused: MapResult | None = None
+) -> MapResult | None:
+    """The best of `unfused`, found with imperfect factors, and of all fused mappings with perfect ones.
+
+    `even`: the options without imperfect factors. None where no fused mapping with perfect factors is valid.
+    """
+    from einmap.mapper.unfused_result import cause, not_fused
+
+    try:
+        fused = _fused(whole.spec, even, token, start)
+    except NoMappingError:
+        return None
+    goals = even.goals
+    front = best_of([*(unfused.front if unfused else ()), *fused.front], goals)
+    is_fused = unfused is None or any(found not in unfused.front for found in front)
+    parts = [fused, *([unfused] if unfused else [])]
+    why, stopped = cause(whole), [part for part in parts if part.stopped]
+    pruned = [text for part in parts for text in part.not_searched if text not in not_fused(whole, why)]
+    covered = Coverage(
+        every="fused mapping with perfect factors and every unfused one",
+        ended=stopped[0].reason if stopped else None,
+        pruned=tuple(dict.fromkeys([*pruned, *not_fused(whole, why, "mappings with imperfect factors")])),
+        bound=unfused.lower_bound if unfused else None,
+    )
+    evaluated = fused.stats.evaluated + (unfused.stats.evaluated if unfused else 0)
+    stats = (fused if is_fused or unfused is None else unfused).stats
+    stats = replace(stats, evaluated=evaluated, seconds=time.perf_counter() - start)
+    return judged(front, goals, covered, stats)
 
 
 def _unfused(

@@ -31,7 +31,7 @@ def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, f
     best, searched = whole.best(), time.perf_counter()
     front = [Found(evaluate(whole.spec, mapping, options.rules), mapping, whole.spec) for mapping in best]
     steps = {**whole.seconds(), "evaluation": time.perf_counter() - searched}
-    fused = not_fused(whole, why or _cause(whole)) if fuse else ()
+    fused = not_fused(whole, why or cause(whole)) if fuse else ()
     bound = _bound(whole, fused=bool(fused), token=_limited(whole, token, start)) if len(goals) == 1 else None
     by_einsum = dict(whole.stats())
     own = [part for part in by_einsum.values() if part["same_as"] is None]
@@ -64,14 +64,17 @@ def may_be_fused(spec: Spec, given: Mapping[str, object]) -> tuple[frozenset[str
     return free_tensors(spec, given), frozenset(shareable(spec.workload)) - fixed
 
 
-def not_fused(whole: IndependentSearch, why: str) -> tuple[str, ...]:
-    """What is left out when Einsums are mapped one by one although fusion was asked for, in words."""
+def not_fused(whole: IndependentSearch, why: str, kind: str = "mappings") -> tuple[str, ...]:
+    """What is left out when Einsums are mapped one by one although fusion was asked for, in words.
+
+    `kind`: the mappings that are meant.
+    """
     inside, shared = may_be_fused(whole.spec, whole.given)
     found = []
     if inside:
-        found.append(f"mappings that keep {_names(inside, whole)} inside between Einsums")
+        found.append(f"{kind} that keep {_names(inside, whole)} inside between Einsums")
     if shared and whole.options.share_inputs:
-        found.append(f"mappings that fill {_names(shared, whole)} once for all Einsums that read it")
+        found.append(f"{kind} that fill {_names(shared, whole)} once for all Einsums that read it")
     return (*found[:-1], f"{found[-1]}, since {why}") if found else ()
 
 
@@ -80,7 +83,7 @@ def unsearched(whole: IndependentSearch, *, fuse: bool) -> str:
 
     `fuse`: whether fusion was asked for. Empty where no tensor could stay inside.
     """
-    parts = not_fused(whole, _cause(whole) if fuse else "fusion was not asked for")
+    parts = not_fused(whole, cause(whole) if fuse else "fusion was not asked for")
     return f"; not searched: {', nor '.join(parts)}" if parts else ""
 
 
@@ -91,7 +94,8 @@ def _names(tensors: frozenset[str], whole: IndependentSearch) -> str:
     return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _cause(whole: IndependentSearch) -> str:
+def cause(whole: IndependentSearch) -> str:
+    """Why each Einsum is mapped by itself, by the options of the call."""
     options: Options = whole.options
     names = {
         "brute_force": options.brute_force,
