@@ -391,7 +391,8 @@ def _checked(raw: Raw) -> RawMap:
         raise SpecError("a specification is a dictionary", hint=f"keys: {', '.join(TOP_LEVEL)}")
     for key in raw.keys():  # noqa: SIM118 - not a dict
         if key not in TOP_LEVEL:
-            raise SpecError(f"unknown top-level key {key!r}", hint=did_you_mean(key, TOP_LEVEL, listing="valid keys"))
+            hint = did_you_mean(key, TOP_LEVEL, listing="valid keys")
+            raise SpecError(f"unknown top-level key {key!r}", at=At(path=key), hint=hint)
     return raw
 
 

@@ -78,7 +78,9 @@ def known_bound(search: FusedSearch) -> float | None:
     total = np.zeros(len(search.weights))
     for einsum in search.workload.einsums:
         member = members.get(einsum.name)
-        floor = search.weights @ np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
+        costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
+        # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
+        floor = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
         own = np.full(len(floor), -np.inf)
         if member is not None and covers_all(member.chains) and id(member.chains) in search.least:
             # where there was no time for bounds it is nothing

@@ -107,7 +107,7 @@ class _Binder:
         self.given = given
         if self.root.get("workload") is None:
             hint = "give a file with this key, or one of the workloads that `einmap examples` lists"
-            raise SpecError("the specification has no key 'workload'", at=place(self.root, ()), hint=hint)
+            raise SpecError("the specification has no key 'workload'", at=place(self.root, ("workload",)), hint=hint)
         if not einsums:
             raise SpecError("the workload has no Einsums", at=place(self.root, ("workload",)))
         self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
