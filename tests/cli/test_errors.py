@@ -124,7 +124,7 @@ def test_wrong_use_is_an_error_that_names_the_help(run, words):
 
 @pytest.mark.parametrize("output", ["missing/mapping.yaml", "."])
 def test_an_output_that_cannot_be_written_is_found_before_the_search(run, tmp_path, monkeypatch, output):
-    monkeypatch.setattr("einmap.cli.map._search", lambda *_, **__: pytest.fail("the search has started"))
+    monkeypatch.setattr("einmap.cli.commands.map._search", lambda *_, **__: pytest.fail("the search has started"))
     message = refused(run("map", ARCH, WORKLOAD, "-o", tmp_path / output))
     assert message.startswith("error: ")
 

@@ -38,7 +38,7 @@ def test_infinities_are_null_in_json(run, monkeypatch):
         cost = evaluate(spec)
         return Cost(**{**vars(cost), "latency": float("inf"), "energy": float("nan")})
 
-    monkeypatch.setattr("einmap.cli.evaluate.evaluate", endless)
+    monkeypatch.setattr("einmap.cli.commands.evaluate.evaluate", endless)
     done = run("evaluate", *SIMPLE, "--json")
     found = json.loads(done.out, parse_constant=pytest.fail)
     assert (found["latency"], found["energy"]) == (None, None)
@@ -75,7 +75,7 @@ def test_many_notes_are_cut_in_the_terminal_and_complete_in_json(run, monkeypatc
     def noted(spec, **options) -> Cost:
         return Cost(**{**vars(evaluate(spec)), "notes": tuple(Note(f"remark {i}") for i in range(25))})
 
-    monkeypatch.setattr("einmap.cli.evaluate.evaluate", noted)
+    monkeypatch.setattr("einmap.cli.commands.evaluate.evaluate", noted)
     done = run("evaluate", *SIMPLE, "--json")
     assert len(json.loads(done.out)["notes"]) == 25
     assert len(done.err.splitlines()) == 11

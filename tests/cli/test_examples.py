@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from einmap.cli.examples import first_comment
+from einmap.cli.commands.examples import first_comment
 from einmap.frontends.yaml.spec import example_paths
 from einmap.matmul.read_machine import machine_paths
 

@@ -66,7 +66,7 @@ def test_the_comparison_can_be_left_out(run):
 
 
 def test_the_comparison_takes_only_what_is_left_of_the_time(run, monkeypatch):
-    monkeypatch.setattr("einmap.cli.map.LEAST_TIME", 100.0)
+    monkeypatch.setattr("einmap.cli.commands.map.LEAST_TIME", 100.0)
     assert mapped(run, *CHAIN, "--time-limit", "60")["saving"] is None
     assert mapped(run, *CHAIN)["saving"] is not None
 

@@ -183,5 +183,5 @@ def test_too_large_a_problem_is_refused_with_an_estimate_unless_forced(run, monk
 
 def test_other_commands_do_not_import_the_simulator():
     assert "einmap.execute.execute" in sys.modules  # by this test
-    source = importlib.import_module("einmap.cli.simulate")
+    source = importlib.import_module("einmap.cli.commands.simulate")
     assert not hasattr(source, "execute")

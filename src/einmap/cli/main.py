@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import einmap
-from einmap.cli.commands import LazyGroup
+from einmap.cli.registry import LazyGroup
 from einmap.errors import EinmapError
 
 BAD_INPUT = 2

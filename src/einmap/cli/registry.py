@@ -18,7 +18,7 @@ from einmap.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its module below `einmap.cli`, which has a function `MODULE_command`, and the first words of its help.
+    """A command: its module below `einmap.cli.commands`, with a function `MODULE_command`, and the first words of its help.
 
     `needs_arguments`: without any the help is shown. `is_ordered`: the order of its options matters.
     """
@@ -154,7 +154,7 @@ class _Named(typer.core.TyperCommand):
 
 
 def _made(name: str, entry: Entry) -> Any:
-    function = getattr(import_module(f"einmap.cli.{entry.module}"), f"{entry.module}_command")
+    function = getattr(import_module(f"einmap.cli.commands.{entry.module}"), f"{entry.module}_command")
     kind = OrderedCommand if entry.is_ordered else typer.core.TyperCommand
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, cls=kind, no_args_is_help=entry.needs_arguments)(function)

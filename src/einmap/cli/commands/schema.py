@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.dump import write_or_print
+from einmap.cli.commands.dump import write_or_print
 from einmap.cli.target import Force, Target
 from einmap.spec.schema.json_schema import json_schema
 
