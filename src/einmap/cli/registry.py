@@ -18,7 +18,7 @@ from einmap.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its module below `einmap.cli.commands`, with a function `MODULE_command`, and the first words of its help.
+    """A command: its module below `einmap.cli.commands`, with a function `MODULE_command`, and how its help begins.
 
     `needs_arguments`: without any the help is shown. `is_ordered`: the order of its options matters.
     """

@@ -26,14 +26,9 @@ from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.records import Record
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
-from einmap.spec.binding.bind_component import (
-    ComponentBinder,
-    Where,
-    bind_comparison,
-    changed_globals,
-    record_of,
-    unknown_holding,
-)
+from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
+from einmap.spec.binding.component_context import ComponentContext, Where, changed_globals
+from einmap.spec.binding.component_placement import bind_comparison
 from einmap.spec.dialects.dialect import Choice
 from einmap.spec.names import RESERVED, check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
@@ -294,15 +289,22 @@ class _Binder:
             container = Container(node.given.name, self.spatial(node.given.spatial, node.path, self.scope))
             self.show(container.name, record_of(container.name, container.spatial, {}))
             return container
-        binder = ComponentBinder(self.where, node.path, self.scope, self.symbols, self.einsum)
-        binder.components = {leaf.given.name for leaf in self.arch.leaves}
-        binder.defaults = self.arch.given.extra_attributes_for_all_component_models
-        component, record = binder.bind(
-            node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
+        context = ComponentContext(
+            self.where,
+            node.path,
+            node.given.name,
+            self.scope,
+            self.symbols,
+            self.einsum,
+            self.arch.given.extra_attributes_for_all_component_models,
+            {leaf.given.name for leaf in self.arch.leaves},
         )
-        self.notes += binder.notes
-        self.show(component.name, record)
-        return component
+        bound = bind_component(
+            context, node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
+        )
+        self.notes += bound.notes
+        self.show(bound.component.name, bound.record)
+        return bound.component
 
     def show(self, name: str, record: Record) -> None:
         """Let nodes below refer to a component."""

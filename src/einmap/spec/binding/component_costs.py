@@ -1,0 +1,248 @@
+"""What a component costs: area, leakage, and for each action energy, throughput and actions for one value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from einmap.arch.component import Action
+from einmap.errors import At, EinmapError, Note, SpecError, attempt, raise_all
+from einmap.expressions.arithmetic import number
+from einmap.expressions.scope import Scope, lazy_layer
+from einmap.spec.binding.component_context import ComponentContext
+from einmap.spec.dialects.dialect import NEEDED_ACTIONS
+from einmap.spec.raw import Path
+from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, NetworkInput
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""What J, actions/s and actions for one value may be, where they are not 0 or infinite: sums of them stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentCosts:
+    """Costs of one component, scales applied. `parallel`: instances that work as one; `dummy`: what is missing is 0.
+
+    `rate`: the scale of all throughputs. `notes` takes what the user should know.
+    """
+
+    context: ComponentContext
+    given: ComponentInput
+    parallel: float
+    rate: float
+    dummy: bool
+    notes: list[Note] = field(default_factory=list)
+
+    def area(self) -> float | None:
+        """Area in m^2 of all instances that work as one; None where it is not given."""
+        if self.given.area is None:
+            return 0.0 if self.dummy else None
+        area = self.context.number("area", self.given.area, minimum=0, allow_inf=False)
+        return area * self.context.number("area_scale", self.given.area_scale, minimum=0) * self.parallel
+
+    def leak_power(self) -> float:
+        """Leakage in W of all instances that work as one. Raises SpecError where it is missing."""
+        if self.given.leak_power is None:
+            if self.dummy:
+                return 0.0
+            raise SpecError(
+                f"{self.given.name!r} has no leak_power", at=self.context.at(), hint="set leak_power (W), 0 if unknown"
+            )
+        leak = self.context.number("leak_power", self.given.leak_power, minimum=0, allow_inf=False)
+        return leak * self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0) * self.parallel
+
+    def actions(self, tag: str, bits: Mapping[str, float]) -> tuple[Action, ...]:
+        """All actions; `bits`: of a value of each tensor. Raises SpecError for missing and for wrong costs."""
+        names = [action.name for action in self.given.actions]
+        problems: list[EinmapError] = []
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                at = self.context.at("actions", index)
+                problems.append(SpecError(f"action {name!r} of {self.given.name!r} is given twice", at=at))
+        written: list[tuple[ActionInput, int | None]] = [(action, i) for i, action in enumerate(self.given.actions)]
+        written += [(ActionInput(name=name), None) for name in NEEDED_ACTIONS[tag] if name not in names]
+        found = [attempt(problems, partial(self._action, action, i, bits)) for action, i in written]
+        raise_all(problems)
+        return tuple(action for action in found if action is not None)
+
+    def _action(self, action: ActionInput, index: int | None, bits: Mapping[str, float]) -> Action:
+        path: Path = () if index is None else ("actions", index)
+        fields = {
+            name: value
+            for name in type(action).model_fields
+            if isinstance(value := getattr(action, name), bool | int | float | str) and name != "name"
+        }
+        extra = action.extra_attributes_for_component_model
+        raise_all(self.context.changed_globals(extra, self.context.scope, path))
+        fields |= {k: v for k, v in extra.items() if v is not None}
+        scope = lazy_layer(fields, self.context.scope.layer({"name": action.name}), lambda n: self.context.at(*path, n))
+
+        def amount(field: str, value: object, **limits: Any) -> float:
+            return number(value, scope, at=self.context.at(*path, field), what=field, **limits)
+
+        energy = self._energy(action, path, amount)
+        energy *= self.context.number("energy_scale", self.given.energy_scale, minimum=0)
+        energy *= amount("energy_scale", action.energy_scale, minimum=0)
+        timed = action
+        if isinstance(self.given, NetworkInput):
+            timed = action.model_copy(update={"latency": None, "latency_scale": None})
+        throughput = self._throughput(timed, path, amount)
+        scale = (
+            self.rate
+            * rate_of(timed.throughput_scale, timed.latency_scale, scope, partial(self.context.at, *path))
+            * self.parallel
+        )
+        if throughput:
+            throughput *= scale
+        per_value = self._per_value(action, path, bits, scope) if isinstance(self.given, CarrierInput) else ()
+        self._check_size(f"energy of {action.name!r}", energy, (*path, "energy"))
+        self._check_size(f"throughput of {action.name!r}", throughput, (*path, "throughput"))
+        for tensor, size in per_value:
+            self._check_size(f"number of actions {action.name!r} for one value of {tensor!r}", size, path)
+        width = (
+            action.bits_per_action
+            if action.bits_per_action is not None
+            else getattr(self.given, "bits_per_action", None)
+        )
+        shown: dict[str, object] = {
+            "name": action.name,
+            "energy": energy,
+            "throughput": throughput,
+            "latency": self._latency_of(action, path, amount, throughput),
+            "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
+        }
+        return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
+
+    def _check_size(self, what: str, size: float, path: Path) -> None:
+        """Refuse numbers of which sums and products leave the range of floats. Raises SpecError."""
+        if size and not math.isinf(size) and not SMALLEST <= abs(size) <= LARGEST:
+            raise SpecError(
+                f"{what} in {self.context.name!r} is {size:g}, scales included",
+                at=self.context.at(*path),
+                hint=f"expected 0, or a size from {SMALLEST:g} to {LARGEST:g}",
+            )
+
+    def _energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        if action.energy is None:
+            if self.dummy:
+                return 0.0
+            raise SpecError(
+                f"action {action.name!r} of {self.context.name!r} has no energy",
+                at=self.context.at(*path),
+                hint="set energy (J for one action), or component_class: Dummy; component models are not supported yet",
+            )
+        energy = amount("energy", action.energy, allow_inf=False)
+        if energy < 0:
+            self.notes.append(
+                Note(f"energy of {self.context.name}.{action.name} is negative: {energy}", self.context.at(*path))
+            )
+        return energy
+
+    def _throughput(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        found: list[float] = []
+        if action.throughput is not None:
+            found.append(amount("throughput", action.throughput, minimum=0))
+        if action.latency is not None:
+            latency = amount("latency", action.latency, minimum=0)
+            found.append(math.inf if latency == 0 else 1 / latency)
+        if len(found) == 2 and not math.isclose(found[0], found[1], rel_tol=1e-9):
+            raise SpecError(
+                f"throughput and latency of {self.context.name}.{action.name} disagree; give only one",
+                at=self.context.at(*path, "latency"),
+            )
+        if found:
+            return found[0]
+        if self.dummy:
+            return math.inf
+        hint = "set throughput (actions/s, may be inf), or latency (s)"
+        if action.name == "hop":
+            hint = "set throughput (actions/s of one link, may be inf); latency (s for one step) does not stand for it"
+        raise SpecError(
+            f"action {action.name!r} of {self.context.name!r} has no throughput", at=self.context.at(*path), hint=hint
+        )
+
+    def _latency_of(self, action: ActionInput, path: Path, amount: Callable[..., float], throughput: float) -> float:
+        """Seconds of one action: of a network's step as given, of other actions the inverse of the throughput."""
+        if not isinstance(self.given, NetworkInput):
+            return math.inf if throughput == 0 else 1 / throughput
+        if action.latency is None:
+            if self.dummy or action.name != "hop":
+                return 0.0
+            raise SpecError(
+                f"action 'hop' of {self.context.name!r} has no latency",
+                at=self.context.at(*path),
+                hint="set latency (s for one step of a value) and throughput (actions/s of one link, may be inf)",
+            )
+        seconds = amount("latency", action.latency, minimum=0, allow_inf=False)
+        if action.latency_scale is not None:
+            seconds *= amount("latency_scale", action.latency_scale, minimum=0)
+        if self.given.latency_scale is not None:
+            seconds *= self.context.number("latency_scale", self.given.latency_scale, minimum=0)
+        return seconds
+
+    def bits(self) -> dict[str, float]:
+        """Bits of a value of each tensor, as this component stores or carries it. Raises SpecError."""
+        carrier = self.given
+        assert isinstance(carrier, CarrierInput)
+        universe = sorted(self.context.all.universe)
+        workload = {t: self.context.all.with_members(frozenset({t})).bits_per_value for t in universe}
+        absolute = self.context.table(carrier.bits_per_value, self.context.scope, "bits_per_value")
+        factors = self.context.table(carrier.bits_per_value_scale, self.context.scope, "bits_per_value_scale")
+        bits: dict[str, float] = {}
+        for tensor in universe:
+            if tensor in absolute and tensor in factors:
+                raise SpecError(f"{tensor!r} has both bits_per_value and bits_per_value_scale", at=factors[tensor][1])
+            bits[tensor] = workload[tensor]
+            for table, base in ((absolute, 1), (factors, workload[tensor])):
+                if tensor in table:
+                    value, at = table[tensor]
+                    amount = number(value, self.context.scope, at=at, what=f"bits of {tensor!r}", allow_inf=False)
+                    bits[tensor] = amount * base
+                    if bits[tensor] < 0:
+                        text = f"bits of {tensor!r} in {self.given.name!r} must be >= 0, found {bits[tensor]:g}"
+                        raise SpecError(text, at=at)
+        return bits
+
+    def _per_value(
+        self, action: ActionInput, path: Path, bits: Mapping[str, float], scope: Scope
+    ) -> tuple[tuple[str, float], ...]:
+        carrier = self.given
+        assert isinstance(carrier, CarrierInput)
+        own = self.context.table(action.values_per_action, scope, *path, "values_per_action")
+        shared = self.context.table(carrier.values_per_action, scope, "values_per_action")
+        if action.bits_per_action is not None:
+            width, where = action.bits_per_action, self.context.at(*path, "bits_per_action")
+        else:
+            width, where = (
+                carrier.bits_per_action if carrier.bits_per_action is not None else 1,
+                self.context.at("bits_per_action"),
+            )
+        wide = number(width, scope, at=where, what="bits_per_action", minimum=0)
+        found = []
+        for tensor in sorted(self.context.all.universe):
+            table = own if tensor in own else shared
+            if tensor in table:
+                value, at = table[tensor]
+                values = number(value, scope, at=at, what="values_per_action", minimum=0)
+                if values == 0:
+                    raise SpecError("values_per_action must be > 0, found 0", at=at)
+                found.append((tensor, 1 / values))
+            elif wide == 0:
+                raise SpecError("bits_per_action must be > 0, found 0", at=where)
+            else:
+                found.append((tensor, bits[tensor] / wide))
+        return tuple(found)
+
+
+def rate_of(throughput: object | None, latency: object | None, scope: Scope, at: Callable[[str], At]) -> float:
+    """By what a throughput is multiplied, given by its own scale or by the latency's. Raises SpecError for both."""
+    if throughput is not None and latency is not None:
+        raise SpecError("give only one of throughput_scale and latency_scale", at=at("latency_scale"))
+    if latency is not None:
+        scale = number(latency, scope, at=at("latency_scale"), what="latency_scale", minimum=0)
+        return math.inf if scale == 0 else 1 / scale
+    if throughput is None:
+        return 1.0
+    return number(throughput, scope, at=at("throughput_scale"), what="throughput_scale", minimum=0)
