@@ -28,7 +28,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy.occupancy import buffers_of
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 
 type Ints = NDArray[np.int64]

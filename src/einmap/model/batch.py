@@ -28,7 +28,7 @@ from einmap.model.counting.tiles import LARGEST, Count, Take
 from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy.occupancy import tile_takes
 from einmap.model.traffic.copies import stations_used
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 type Floats = NDArray[np.float64]
 

@@ -15,9 +15,10 @@ from einmap.model.cost import ActionRow, LatencyRow, SpatialUsageRow
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
 from einmap.model.latency import busy_time, network_time
+from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.network import NetworkUse, network_use
-from einmap.model.traffic.traffic import Actions, EinsumTraffic
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
 from einmap.model.latency import busy_time
+from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
-from einmap.model.traffic.traffic import Actions, EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from einmap.model.occupancy.occupancy import (
 )
 from einmap.model.occupancy.sharing import SharedNode, Where, charges_of, check_fusion, half_reduced, shared_nodes
 from einmap.model.traffic.copies import aliases
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.spec.loop_tree import is_as_read
 from einmap.spec.spec import Spec
 

@@ -36,7 +36,7 @@ from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.model.counting.path import EinsumPath, path_from_nodes
 from einmap.model.counting.semantics import Semantics
 from einmap.model.einsum_cost import einsum_cost
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.numbers import divisors
 from einmap.spec.spec import Spec
 

@@ -40,7 +40,7 @@ from einmap.mapper.templates.statistics import Loops, SubspaceTally
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 from einmap.units import format_si
 

@@ -28,7 +28,7 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.numbers import divisors
 
 type Floats = NDArray[np.float64]

@@ -27,7 +27,7 @@ from einmap.mapper.request import Remainder, Request
 from einmap.mapping import nodes as tree
 from einmap.model.counting.path import path_of
 from einmap.model.occupancy.occupancy import buffers_of
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 type Floats = NDArray[np.float64]
 

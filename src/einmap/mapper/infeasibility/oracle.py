@@ -16,7 +16,7 @@ from einmap.mapper.request import Request
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.occupancy.occupancy import buffers_of
-from einmap.model.traffic.traffic import EinsumTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 
 ANY = 1e30

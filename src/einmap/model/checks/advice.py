@@ -18,7 +18,8 @@ from einmap.mapping.rewrite.values import holders
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, LARGEST, SKIP, Take
-from einmap.model.traffic.traffic import EVERY, EinsumTraffic, TensorTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.tensor_traffic import EVERY, TensorTraffic
 
 type Where = Callable[[Address], At]
 

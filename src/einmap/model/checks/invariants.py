@@ -6,7 +6,8 @@ from einmap.arch.component import Compute
 from einmap.errors import InvariantError
 from einmap.model.counting.reuse import Takes
 from einmap.model.counting.tiles import SKIP, Count
-from einmap.model.traffic.traffic import EinsumTraffic, TensorTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.tensor_traffic import TensorTraffic
 
 
 def check_traffic(traffic: EinsumTraffic) -> None:

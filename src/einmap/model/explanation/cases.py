@@ -18,7 +18,8 @@ from einmap.model.counting.path import EinsumPath, Loop, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, number_of
 from einmap.model.explanation.values import Kind, LoopUse, NodeCases, Stationary
-from einmap.model.traffic.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.tensor_traffic import EVERY, Exchange, TensorTraffic
 
 MAX_POSITIONS = 200_000
 """Tiles of windows that are compared to find the distinct ones."""

@@ -11,9 +11,11 @@ from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, Take
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.cases import loop_use, positions_of
 from einmap.model.explanation.values import Derivation, Piece
+from einmap.model.traffic.actions import Way, skipped, ways
 from einmap.model.traffic.copies import copy_flows
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.network import crossings_of
-from einmap.model.traffic.traffic import EVERY, EinsumTraffic, Exchange, TensorTraffic, Way, skipped, ways
+from einmap.model.traffic.tensor_traffic import EVERY, Exchange, TensorTraffic
 
 type Pieces = dict[tuple[str, str, str], list[Piece]]
 """By component, tensor and action."""

@@ -21,7 +21,7 @@ from einmap.mapping.rewrite.branches import merged_for
 from einmap.model.counting.hull import MAX_VISITS, Hull, User, clipped, intervals_of
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies
 from einmap.model.counting.semantics import Semantics
-from einmap.model.traffic.traffic import Charge
+from einmap.model.traffic.tensor_traffic import Charge
 
 type Where = Callable[[Address], At]
 

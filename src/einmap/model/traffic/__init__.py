@@ -2,5 +2,7 @@
 
 - `copies`: copy Einsums: the source is read once, each destination elsewhere is written once.
 - `network`: hops and link traffic: what the exchanges of an Einsum's tensors cost on the networks that they cross.
-- `traffic`: values exchanged between the stations of one tensor, and the actions that this costs.
+- `tensor_traffic`: values exchanged between the stations of one tensor.
+- `actions`: the actions that these exchanges cost at each station.
+- `einsum_traffic`: all tensors of one Einsum: totals, and the busiest instance of each component.
 """

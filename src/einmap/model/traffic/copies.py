@@ -13,7 +13,7 @@ from einmap.einsum.einsum import TensorAccess
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.counting.reuse import TensorCounts, VariableTiles
 from einmap.model.counting.tiles import ALL, FIRST, Count
-from einmap.model.traffic.traffic import Actions
+from einmap.model.traffic.actions import Actions
 
 type Values = Callable[[TensorAccess, Station], Count]
 

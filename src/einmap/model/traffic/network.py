@@ -18,7 +18,8 @@ from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, applies
 from einmap.model.counting.tiles import ALL, FIRST, Count, Take
-from einmap.model.traffic.traffic import EinsumTraffic, Exchange, Fixed, TensorTraffic
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.tensor_traffic import Exchange, Fixed, TensorTraffic
 
 type Dimension = tuple[int, str]
 """A fanout: level on the architecture path and name."""

@@ -17,4 +17,5 @@
 - `second_names_tree`: mappings that are written for tensors without their second names (see `second_names`): where
   the copies stand.
 - `symbols`: the names that expressions may use for one Einsum: set names, tensors, renames, rank variables.
+- `workload_checks`: sizes that nothing uses, names that hide others, Einsums that disagree.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
@@ -12,7 +12,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Affine
 from einmap.einsum.space import Constraint, Space, bounds, check_names, parse_constraint, within
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, closest, raise_all
+from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, raise_all
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
@@ -20,7 +20,8 @@ from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.binding.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.binding.second_names import SecondNames, has_several_uses
 from einmap.spec.binding.symbols import CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
-from einmap.spec.names import RESERVED, is_name, wrong_case
+from einmap.spec.binding.workload_checks import disagreements, hidden_variables, unused_sizes
+from einmap.spec.names import is_name, wrong_case
 from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed, to_python
 from einmap.spec.schema.base import check
 from einmap.spec.schema.workload import WorkloadInput
@@ -126,11 +127,13 @@ class _Binder:
         raise_all(self.problems)
         done = tuple(own.einsum for own in bound.values())
         self.notes += [note for own in bound.values() for note in own.notes]
-        self.check_across(done, {e.name: e.path for e in einsums})
+        paths = {e.name: e.path for e in einsums}
+        self.problems += disagreements(done, lambda name: place(self.root, paths[name]))
         raise_all(self.problems)
         n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
-        self.note_unused(given, einsums)
-        self.note_hidden(facts, [own.symbols for own in bound.values()])
+        self.notes += unused_sizes(given, einsums, self.at)
+        tables = [own.symbols for own in bound.values()]
+        self.notes += hidden_variables(self.root.get("variables"), facts, tables, self.at)
         sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in given.rank_sizes}
         known = {rank: size for rank, size in sizes.items() if size is not None}
         return BoundWorkload(Workload(done, n_instances), bound, known, tuple(self.notes))
@@ -353,42 +356,6 @@ class _Binder:
                 problem.hint += "; sizes see other rank sizes and `variables`"
             raise
 
-    def note_unused(self, given: WorkloadInput, einsums: list[WrittenEinsum]) -> None:
-        """Sizes and bounds that no Einsum has a use for are most likely misspelt."""
-        variables = {v for e in einsums for v in e.variables}
-        for variable in given.iteration_space_shape:
-            if variable not in variables:
-                text = f"iteration_space_shape of {variable!r} is not used: no Einsum has this rank variable"
-                text += _suggestion(variable, variables)
-                self.notes.append(Note(text, self.at("workload", "iteration_space_shape", variable)))
-        everywhere = {rank for e in einsums for rank in _ranks(e)}
-        expressions = [*given.rank_sizes.values(), given.n_instances]
-        for einsum in (einsum for einsum in einsums if einsum.copy_of is None):
-            own = [*einsum.given.rank_sizes.values(), einsum.given.n_instances]
-            expressions += own
-            for rank in einsum.given.rank_sizes:
-                if rank not in _ranks(einsum) | _words(own):
-                    text = f"the size of rank {rank!r} is not used: Einsum {einsum.name!r} has no such rank"
-                    text += _suggestion(rank, _ranks(einsum))
-                    self.notes.append(Note(text, self.at(*einsum.path, "rank_sizes", rank)))
-        for rank in given.rank_sizes:
-            if rank not in everywhere | _words(expressions):
-                text = f"the size of rank {rank!r} is not used: no tensor has this rank"
-                text += _suggestion(rank, everywhere)
-                self.notes.append(Note(text, self.at("workload", "rank_sizes", rank)))
-
-    def note_hidden(self, facts: CascadeFacts, tables: list[Mapping[str, NameSet]]) -> None:
-        """Variables that expressions of the architecture cannot see."""
-        raw = self.root.get("variables")
-        kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
-        kinds |= dict.fromkeys(facts.tensors, "tensor")
-        for name in raw.keys() if isinstance(raw, RawMap) else ():
-            is_rename = any(name in table for table in tables)
-            kind = kinds.get(name, "rename" if is_rename else None)
-            if kind is not None:
-                text = f"the variable {name!r} has the name of a {kind}, which wins in expressions"
-                self.notes.append(Note(text, self.at("variables", name)))
-
     def bits_of(self, einsum: WrittenEinsum, scope: Scope) -> dict[str, float]:
         everything = scope.lookup("All")
         assert isinstance(everything, NameSet)  # no variable of the workload is above the sets
@@ -421,30 +388,6 @@ class _Binder:
             if number(access.given.backing_storage_size_scale, scope, at=None, what=field) != 1:
                 raise SpecError(f"{field} is not supported; no known tool gives it an effect", hint="leave it out")
 
-    def check_across(self, einsums: Iterable[Einsum], paths: Mapping[str, Path]) -> None:
-        """What one Einsum says of a variable or tensor must agree with the others."""
-        extents: dict[str, tuple[str, int]] = {}
-        bits: dict[str, tuple[str, float]] = {}
-        lasting: dict[str, tuple[str, bool]] = {}
-        for einsum in einsums:
-            at = place(self.root, paths[einsum.name])
-            for variable, extent in einsum.bounds:
-                other, size = extents.setdefault(variable, (einsum.name, extent))
-                if size != extent:
-                    text = f"rank variable {variable!r} has {size} values in {other!r} but {extent} in {einsum.name!r}"
-                    self.problems.append(SpecError(text, at=at, hint="use another name in one of them"))
-            for access in einsum.accesses:
-                other, wide = bits.setdefault(access.tensor, (einsum.name, access.bits_per_value))
-                if wide != access.bits_per_value:
-                    text = (
-                        f"{access.tensor!r} has {wide} bits in {other!r} but {access.bits_per_value} in {einsum.name!r}"
-                    )
-                    self.problems.append(SpecError(text, at=at))
-                other, kept = lasting.setdefault(access.tensor, (einsum.name, access.persistent))
-                if kept != access.persistent:
-                    text = f"{access.tensor!r} is persistent in only one of the Einsums {other!r} and {einsum.name!r}"
-                    self.problems.append(SpecError(text, at=at))
-
 
 def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
     used = Counter(a.name for e in einsums for a in e.accesses)
@@ -456,19 +399,6 @@ def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
         frozenset(written & read),
         frozenset(name for name, times in used.items() if times > 1),
     )
-
-
-def _ranks(einsum: WrittenEinsum) -> set[str]:
-    return {rank for access in einsum.accesses for rank, _ in access.projection}
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    guess = closest(name, known)
-    return f"; did you mean {guess!r}?" if guess else ""
-
-
-def _words(expressions: Iterable[object]) -> set[str]:
-    return {word for text in expressions if isinstance(text, str) for word in re.findall(r"\w+", text)}
 
 
 def _rounded(value: int) -> str:

@@ -1,0 +1,134 @@
+"""Traffic of all tensors of one Einsum: totals, and the busiest instance of each component."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+
+from einmap.arch.component import Compute
+from einmap.einsum.projection import Relevance
+from einmap.errors import NotSupportedError
+from einmap.model.counting.path import EinsumPath, Station
+from einmap.model.counting.reuse import TensorCounts, VariableTiles
+from einmap.model.counting.semantics import Semantics
+from einmap.model.counting.tiles import ALL, FIRST, Count
+from einmap.model.traffic.actions import Actions, charged
+from einmap.model.traffic.tensor_traffic import EVERY, Charge, Exchange, Fixed, TensorTraffic
+
+MAX_LANES = 10_000
+"""Lanes of one component that are compared to find the busiest."""
+
+
+class EinsumTraffic:
+    """Traffic of all tensors of one Einsum, as totals and for the busiest instance."""
+
+    def __init__(
+        self,
+        path: EinsumPath,
+        semantics: Semantics,
+        charges: Mapping[tuple[str, int], Charge] | None = None,
+        intermediates: frozenset[str] = frozenset(),
+        slides: Mapping[str, Mapping[int, int]] | None = None,
+    ) -> None:
+        """`charges`: by tensor and position of the child, what differs from paying everything.
+
+        `slides`: by tensor the storage nodes that keep what the visit before held (`sliding.slides_of`).
+        """
+        self.path = path
+        self.semantics = semantics
+        tiles = VariableTiles(path)
+        self.tensors = [
+            TensorTraffic(
+                path,
+                access,
+                semantics,
+                TensorCounts(path, access, tiles),
+                charges or {},
+                access.tensor in intermediates,
+                (slides or {}).get(access.tensor, {}),
+            )
+            for access in path.einsum.accesses
+        ]
+        self.tiles = tiles
+
+    def totals(self) -> dict[tuple[str, str], Actions]:
+        """Actions of all instances, by component and tensor."""
+        found: dict[tuple[str, str], Actions] = {}
+        for tensor in self.tensors:
+            for exchange in tensor.exchanges:
+                for at in exchange.chain:
+                    if not isinstance(at.component, Compute):
+                        key = (at.component.name, tensor.access.tensor)
+                        found[key] = found.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
+        return found
+
+    def busiest(self) -> dict[str, Actions]:
+        """Actions of the instance that has most of them, for each component and for each action by itself."""
+        visits: dict[str, list[tuple[TensorTraffic, Exchange, Station]]] = {}
+        for tensor in self.tensors:
+            for exchange in tensor.exchanges:
+                for at in exchange.chain:
+                    if not isinstance(at.component, Compute):
+                        visits.setdefault(at.component.name, []).append((tensor, exchange, at))
+        best: dict[str, Actions] = {}
+        for component, parts in visits.items():
+            most: Actions | None = None
+            for fixed in self._lanes(parts):
+                total = _NOTHING
+                for tensor, exchange, at in parts:
+                    total = total + self._charged(tensor, exchange, at, fixed)
+                most = total if most is None else most.most(total)
+            best[component] = most or _NOTHING
+        return best
+
+    def _lanes(self, parts: list[tuple[TensorTraffic, Exchange, Station]]) -> Iterator[Fixed]:
+        """Lanes of one component that can be the busiest: the first, or the second where first touches differ.
+
+        Common tiles of several Einsums may grow from lane to lane: then any lane can be.
+        """
+        level = parts[0][2].level
+        outputs = [tensor.counts for tensor, _, _ in parts if tensor.access.output]
+        own = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
+        common = any(tensor.charge(exchange).hull is not None for tensor, exchange, _ in parts)
+        choices = [range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in own]
+        if prod(len(c) for c in choices) > MAX_LANES:
+            raise NotSupportedError("too many lanes differ in their first touches of an output")
+        for lane in product(*choices):
+            yield dict(zip(own, lane, strict=True))
+
+    def differing_lanes(self, index: int, outputs: list[TensorCounts]) -> range:
+        """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
+        if self.semantics.lane_first_touch == "every lane" or self.path.loops[index].absent:
+            return range(1)
+        relevance = {counts.relevance_of(index) for counts in outputs}
+        loop = self.path.loops[index]
+        if Relevance.PARTIAL in relevance:
+            return range(loop.iterations)
+        return range(2 if Relevance.NONE in relevance else 1)
+
+    def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
+        return charged(tensor, exchange, at, tensor.flow(exchange, at, fixed))
+
+    def operations(self) -> tuple[Count, Count]:
+        """Operations of all instances and of the busiest one; 0 for a copy."""
+        if self.path.einsum.is_copy:
+            return 0, 0
+        total: Count = 1
+        busiest: Count = 1
+        everything = tuple(ALL for _ in self.path.loops)
+        one = tuple(FIRST if loop.is_spatial else ALL for loop in self.path.loops)
+        for variable in self.path.einsum.rank_variables:
+            total = total * _sum_counts(self.tiles.of(variable, everything))
+            busiest = busiest * _sum_counts(self.tiles.of(variable, one))
+        return total, busiest
+
+
+_NOTHING = Actions(0, 0)
+
+
+def _sum_counts(tiles: list[tuple[Count, Count]]) -> Count:
+    total: Count = 0
+    for extent, count in tiles:
+        total = total + extent * count
+    return total

@@ -1,0 +1,99 @@
+"""Checks of a whole workload: sizes that nothing uses, names that hide others, Einsums that disagree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from einmap.einsum.einsum import Einsum
+from einmap.errors import At, EinmapError, Note, SpecError, closest
+from einmap.expressions.sets import NameSet
+from einmap.spec.binding.read_workload import WrittenEinsum
+from einmap.spec.binding.symbols import CascadeFacts
+from einmap.spec.names import RESERVED
+from einmap.spec.raw import Raw, RawMap
+from einmap.spec.schema.workload import WorkloadInput
+
+type Place = Callable[..., At]
+"""Where the field of a path is written."""
+
+
+def unused_sizes(given: WorkloadInput, einsums: Sequence[WrittenEinsum], at: Place) -> list[Note]:
+    """Warnings about sizes and bounds that no Einsum has a use for: they are most likely misspelt."""
+    notes: list[Note] = []
+    variables = {v for e in einsums for v in e.variables}
+    for variable in given.iteration_space_shape:
+        if variable not in variables:
+            text = f"iteration_space_shape of {variable!r} is not used: no Einsum has this rank variable"
+            text += _suggestion(variable, variables)
+            notes.append(Note(text, at("workload", "iteration_space_shape", variable)))
+    everywhere = {rank for e in einsums for rank in _ranks(e)}
+    expressions = [*given.rank_sizes.values(), given.n_instances]
+    for einsum in (einsum for einsum in einsums if einsum.copy_of is None):
+        own = [*einsum.given.rank_sizes.values(), einsum.given.n_instances]
+        expressions += own
+        for rank in einsum.given.rank_sizes:
+            if rank not in _ranks(einsum) | _words(own):
+                text = f"the size of rank {rank!r} is not used: Einsum {einsum.name!r} has no such rank"
+                text += _suggestion(rank, _ranks(einsum))
+                notes.append(Note(text, at(*einsum.path, "rank_sizes", rank)))
+    for rank in given.rank_sizes:
+        if rank not in everywhere | _words(expressions):
+            text = f"the size of rank {rank!r} is not used: no tensor has this rank"
+            text += _suggestion(rank, everywhere)
+            notes.append(Note(text, at("workload", "rank_sizes", rank)))
+    return notes
+
+
+def hidden_variables(
+    raw: Raw | None, facts: CascadeFacts, tables: Sequence[Mapping[str, NameSet]], at: Place
+) -> list[Note]:
+    """Warnings about variables that expressions of the architecture cannot see; `raw`: the variables as written."""
+    notes: list[Note] = []
+    kinds = {**dict.fromkeys(RESERVED, "set"), **dict.fromkeys(facts.rank_variables, "rank variable")}
+    kinds |= dict.fromkeys(facts.tensors, "tensor")
+    for name in raw.keys() if isinstance(raw, RawMap) else ():
+        is_rename = any(name in table for table in tables)
+        kind = kinds.get(name, "rename" if is_rename else None)
+        if kind is not None:
+            text = f"the variable {name!r} has the name of a {kind}, which wins in expressions"
+            notes.append(Note(text, at("variables", name)))
+    return notes
+
+
+def disagreements(einsums: Iterable[Einsum], at_of: Callable[[str], At]) -> list[EinmapError]:
+    """Errors where two Einsums disagree about a variable or a tensor; `at_of`: where an Einsum is written."""
+    problems: list[EinmapError] = []
+    extents: dict[str, tuple[str, int]] = {}
+    bits: dict[str, tuple[str, float]] = {}
+    lasting: dict[str, tuple[str, bool]] = {}
+    for einsum in einsums:
+        at = at_of(einsum.name)
+        for variable, extent in einsum.bounds:
+            other, size = extents.setdefault(variable, (einsum.name, extent))
+            if size != extent:
+                text = f"rank variable {variable!r} has {size} values in {other!r} but {extent} in {einsum.name!r}"
+                problems.append(SpecError(text, at=at, hint="use another name in one of them"))
+        for access in einsum.accesses:
+            other, wide = bits.setdefault(access.tensor, (einsum.name, access.bits_per_value))
+            if wide != access.bits_per_value:
+                text = f"{access.tensor!r} has {wide} bits in {other!r} but {access.bits_per_value} in {einsum.name!r}"
+                problems.append(SpecError(text, at=at))
+            other, kept = lasting.setdefault(access.tensor, (einsum.name, access.persistent))
+            if kept != access.persistent:
+                text = f"{access.tensor!r} is persistent in only one of the Einsums {other!r} and {einsum.name!r}"
+                problems.append(SpecError(text, at=at))
+    return problems
+
+
+def _ranks(einsum: WrittenEinsum) -> set[str]:
+    return {rank for access in einsum.accesses for rank, _ in access.projection}
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    guess = closest(name, known)
+    return f"; did you mean {guess!r}?" if guess else ""
+
+
+def _words(expressions: Iterable[object]) -> set[str]:
+    return {word for text in expressions if isinstance(text, str) for word in re.findall(r"\w+", text)}
