@@ -43,7 +43,6 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "execute/leaf.py:charge": "not divided yet",
-    "execute/machine.py:__init__": "not divided yet",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:survivors": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",

@@ -69,7 +69,7 @@ def test_a_machine_of_a_file(run, tmp_path):
         ("m: 2", "q: 2", "no dimension 'q'"),
         ("m: 2", "m: 1.5", "mine.yaml:2:"),
         ("machine:", "machin:", "did you mean 'machin'?"),
-        ("name: L1", "name: 3 L", "'3 L' is no name"),
+        ("name: L1", "name: 3 L", "'3 L' is not a name"),
     ],
 )
 def test_a_bad_machine_file_is_refused_with_its_place(run, tmp_path, monkeypatch, old, new, message):

@@ -23,7 +23,7 @@ class FakeServer:
     def answer(self, request):
         match request.document["do"]:
             case "echo":
-                print("printed output is no answer")
+                print("printed output is not an answer")
                 os.write(1, b"nor is that of other languages\n")
                 return Message({"settings": self.settings, "said": request.document["say"]}, request.arrays)
             case "refuse":

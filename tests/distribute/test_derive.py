@@ -232,7 +232,7 @@ def test_a_space_that_is_no_box_is_refused():
             "einsums": [{"einsum": "Z[m] = A[m, k]", "iteration_space_shape": ["m + k < 5"]}],
         }
     )
-    with pytest.raises(NotSupportedError, match="is no box"):
+    with pytest.raises(NotSupportedError, match="is not a hyperrectangle"):
         distribute(spec.workload, {"x": 2})
 
 

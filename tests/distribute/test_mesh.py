@@ -41,7 +41,7 @@ def test_the_first_axis_of_a_group_is_the_slowest():
         ((("x", 2), ("x", 2)), "two axes 'x'"),
         ((("x", 0),), "size 0; expected a positive integer"),
         ((("x", True),), "size True"),
-        ((("a b", 2),), "'a b' is no name of a mesh axis"),
+        ((("a b", 2),), "'a b' is not a name of a mesh axis"),
         ((("x", MAX_DEVICES + 1),), "at most 4,096"),
     ],
 )

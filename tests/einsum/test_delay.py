@@ -98,7 +98,7 @@ def test_instances_and_widths_are_kept():
         (("J",), "no tensor of the workload has a rank 'J'"),
         (("M",), "no Einsum reduces over rank M: 'Z' keeps m"),
         (("K", "Y"), "the workload has no Einsum 'Y'"),
-        (("K", "Z", "9T"), "'9T' is no name of a tensor"),
+        (("K", "Z", "9T"), "'9T' is not a name of a tensor"),
         (("K", "Z", "A"), "the name A of the temporary of 'Z' is taken"),
     ],
 )

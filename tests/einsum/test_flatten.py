@@ -81,7 +81,7 @@ def test_a_linear_rank_keeps_its_name_unless_it_is_a_partition():
         ((("K", "K"),), "each once"),
         ((("K", "J"),), "no tensor of the workload has a rank 'J'"),
         ((("K", "M"), "M"), "the name M is taken: the workload has a rank M already"),
-        ((("K", "M"), "g"), "'g' is no name of a rank"),
+        ((("K", "M"), "g"), "'g' is not a name of a rank"),
         ((("K", "M"), "IN"), "'in' cannot be a rank variable: it is a word of expressions"),
     ],
 )
@@ -111,17 +111,17 @@ def test_a_bound_that_needs_a_rank_variable_alone():
 
 def test_sums_that_are_no_tuples():
     with pytest.raises(
-        SpecError, match=r"rank variables of 2\*p \+ r in Einsum 'O' are no tuples: its values are repeated"
+        SpecError, match=r"rank variables of 2\*p \+ r in Einsum 'O' are not tuples: its values are repeated"
     ):
         linearise(workload("O[p] = I[H: 2*p + r] * F[r]", P=10, R=3), "H")
-    with pytest.raises(SpecError, match="are no tuples"):
+    with pytest.raises(SpecError, match="are not tuples"):
         linearise(workload("O[p] = I[H: 4*p + r] * F[r]", P=10, R=3), "H")
 
 
 def test_names_of_the_linear_rank():
     with pytest.raises(SpecError, match="the name M is taken"):
         linearise(MATVEC, "K", "M")
-    with pytest.raises(SpecError, match="'1' is no name of a rank"):
+    with pytest.raises(SpecError, match="'1' is not a name of a rank"):
         linearise(MATVEC, "K", "1")
     both = workload("Z[m] = A[X: l0, l1, m] * C[Y: l]", X=4, L1=2, Y=3, M=2)
     with pytest.raises(SpecError, match=r"Einsum 'Z' has a rank variable l already, which 2\*l0 \+ l1 would become"):

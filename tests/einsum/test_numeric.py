@@ -253,7 +253,7 @@ def test_inputs_depend_on_the_seed_alone():
     assert random_inputs(e, 1)["A"].tolist() != random_inputs(e, 2)["A"].tolist()
 
 
-# spaces that are no box
+# spaces that are not a hyperrectangle
 
 
 def test_points_beyond_the_bounds_take_no_part():
@@ -297,7 +297,7 @@ def test_a_copy_keeps_to_the_space():
 
 def test_an_operation_that_is_no_arithmetic_is_refused():
     e = workload("Z[m] = softmax(A[m])", rank_sizes={"M": 2})
-    with pytest.raises(SpecError, match=r"Einsum 'Z': 'softmax\(A\)' is no arithmetic that einmap can execute"):
+    with pytest.raises(SpecError, match=r"Einsum 'Z': 'softmax\(A\)' is not arithmetic that einmap can execute"):
         run(e, {"A": np.zeros(2)})
 
 
@@ -325,7 +325,7 @@ def test_inputs_that_do_not_fit_are_refused():
         run(e, good | {"B": np.zeros(3)})
     with pytest.raises(SpecError, match="'B' must be real numbers, found complex128"):
         run(e, good | {"B": np.zeros(2, dtype=complex)})
-    with pytest.raises(SpecError, match="'Z' is no graph input"):
+    with pytest.raises(SpecError, match="'Z' is not a graph input"):
         run(e, good | {"Z": np.zeros(2)})
     with pytest.raises(SpecError, match="reads 'A', which has no values"):
         compute(e.einsums[0], {})

@@ -116,7 +116,7 @@ def test_equal_ranks_are_partitioned_together_or_alone():
 
 def test_equal_ranks_by_different_tile_shapes_are_refused():
     attention = workload("Q[p] = I[M: p] * W[p]", "QK[m, p] = Q[p] * I[m]", M=6, P=6)
-    with pytest.raises(SpecError, match=r"'Q' indexes it by 2\*p1 \+ p0, and a tile of 3 of it is no tile") as e:
+    with pytest.raises(SpecError, match=r"'Q' indexes it by 2\*p1 \+ p0, and a tile of 3 of it is not a tile") as e:
         split(split(attention, "P", 2), "M", 3)
     assert e.value.hint == "partition equal ranks together, by the same tile shapes"
 

@@ -77,7 +77,7 @@ def test_a_space_that_cannot_be(texts, said):
         "0 <",
         "m < 1.5",
         "m in n",
-        # a number is no truth value, and the other way round
+        # a number is not a truth value, and the other way round
         "m",
         "m + 1",
         "4",

@@ -40,7 +40,7 @@ def drawn(seed, draw=valid_case):
         try:
             einmap.emit(spec, "pseudo")
         except NotSupportedError:
-            continue  # a space that is no box, or a line buffer
+            continue  # a space that is not a hyperrectangle, or a line buffer
         return spec, cost
 
 

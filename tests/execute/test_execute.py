@@ -147,7 +147,7 @@ def test_a_value_that_is_not_there_yet_is_an_error():
         ({"A": np.ones((4, 5)), "B": np.ones((6, 5))}, r"shape \(4, 5\), expected \(4, 6\)"),
         ({"A": np.full((4, 6), "x"), "B": np.ones((6, 5))}, "real numbers"),
         ({"A": np.ones((4, 6))}, "no data for the graph input 'B'"),
-        ({"A": np.ones((4, 6)), "B": np.ones((6, 5)), "Z": np.ones((4, 5))}, "'Z' is no graph input"),
+        ({"A": np.ones((4, 6)), "B": np.ones((6, 5)), "Z": np.ones((4, 5))}, "'Z' is not a graph input"),
     ],
 )
 def test_bad_data_is_explained(data, words):
@@ -171,7 +171,7 @@ def test_an_unknown_traced_component_is_named():
 def test_text_that_is_no_arithmetic_is_refused_by_name():
     spec = einmap.loads((ARCH + MATMUL).replace("A[m, k] * B[k, n]", "softmax(A[m, k], B[k, n])"))
     einmap.evaluate(spec)
-    with pytest.raises(einmap.SpecError, match="Einsum 'Z' is no arithmetic"):
+    with pytest.raises(einmap.SpecError, match="Einsum 'Z' is not arithmetic"):
         einmap.execute(spec)
 
 

@@ -72,8 +72,8 @@ def test_drawn_trees_read_back():
 @pytest.mark.parametrize(
     ("field", "kind", "words"),
     [
-        ("n_iterations: 4", MappingError, r"n_iterations is no field(.|\n)*write tile_shape"),
-        ("n_iterations: 4, tile_shape: 2", MappingError, "n_iterations is no field"),
+        ("n_iterations: 4", MappingError, r"n_iterations is not a field(.|\n)*write tile_shape"),
+        ("n_iterations: 4, tile_shape: 2", MappingError, "n_iterations is not a field"),
         ("tile_shape: 3 / 2", SpecError, "must be an integer, found 1.5"),
         ("tile_shape: n", SpecError, "name 'n' is not defined"),
         ("tile_shape: 1, text: [a]", SpecError, "text: expected text"),

@@ -43,7 +43,7 @@ def widths(rng: random.Random, problem: Problem) -> None:
 
 
 def latencies(rng: random.Random, problem: Problem) -> None:
-    """Busy times that are no plain sum: some are maxima or multiples, some such that only brute force can be used."""
+    """Busy times that are not plain sum: some are maxima or multiples, some such that only brute force can be used."""
     for node in memories(problem):
         if rng.random() < 0.6:
             node["total_latency"] = rng.choice(LATENCIES)

@@ -200,8 +200,8 @@ for {T: h, Y: p} by {T: 2, Y: 2} (first {T: 4, Y: 2})
         pytest.param(MATMUL, NEST, "hoist B@nodes[3]", ["REG does not hold 'B'"], id="not in this node"),
         pytest.param(MATMUL, NEST, "hoist A", ["names no tensor in a memory", "A@GLB"], id="no memory named"),
         # text
-        pytest.param(MATMUL, NEST, "snik A@GLB", ["'snik A@GLB' is no rewrite", "did you mean 'sink'"], id="misspelt"),
-        pytest.param(MATMUL, NEST, "", ["is no rewrite", "interchange"], id="nothing"),
+        pytest.param(MATMUL, NEST, "snik A@GLB", ["'snik A@GLB' is not a rewrite", "did you mean 'sink'"], id="misspelt"),
+        pytest.param(MATMUL, NEST, "", ["is not a rewrite", "interchange"], id="nothing"),
         pytest.param(MATMUL, NEST, "split m", ["cannot be read", "write split LOOP SHAPE"], id="too few words"),
         pytest.param(MATMUL, NEST, "split m x", ["cannot be read", "write split LOOP SHAPE"], id="no number"),
         pytest.param(MATMUL, NEST, "sink A@GLB above m", ["cannot be read", "[below LOOP]"], id="the wrong side"),

@@ -124,7 +124,7 @@ def test_other_shapes_and_types_are_refused():
 
 def test_blocks_that_are_no_whole_tiles_are_refused():
     plan = hand_made((96, 96, 96), "fp32", (1, (96, 96, 96)), (1, (5, 96, 96)))
-    with pytest.raises(SpecError, match="a block of m 5 in one of 96 is no whole number of tiles"):
+    with pytest.raises(SpecError, match="a block of m 5 in one of 96 is not a whole number of tiles"):
         multiply(plan, *operands((96, 96, 96), "fp32"))
 
 

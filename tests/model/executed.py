@@ -8,13 +8,11 @@ from itertools import product, takewhile
 
 import einmap
 from einmap.arch.component import Memory
-from einmap.execute.execute import ranks_of
-from einmap.execute.leaf import chain_to_memory
-from einmap.execute.machine import box_of
-from einmap.execute.routes import route_of
 from einmap.mapping.rewrite.text import rewritten
 from einmap.model.explanation.changes import changed
 from einmap.model.latency import busy_time
+from einmap.schedule.boxes import box_of
+from einmap.schedule.routes import chain_to_memory, ranks_of, route_of
 
 
 @dataclass

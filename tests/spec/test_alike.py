@@ -87,7 +87,7 @@ def same_as_alone(spec: Spec) -> bool:
 
 
 def test_repeated_layers_are_alike_up_to_names() -> None:
-    # T0 is no intermediate, and neither is T4
+    # T0 is not an intermediate, and neither is T4
     assert likes(spec_of()) == ["T1", "T2", "T2", "T4"]
 
 

@@ -402,7 +402,7 @@ LIMIT = "loop_bounds: [{expression: %s, operator: %s, value: 1}]"
             buffer("actions: [{name: read, latency_scale: 2, throughput_scale: 2}]"), ["only one"], id="95 scales of an action"
         ),
         pytest.param(buffer("enabled: foo"), ["'foo'", "not defined", "enabled"], id="96 enabled"),
-        pytest.param(buffer("enabled: 3"), ["enabled", "true"], id="96 enabled is no number"),
+        pytest.param(buffer("enabled: 3"), ["enabled", "true"], id="96 enabled is not a number"),
         pytest.param(arch(MAIN), ["Compute"], id="98 no Compute"),
         pytest.param(arch(UNIT), ["Memory"], id="98 no Memory"),
         pytest.param(arch(MAIN, "!Fork {nodes: [!Memory {name: Side, size: 1, component_class: Dummy}]}", UNIT), ["Fork", "Compute"], id="fork"),

@@ -63,7 +63,7 @@ def test_a_node_address_reads_back():
     "text", ["nodes[-1]", "nodes[]", "nodes[ 1]", "nodes[1_0]", "nodes[0].", "nodes[x]", "node[1]"]
 )
 def test_a_malformed_node_address_is_refused(text):
-    with pytest.raises(ValueError, match="is no node address"):
+    with pytest.raises(ValueError, match="is not a node address"):
         parse_address(text)
 
 

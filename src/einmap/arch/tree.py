@@ -25,7 +25,7 @@ class Hierarchical:
 
 @dataclass(frozen=True)
 class Fork:
-    """A side branch: its nodes hang below what stands before it and are no parents of what follows."""
+    """A side branch: its nodes hang below what stands before it and are not parents of what follows."""
 
     __repr__ = brief
 
@@ -96,7 +96,9 @@ class Architecture:
         """
         if compute not in self._paths:
             self.find(compute)
-            raise SpecError(f"{compute!r} is no Compute", hint=f"computes: {', '.join(c.name for c in self.computes)}")
+            raise SpecError(
+                f"{compute!r} is not a Compute", hint=f"computes: {', '.join(c.name for c in self.computes)}"
+            )
         return self._paths[compute]
 
     @cached_property

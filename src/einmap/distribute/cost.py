@@ -39,7 +39,7 @@ class PlanCost:
 
 
 def communication(plan: Plan) -> tuple[Traffic, ...]:
-    """The collectives of a plan, in order; those of a loop once, with how often they run. Slices are no collectives."""
+    """The collectives of a plan, in order; those of a loop once, with how often they run. Slices are none."""
     return tuple(traffic_of(plan, move, count) for move, count in _moves(plan.steps, 1) if move.kind != "slice")
 
 

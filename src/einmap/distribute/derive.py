@@ -107,7 +107,7 @@ def _check_einsum(einsum: Einsum) -> None:
     check_operation(einsum)
     if einsum.cuts:
         raise NotSupportedError(
-            f"the iteration space of Einsum {einsum.name!r} is no box: {' and '.join(einsum.cuts)}; "
+            f"the iteration space of Einsum {einsum.name!r} is not a hyperrectangle: {' and '.join(einsum.cuts)}; "
             "only boxes can be distributed",
             hint="leave the rank whole, it is split evenly by its placement: imperfect splits are no bound",
         )

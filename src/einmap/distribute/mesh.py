@@ -22,8 +22,7 @@ MAX_DEVICES = 4096
 class Mesh:
     """PEs are numbered row-major over the axes: the last axis is the fastest.
 
-    Raises SpecError for no axis, a name that is no identifier or given twice, a size that is no positive integer,
-    and more than MAX_DEVICES PEs.
+    Raises SpecError for no axis, a name that is not an identifier or given twice, a size that is not an integer > 0, and more than MAX_DEVICES PEs.
     """
 
     __repr__ = brief
@@ -36,7 +35,7 @@ class Mesh:
         names = [name for name, _ in self.axes]
         for name, size in self.axes:
             if not str(name).isidentifier():
-                raise SpecError(f"{name!r} is no name of a mesh axis", hint="use letters and digits, such as x")
+                raise SpecError(f"{name!r} is not a name of a mesh axis", hint="use letters and digits, such as x")
             if names.count(name) > 1:
                 raise SpecError(f"the mesh has two axes {name!r}", hint="rename one of them")
             if type(size) is not int or size < 1:

@@ -85,7 +85,7 @@ def _delayed(
     output = outputs[0]
     name = f"{output.tensor}T" if temporary is None else temporary
     if not name.isidentifier():
-        raise SpecError(f"{name!r} is no name of a tensor", hint="use letters, digits and _, no digit first")
+        raise SpecError(f"{name!r} is not a name of a tensor", hint="use letters, digits and _, no digit first")
     first = name if einsum.name == output.tensor else f"{einsum.name}T"
     for taken, known in ((name, workload.tensors), (first, workload.einsum_names)):
         if taken in known:

@@ -90,7 +90,7 @@ def check_free(workload: Workload, names: Iterable[str], hint: str) -> None:
 def check_rank_name(name: str) -> None:
     """Raise SpecError for a name that no rank may have, or whose rank variable would be a word of the expressions."""
     if not (name.isidentifier() and name[0].isupper()):
-        raise SpecError(f"{name!r} is no name of a rank", hint="an upper-case letter, then letters, digits and _")
+        raise SpecError(f"{name!r} is not a name of a rank", hint="an upper-case letter, then letters, digits and _")
     check_variable_name(name.lower())
 
 

@@ -178,13 +178,13 @@ def _interval(einsum: Einsum, index: Affine) -> tuple[int, int]:
     what = f"rank variables of {index} in Einsum {einsum.name!r}"
     if not own:
         if not _is_mixed_radix(index, extents):
-            raise SpecError(f"the {what} are no tuples: its values are repeated, or some between are missing")
+            raise SpecError(f"the {what} are not tuples: its values are repeated, or some between are missing")
         return low, high
     if math.prod(extents.values()) > MAX_POINTS:
         raise SpecError(f"the {what} have more than {MAX_POINTS:,} bounded tuples, too many to be checked")
     values = sorted(index_values(index, dict(einsum.first_values), extents, own))
     if values != list(range(values[0], values[0] + len(values))):
-        raise SpecError(f"the {what} are no tuples: its values are repeated, or some between are missing")
+        raise SpecError(f"the {what} are not tuples: its values are repeated, or some between are missing")
     return values[0], values[-1]
 
 

@@ -26,7 +26,7 @@ def n_partitions(stem: str, names: Collection[str]) -> int:
 
 
 def level_of(name: str, names: Collection[str]) -> int:
-    """1 for `k1` of the partitions `k1, k0`; 0 for a name that is no partition."""
+    """1 for `k1` of the partitions `k1, k0`; 0 for a name that is not a partition."""
     found = stem_and_level(name, names)
     return found[1] if found else 0
 

@@ -154,7 +154,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     """The outputs of one Einsum from its inputs; ranks of all tensors in the order of the Einsum's own accesses.
 
     An output is as large as the largest index that the Einsum writes.
-    Points that the Einsum's `cuts` cut off take no part. Raises SpecError for an operation that is no arithmetic, for
+    Points that the Einsum's `cuts` cut off take no part. Raises SpecError for an operation that is not arithmetic, for
     inputs that are missing or too small, and for more than MAX_POINTS points in the box.
     """
     check_executable(einsum)
@@ -323,10 +323,10 @@ def _is_joined(einsum: Einsum, source: TensorAccess, target: TensorAccess) -> bo
 
 
 def check_operation(einsum: Einsum) -> None:
-    """Raise SpecError for an operation that is no arithmetic."""
+    """Raise SpecError for an operation that is not arithmetic."""
     if einsum.operation.map is None and not einsum.is_copy:
         raise SpecError(
-            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is no arithmetic that einmap can execute",
+            f"Einsum {einsum.name!r}: {einsum.operation.text.strip()!r} is not arithmetic that einmap can execute",
             hint=f"use numbers, tensors, + - * / ** and {', '.join(sorted(FUNCTIONS))}",
         )
 
@@ -338,7 +338,7 @@ def _checked_inputs(
     for tensor in inputs:
         if tensor not in wanted:
             raise SpecError(
-                f"{tensor!r} is no graph input of the workload", hint=did_you_mean(tensor, wanted, listing="inputs")
+                f"{tensor!r} is not a graph input of the workload", hint=did_you_mean(tensor, wanted, listing="inputs")
             )
     found: dict[TensorName, Tensor] = {}
     for tensor in wanted:

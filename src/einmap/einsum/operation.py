@@ -49,7 +49,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`map` is None when `text` is no arithmetic that einmap knows; only execution refuses it."""
+    """`map` is None when `text` is not arithmetic that einmap knows; only execution refuses it."""
 
     __repr__ = brief
 
@@ -156,7 +156,7 @@ def operands(expression: MapExpression) -> frozenset[str]:
 
 
 def with_operands(operation: Operation, names: Mapping[str, str]) -> Operation:
-    """The operation with other names for some operands; text that is no arithmetic is changed word by word."""
+    """The operation with other names for some operands; text that is not arithmetic is changed word by word."""
     if operation.map is None:
         text = re.sub(r"[^\W\d]\w*", lambda word: names.get(word.group(), word.group()), operation.text)
         return replace(operation, text=text)

@@ -39,7 +39,7 @@ def split(
       O[p] = I[H: 2*p + r] * F[r]   -- split(P, 4) -->   O[p1, p0] = I[H: 8*p1 + 2*p0 + r] * F[r].
       Ranks that are equal by declaration (P = M) are given together, split((M, P), 4), and are then all partitioned.
     - A sum that is such a number already is taken apart: C[G: 4*h + f] with f < 4, split(G, 4), is C[G1: h, G0: f].
-      Any other sum is refused, as tiles of H in H: 2*p + r are no tiles of p and r.
+      Any other sum is refused, as tiles of H in H: 2*p + r are not tiles of p and r.
 
     Raises SpecError: an unknown rank, shapes that are not positive or not smaller from one to the next, a number of
     parts that no tile shape gives, ranks together that are not equal, names that are taken, and an index as above.
@@ -203,7 +203,7 @@ def _no_digits(einsum: Einsum, tensor: str, rank: Rank, index: Affine, shapes: T
     together = "partition equal ranks together, by the same tile shapes"
     return SpecError(
         f"rank {rank} of tensor {tensor!r} cannot be partitioned: Einsum {einsum.name!r} indexes it by "
-        f"{index}, and a tile of {', '.join(map(str, shapes))} of it is no tile of its rank variables",
+        f"{index}, and a tile of {', '.join(map(str, shapes))} of it is not a tile of its rank variables",
         hint=together if is_partition else f"partition the ranks of {', '.join(variables)} instead",
     )
 

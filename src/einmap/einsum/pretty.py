@@ -147,7 +147,7 @@ def _is_one_to_one(einsum: Einsum, projection: Projection) -> bool:
 
 
 def check_variables(workload: Workload, names: Sequence[RankVar], what: str) -> None:
-    """Raise SpecError for a name that is no rank variable of any Einsum, and for one that is given twice."""
+    """Raise SpecError for a name that is not a rank variable of any Einsum, and for one that is given twice."""
     known = workload.rank_variables
     for position, name in enumerate(names):
         if name not in known:

@@ -66,7 +66,7 @@ def parse_affine(text: str) -> Affine:
         coefficients = collect_terms(tree, depth=0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise SpecError(
-            f"{shortened(text)} is no index: a projection must be affine in the rank variables",
+            f"{shortened(text)} is not an index: a projection must be affine in the rank variables",
             hint="write integers times rank variables, joined by + and -, such as 2*p + r",
         ) from None
     if any(abs(a) > MAX_COEFFICIENT for a in coefficients.values()):

@@ -101,7 +101,7 @@ def _check(node: ast.expr, depth: int) -> None:
             for part in (left, *others):
                 _check_index(part, depth + 1)
         case _:
-            raise ValueError(f"`{ast.unparse(node)[:40]}`, which is no comparison")
+            raise ValueError(f"`{ast.unparse(node)[:40]}`, which is not a comparison")
 
 
 def _check_index(node: ast.expr, depth: int) -> None:
@@ -174,7 +174,7 @@ def _linear_parts(node: ast.expr) -> tuple[list[_Linear], bool]:
 
 
 def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what: str) -> Space:
-    """The bounding box of the space, exact by enumeration where it is no box and small enough.
+    """The bounding box of the space, exact by enumeration where it is not a hyperrectangle and small enough.
 
     Only variables that constraints link are enumerated together.
 

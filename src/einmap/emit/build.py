@@ -17,51 +17,49 @@ from einmap.emit.scope import Indices
 from einmap.emit.symbols import symbols_of
 from einmap.emit.tile_boxes import point_of
 from einmap.errors import MappingError, NotSupportedError, raise_all
-from einmap.execute.buffers import Heap
-from einmap.execute.execute import check_copies, ranks_of
-from einmap.execute.machine import Machine
-from einmap.execute.recorder import Occupancy, Recorder
-from einmap.execute.routes import Route, route_of
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
 from einmap.model.counting.path import path_of
 from einmap.model.evaluate import evaluate
 from einmap.model.occupancy.sharing import half_reduced
+from einmap.schedule.copies import check_copies
+from einmap.schedule.routes import routes_of
+from einmap.schedule.schedule import Schedule, schedule_of
 from einmap.spec.spec import Spec
 
 
 def program_of(spec: Spec, language: Language) -> Program:
     """The program of a mapping, with identifiers of `language`. Raises what `emit` raises."""
-    machine = _machine(spec)
+    schedule = _schedule(spec)
     names = Names(language)
     # tensors keep their names before anything else takes them
-    for tensor in machine.workload.tensors:
+    for tensor in schedule.workload.tensors:
         names.taken.setdefault(tensor, tensor)
-    index_of = loop_names(machine.routes.values(), names)
-    for tensor in machine.workload.tensors:
+    index_of = loop_names(schedule.routes.values(), names)
+    for tensor in schedule.workload.tensors:
         del names.taken[tensor]
-    declared = Declared(machine, names, index_of)
-    body = tidied(Lowering(machine, declared, Indices(names, index_of)).run())
-    plain = tuple(_plain(machine.workload.by_name[e.name], declared, names) for e in machine.workload.einsums)
+    declared = Declared(schedule, names, index_of)
+    body = tidied(Lowering(schedule, declared, Indices(names, index_of)).run())
+    plain = tuple(_plain(schedule.workload.by_name[e.name], declared, names) for e in schedule.workload.einsums)
     return Program(
         tensors=declared.tensors(),
         buffers=tuple(declared.buffers.values()),
         counters=declared.sorted_counters(),
         body=body,
         plain=plain,
-        exact=all(e.is_copy or keeps_integers(e.operation.map) for e in machine.workload.einsums),
+        exact=all(e.is_copy or keeps_integers(e.operation.map) for e in schedule.workload.einsums),
         renamed=tuple(sorted(names.renamed.items())),
-        symbols=symbols_of(machine.routes, index_of, names),
-        instances=machine.workload.n_instances,
+        symbols=symbols_of(schedule.routes, index_of, names),
+        instances=schedule.workload.n_instances,
         variables=dict(declared.variables),
-        plain_functions={e.name: names.identifier(f"plain_{e.name}") for e in machine.workload.einsums},
+        plain_functions={e.name: names.identifier(f"plain_{e.name}") for e in schedule.workload.einsums},
         shapes=dict(declared.shapes),
-        plain_variables={t: names.identifier(f"{declared.variables[t]}_plain") for t in machine.workload.producers},
+        plain_variables={t: names.identifier(f"{declared.variables[t]}_plain") for t in schedule.workload.producers},
     )
 
 
-def _machine(spec: Spec) -> Machine:
-    """The simulator's machine, set up but not run: it knows what each node holds and for whom."""
+def _schedule(spec: Spec) -> Schedule:
+    """The schedule of the mapping, once it is known that code can do it. Raises EinmapError."""
     tree = spec.mapping
     if tree is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
@@ -74,18 +72,15 @@ def _machine(spec: Spec) -> Machine:
     paths = {n: path_of(tree, workload.by_name[n], archs[n]) for n in order}
     partial = half_reduced(workload, tuple(order), paths, spec.place_of_node, workload.intermediates)
     raise_all([MappingError(f"the code would be wrong: {note.text}", at=note.at) for note in partial])
-    ranks = ranks_of(workload)
-    routes: dict[str, Route] = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}
-    sliding = spec.model_options.sliding_window
-    machine = Machine(tree, workload, routes, {}, Heap(), Recorder(frozenset()), Occupancy({}), sliding)
-    for (address, tensor), loop in machine.windows.loops.items():
+    schedule = schedule_of(tree, workload, routes_of(tree, workload, archs), spec.model_options.sliding_window)
+    for (address, tensor), loop in schedule.sliding.items():
         raise NotSupportedError(
             f"{tensor!r} is held in a line buffer that slides along {format_address(loop)}; "
             "code for sliding windows cannot be emitted yet",
             at=spec.place_of_node(address),
             hint="leave out sliding_window: each tile is then fetched in full",
         )
-    return machine
+    return schedule
 
 
 def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:

@@ -17,34 +17,32 @@ from einmap.emit.liveness import Liveness, covers_tiles, link_of, tiles_overlap
 from einmap.emit.program import ALWAYS, Action, Buffer, Condition, Counter, Role, TensorVariable
 from einmap.emit.tile_boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.errors import NotSupportedError
-from einmap.execute.execute import ranks_of
-from einmap.execute.machine import Machine
-from einmap.execute.place import Place
-from einmap.execute.routes import Route
-from einmap.execute.visits import VisitKey
 from einmap.mapping.nodes import Address
+from einmap.schedule.place import NodeTensor, Place
+from einmap.schedule.routes import Route, ranks_of
+from einmap.schedule.schedule import Schedule
 
 
 @dataclass
 class Declared:
     """Declarations of one program. Raises NotSupportedError for what cannot be emitted."""
 
-    machine: Machine
+    schedule: Schedule
     names: Names
     index_of: Mapping[Address, str]
     variables: dict[str, str] = field(default_factory=dict)
     """The variable of each whole tensor."""
-    buffers: dict[VisitKey, Buffer] = field(default_factory=dict)
+    buffers: dict[NodeTensor, Buffer] = field(default_factory=dict)
     counters: dict[tuple[str, str, Action], Counter] = field(default_factory=dict)
     flag_of: dict[str, str] = field(default_factory=dict)
     """The flags of each buffer that has some."""
 
     def __post_init__(self) -> None:
-        self.shapes = shapes(self.machine.workload)
-        self.ranks = ranks_of(self.machine.workload)
-        for tensor in self.machine.workload.tensors:
+        self.shapes = shapes(self.schedule.workload)
+        self.ranks = ranks_of(self.schedule.workload)
+        for tensor in self.schedule.workload.tensors:
             self.variables[tensor] = self.names.identifier(tensor, what=tensor)
-        for place in self.machine.places.values():
+        for place in self.schedule.places.values():
             if self.is_buffer(place):
                 self.buffers[place.key] = self._declare(place)
 
@@ -52,7 +50,7 @@ class Declared:
 
     def producer(self, tensor: str) -> Route | None:
         """Who writes a tensor."""
-        return self.machine.routes.get(self.machine.workload.producers.get(tensor, ""))
+        return self.schedule.routes.get(self.schedule.workload.producers.get(tensor, ""))
 
     def reduction_of(self, tensor: str) -> Reduction:
         """How results of a tensor are reduced."""
@@ -61,7 +59,7 @@ class Declared:
 
     def places_of(self, tensor: str) -> list[Place]:
         """The storage nodes of a tensor."""
-        return [place for place in self.machine.places.values() if place.hold.tensor == tensor]
+        return [place for place in self.schedule.places.values() if place.hold.tensor == tensor]
 
     def has_flags(self, tensor: str) -> bool:
         """Whether it has to be kept for each element of an output if there is a result already."""
@@ -70,7 +68,7 @@ class Declared:
     @cached_property
     def _flags(self) -> dict[str, bool]:
         found = {}
-        for tensor in self.machine.workload.tensors:
+        for tensor in self.schedule.workload.tensors:
             producer = self.producer(tensor)
             if producer is None or producer.einsum.is_copy:
                 found[tensor] = False
@@ -140,10 +138,10 @@ class Declared:
 
     def _is_whole(self, place: Place) -> bool:
         """Whether the outermost holder is the tensor itself."""
-        tensor, machine = place.hold.tensor, self.machine
+        tensor, schedule = place.hold.tensor, self.schedule
         if not place.is_backing():
             return False
-        if tensor not in machine.workload.intermediates or tensor in machine.several:
+        if tensor not in schedule.workload.intermediates or tensor in schedule.several:
             self._refuse_lanes_of_outputs(place)
             return True
         return all(
@@ -225,8 +223,8 @@ class Declared:
 
     def sorted_counters(self) -> tuple[Counter, ...]:
         """Outer memories first, tensors in order of use."""
-        order = [name for route in self.machine.routes.values() for name in route.arch.leaves]
-        tensors = list(self.machine.workload.tensors)
+        order = [name for route in self.schedule.routes.values() for name in route.arch.leaves]
+        tensors = list(self.schedule.workload.tensors)
         return tuple(
             sorted(self.counters.values(), key=lambda c: (order.index(c.memory), tensors.index(c.tensor), c.action))
         )
@@ -235,7 +233,7 @@ class Declared:
         """The whole tensors that the code has."""
         whole = {buffer.tensor for buffer in self.buffers.values() if buffer.whole}
         found = []
-        workload = self.machine.workload
+        workload = self.schedule.workload
         for tensor in workload.tensors:
             if tensor not in whole:
                 continue

@@ -18,7 +18,7 @@ def emit(spec: Spec, lang: str = "c") -> str:
     """The loop nest of the mapping of `spec` as code: `pseudo` (text), `python` (NumPy) or `c` (C99).
 
     The code moves what the preset `exact` counts, value for value, and says how much that was.
-    Raises SpecError for an unknown language, a missing mapping and operations that are no arithmetic, MappingError for
+    Raises SpecError for an unknown language, a missing mapping and operations that are not arithmetic, MappingError for
     a mapping that does not fit, NotSupportedError for what cannot be emitted.
     """
     language = language_of(lang)

@@ -16,9 +16,8 @@ from einmap.einsum.projection import Relevance
 from einmap.emit.linear import named
 from einmap.emit.program import ALWAYS, NEVER, All, Any, Condition, Is
 from einmap.emit.tile_boxes import memories
-from einmap.execute.leaf import chain_to_memory
-from einmap.execute.routes import Hold, Route, Turn
 from einmap.mapping.nodes import Address
+from einmap.schedule.routes import Hold, Route, Turn, chain_to_memory
 
 _INNERMOST = 1 << 40
 

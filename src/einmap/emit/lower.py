@@ -36,25 +36,24 @@ from einmap.emit.program import (
 )
 from einmap.emit.scope import Bound, Indices, Scope, everywhere, guarded, new_lets, opened
 from einmap.emit.tile_boxes import Boxes, Tile, applies_at, lane_turns, leaves_some, memories, point_of
-from einmap.execute.machine import Machine
-from einmap.execute.place import Place
-from einmap.execute.routes import Hold, Route, Turn
-from einmap.execute.visits import VisitKey
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
+from einmap.schedule.place import NodeTensor, Place
+from einmap.schedule.routes import Hold, Route, Turn
+from einmap.schedule.schedule import Schedule
 
 type _Make = Callable[[Place, Route, Tile, Scope], tuple[Statement, ...]]
 
 
 @dataclass
 class Lowering:
-    """Turns the tree of `machine`, which is set up but does not run, into statements."""
+    """Turns a schedule into statements."""
 
-    machine: Machine
+    schedule: Schedule
     declared: Declared
     indices: Indices
     boxes: Boxes = field(init=False)
-    pending: dict[VisitKey, Place] = field(default_factory=dict)
+    pending: dict[NodeTensor, Place] = field(default_factory=dict)
     """Open buffers of which a consumer still has to fetch what its producer does not make."""
 
     def __post_init__(self) -> None:
@@ -64,7 +63,7 @@ class Lowering:
 
     def run(self) -> tuple[Statement, ...]:
         """The whole tree."""
-        return self._walk(self.machine.mapping.nodes, (), 0, Scope())
+        return self._walk(self.schedule.mapping.nodes, (), 0, Scope())
 
     def _walk(self, nodes: tuple[tree.Node, ...], prefix: Address, index: int, scope: Scope) -> tuple[Statement, ...]:
         for i in range(index, len(nodes)):
@@ -81,16 +80,16 @@ class Lowering:
                         found += self._walk(inner, (*address, b), 0, scope)
                     return tuple(found)
                 case tree.Compute(einsum=einsum):
-                    return self._leaf(self.machine.routes[einsum], scope)
+                    return self._leaf(self.schedule.routes[einsum], scope)
                 case _:
                     continue
         return ()
 
     def _loop(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int, scope: Scope) -> tuple[Statement, ...]:
         address = (*prefix, i)
-        routes = self.machine.below(address)
+        routes = self.schedule.below(address)
         turn = _turn_at(routes[0], address)
-        if len(routes) == 1 and turn.position > self.machine.leaves[routes[0].einsum.name].start:
+        if len(routes) == 1 and turn.position > routes[0].leaf_start:
             return self._leaf(routes[0], scope)
         count = max(r.iterations[address] for r in routes)
         if count == 1:
@@ -145,7 +144,7 @@ class Lowering:
         self, nodes: tuple[tree.Node, ...], prefix: Address, i: int, node: tree.Storage, scope: Scope
     ) -> tuple[Statement, ...]:
         address = (*prefix, i)
-        places = [self.machine.places[address, t] for t in node.tensors if (address, t) in self.machine.places]
+        places = [self.schedule.places[address, t] for t in node.tensors if (address, t) in self.schedule.places]
         places = [place for place in places if self.declared.is_buffer(place)]
         body: list[Statement] = []
         for place in places:
@@ -188,7 +187,7 @@ class Lowering:
         return found
 
     def _is_below(self, route: Route, branch: Address) -> bool:
-        path = self.machine.mapping.path_of[route.einsum.name]
+        path = self.schedule.mapping.path_of[route.einsum.name]
         return any(placed.address[: len(branch)] == branch for placed in path)
 
     def _close(self, place: Place, scope: Scope) -> tuple[Statement, ...]:
@@ -294,7 +293,7 @@ class Lowering:
         self, place: Place, acting: Route, tile: Tile, link: Link, scope: Scope
     ) -> tuple[tuple[Definition, ...], Region, Region]:
         """Where a tile is in a buffer, and where in the next one outward."""
-        outer_place = self.machine.places[link.outer.address, place.hold.tensor]
+        outer_place = self.schedule.places[link.outer.address, place.hold.tensor]
         definitions, origin = self._origin(outer_place, acting, scope)
         mine, own_origin = self._origin(place, acting, scope)
         inner = Region(
@@ -345,7 +344,7 @@ class Lowering:
     # operations
 
     def _leaf(self, route: Route, scope: Scope) -> tuple[Statement, ...]:
-        start = self.machine.leaves[route.einsum.name].start
+        start = route.leaf_start
         turns = [
             t
             for t in route.turns
@@ -382,7 +381,7 @@ class Lowering:
         self, route: Route, hold: Hold, starts: dict[str, Linear], scope: Scope
     ) -> tuple[tuple[Statement, ...], Region]:
         """Where the element of a point is in a buffer."""
-        place = self.machine.places[hold.address, hold.tensor]
+        place = self.schedule.places[hold.address, hold.tensor]
         definitions, origin = self._origin(place, route, scope)
         point = tuple(point_of(index, starts) for index in route.indices[hold.tensor])
         at = tuple(p - o for p, o in zip(point, origin, strict=True))

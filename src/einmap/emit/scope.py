@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from einmap.emit.identifiers import Names
 from einmap.emit.linear import Linear, named, number
 from einmap.emit.program import All, Condition, Definition, Is, Let, Loop, Statement, Tiles, When
-from einmap.execute.routes import Route, Turn
 from einmap.mapping.nodes import Address
+from einmap.schedule.routes import Route, Turn
 
 type Bound = tuple[Linear, int, int]
 """What a loop iterates over: extent, first tile, other tiles."""

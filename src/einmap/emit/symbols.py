@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from einmap.emit.identifiers import Names
-from einmap.execute.routes import Route, Turn
 from einmap.mapping.nodes import Address
+from einmap.schedule.routes import Route, Turn
 
 
 @dataclass(frozen=True)

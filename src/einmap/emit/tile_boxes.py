@@ -13,12 +13,11 @@ from einmap.emit.linear import Linear, named, number
 from einmap.emit.program import ALWAYS, All, Any, Condition, Definition, Extreme, Is
 from einmap.emit.scope import Applies, Indices, Scope
 from einmap.errors import NotSupportedError
-from einmap.execute.buffers import Box, hull
-from einmap.execute.machine import box_of
-from einmap.execute.place import Place
-from einmap.execute.routes import Hold, Route, Turn
-from einmap.execute.sliding import is_alike
 from einmap.mapping.nodes import Address
+from einmap.schedule.boxes import Box, box_of, hull
+from einmap.schedule.place import Place
+from einmap.schedule.routes import Hold, Route, Turn
+from einmap.schedule.sliding import is_alike
 
 MAX_TILES = 200_000
 """Tiles of one storage node that are compared where Einsums use different parts of it."""

@@ -11,10 +11,8 @@
 - `network_routing`: networks: every value that crosses one is routed to its lane, link by link.
 - `padding`: elements of intermediate tensors that no Einsum writes, though some read them: zeros around what is
   computed.
-- `place`: one tensor at one storage node, with everybody who uses it there.
 - `recorder`: counts, steps and occupancy while a mapping runs.
 - `result`: what an execution leaves behind: tensors, counts, occupancy over time.
-- `routes`: what one Einsum does in a LoopTree: its loops, where its tensors are held, and its lanes.
 - `sliding`: sliding windows: buffers that keep, from one iteration of a loop to the next, what both need.
 - `visits`: visits of storage nodes: the tiles that are there now.
 - `warm`: A first call of the simulator's kernel, so that it can be compiled ahead.

@@ -6,14 +6,13 @@ flags: `present` (a value is there) and `live` (for outputs: a result has come i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-type Box = tuple[tuple[int, int], ...]
-"""For each rank the first and one past the last index."""
+from einmap.schedule.boxes import Box
+
 type Flags = NDArray[np.uint8]
 type Mask = NDArray[np.bool_]
 type Values = NDArray[np.float64]
@@ -25,11 +24,6 @@ def volume(box: Box) -> int:
     for low, high in box:
         total *= high - low
     return total
-
-
-def hull(boxes: Sequence[Box]) -> Box:
-    """The smallest box around all of them."""
-    return tuple((min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*boxes, strict=True))
 
 
 class Heap:

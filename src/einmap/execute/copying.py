@@ -5,7 +5,6 @@ Holders between source and destination pass it on; a copy inside one memory move
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from einmap.arch.component import Memory, Toll
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.leaf import Leaf, Tiles
 from einmap.execute.recorder import Recorder
-from einmap.execute.result import Instance
-from einmap.execute.routes import Clock, Hold, Route
+from einmap.schedule.routes import Clock, Hold, Instance
 
 
 class CopyLeaf(Leaf):
@@ -120,32 +118,3 @@ class CopyLeaf(Leaf):
         seen |= passing
         at = self.route.outward(lane, self.route.unit_level, hold.level)
         recorder.count((self.route.einsum.name, hold.component.name, hold.tensor, action), at, len(passing))
-
-
-def used_by_copy(route: Route) -> list[Hold]:
-    """The holders that values are in or pass on their way; others hold nothing."""
-    (source,) = route.einsum.inputs
-    begin = route.holds[source][0]
-    used = [begin]
-    for target in sorted(route.einsum.outputs):
-        end = route.holds[target][0]
-        low, high = sorted((begin.level, end.level))
-        used.append(end)
-        for tensor in (source, target):
-            used += [h for h in route.holds[tensor] if low < h.level < high]
-    return used
-
-
-def aliases(routes: Mapping[str, Route]) -> dict[tuple[str, str], str]:
-    """(memory, tensor) pairs that a copy keeps in the memory of its source, with a common name."""
-    found: dict[tuple[str, str], str] = {}
-    for route in routes.values():
-        if not route.einsum.is_copy:
-            continue
-        (source,) = route.einsum.inputs
-        memory = route.holds[source][0].component.name
-        for target in sorted(route.einsum.outputs):
-            if route.holds[target][0].component.name == memory:
-                common = found.get((memory, source), source)
-                found[memory, source] = found[memory, target] = common
-    return found

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.execute.buffers import Box, Flags, Mask, Tile
-from einmap.execute.leaf import chain_to_memory, charge
-from einmap.execute.place import Place
+from einmap.execute.buffers import Flags, Mask, Tile
+from einmap.execute.leaf import charge
 from einmap.execute.recorder import Recorder
-from einmap.execute.result import Instance
-from einmap.execute.routes import Hold, Route
-from einmap.execute.visits import Visit, VisitKey, Visits
+from einmap.execute.visits import Visit, Visits
+from einmap.schedule.boxes import Box
+from einmap.schedule.place import NodeTensor, Place
+from einmap.schedule.routes import Hold, Instance, Route, chain_to_memory
 
 _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
@@ -23,7 +23,7 @@ _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 class Exchanges:
     """Moves values into and out of the open visits, and has them counted."""
 
-    places: Mapping[VisitKey, Place]
+    places: Mapping[NodeTensor, Place]
     visits: Visits
     recorder: Recorder
 

@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Component, Memory, Network
-from einmap.einsum.numeric import check_copy, random_inputs, shapes
+from einmap.einsum.numeric import random_inputs, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.machine import Machine
 from einmap.execute.padding import paddings
 from einmap.execute.recorder import Occupancy, Recorder
-from einmap.execute.result import CountKey, CountRow, Execution, Instance
-from einmap.execute.routes import Route, route_of
+from einmap.execute.result import CountKey, CountRow, Execution
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.validate import validate
-from einmap.spec.raw import placed
+from einmap.schedule.copies import check_copies
+from einmap.schedule.routes import Instance, Route, ranks_of, routes_of
+from einmap.schedule.schedule import schedule_of
 from einmap.spec.spec import Spec
 
 MAX_OPERATIONS = 2_000_000_000
@@ -63,9 +64,7 @@ def execute(
             raise SpecError(f"no component {name!r} to trace", hint=hint)
         if isinstance(spec.arch().components[name], Network):
             raise NotSupportedError(f"events of the network {name!r} cannot be traced yet, only its counts")
-    ranks = ranks_of(workload)
-    order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
-    routes = {n: route_of(tree, workload.by_name[n], archs[n], ranks) for n in order}
+    routes = routes_of(tree, workload, archs)
     if not force:
         _refuse_large(workload, routes)
     check_copies(spec)
@@ -74,25 +73,9 @@ def execute(
     store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
     recorder = Recorder(frozenset(trace))
     occupancy = Occupancy(_bits(routes))
-    sliding = spec.model_options.sliding_window
-    Machine(tree, workload, routes, store, heap, recorder, occupancy, sliding, paddings(workload, ranks)).run()
+    schedule = schedule_of(tree, workload, routes, spec.model_options.sliding_window)
+    Machine(schedule, store, heap, recorder, occupancy, paddings(workload, ranks_of(workload))).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
-
-
-def check_copies(spec: Spec) -> None:
-    """Raise SpecError, with its place, for a copy Einsum whose outputs have no definite values."""
-    for number, einsum in enumerate(spec.workload.einsums):
-        with placed(spec.raw, ("workload", "einsums", number)):
-            check_copy(einsum)
-
-
-def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
-    """The order of each tensor's ranks: that of its first access."""
-    found: dict[str, tuple[str, ...]] = {}
-    for einsum in workload.einsums:
-        for access in einsum.accesses:
-            found.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
-    return found
 
 
 def _refuse_large(workload: Workload, routes: Mapping[str, Route]) -> None:
@@ -127,7 +110,7 @@ def _inputs(
     for name in data:
         if name not in wanted:
             hint = did_you_mean(name, wanted, listing="graph inputs")
-            raise SpecError(f"{name!r} is no graph input of the workload", hint=hint)
+            raise SpecError(f"{name!r} is not a graph input of the workload", hint=hint)
     found = {}
     for tensor, shape in wanted.items():
         if tensor not in data:

@@ -11,13 +11,13 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
-from einmap.errors import MappingError, NotSupportedError, SpecError
-from einmap.execute.buffers import Box, Heap, Tile
+from einmap.errors import MappingError
+from einmap.execute.buffers import Heap, Tile
 from einmap.execute.kernel import REDUCTION, leaf_kernel, program
 from einmap.execute.recorder import Recorder
-from einmap.execute.result import Instance
-from einmap.execute.routes import Clock, Hold, Route, Turn
 from einmap.execute.visits import Visits
+from einmap.schedule.boxes import Box
+from einmap.schedule.routes import Clock, Hold, Instance, Route, Turn, chain_to_memory
 
 type Tiles = Mapping[str, Mapping[Instance, Tile]]
 """For each tensor the tiles of its innermost memory."""
@@ -32,12 +32,7 @@ class Leaf:
 
     def __post_init__(self) -> None:
         einsum = self.route.einsum
-        if einsum.operation.map is None:
-            text = f"the operation of Einsum {einsum.name!r} is no arithmetic that einmap can execute"
-            raise SpecError(f"{text}: {einsum.operation.text}")
-        if einsum.cuts:
-            text = f"the iteration space of Einsum {einsum.name!r} is no box"
-            raise NotSupportedError(f"{text}; it cannot be executed yet")
+        assert einsum.operation.map is not None  # a schedule has no others
         self._tables: dict[object, Any] = {}
         self.inputs = [a for a in einsum.accesses if not a.output]
         self.outputs = [a for a in einsum.accesses if a.output]
@@ -46,15 +41,9 @@ class Leaf:
         self.lanes = self.route.lanes(self.route.unit_level)
 
     @cached_property
-    def start(self) -> int:
-        """Position of the last storage node or split on the path."""
-        memories = [h.position for holds in self.route.holds.values() for h in holds if isinstance(h.component, Memory)]
-        return max([*memories, self.route.last_split])
-
-    @cached_property
     def inner(self) -> tuple[Turn, ...]:
         """Temporal loops that the kernel runs."""
-        return tuple(t for t in self.route.turns if t.level is None and t.position > self.start)
+        return tuple(t for t in self.route.turns if t.level is None and t.position > self.route.leaf_start)
 
     @cached_property
     def loops(self) -> tuple[Any, Any, Any]:
@@ -82,16 +71,16 @@ class Leaf:
     def table(self, variable: str, clock: Clock) -> Any:
         """Value of a variable by (time index, lane index), -1 where there is none."""
         turns = [t for t in self.route.turns if t.variable == variable]
-        outside = tuple(clock[t.address] for t in turns if t.level is None and t.position < self.start)
+        outside = tuple(clock[t.address] for t in turns if t.level is None and t.position < self.route.leaf_start)
         key = (variable, outside)
         if key not in self._tables:
             self._tables[key] = self._make_table(variable, turns, clock)
         return self._tables[key]
 
     def _make_table(self, variable: str, turns: list[Turn], clock: Clock) -> Any:
-        timed = [t for t in turns if t.level is None and t.position > self.start]
+        timed = [t for t in turns if t.level is None and t.position > self.route.leaf_start]
         lanes = [t for t in turns if t in self.route.lane_turns]
-        # loops of one iteration are no axes: an array has room for few, and there may be a thousand
+        # loops of one iteration are not axes: an array has room for few, and there may be a thousand
         axes = [t for t in (*timed, *lanes) if self.route.iterations[t.address] > 1]
         shape = [self.route.iterations[t.address] for t in axes]
         index = dict(zip((t.address for t in axes), np.indices(shape), strict=True)) if axes else {}
@@ -206,18 +195,6 @@ def _only_products(code: Any) -> bool:
 def innermost(route: Route, tensor: str) -> Hold:
     """The last memory that holds a tensor."""
     return [h for h in route.holds[tensor] if isinstance(h.component, Memory)][-1]
-
-
-def chain_to_memory(route: Route, tensor: str, inner: Hold | None) -> list[Hold]:
-    """Tolls, then the memory: what stands outward of `inner` (None: the compute) up to the next memory."""
-    holds = list(route.holds[tensor])
-    before = holds if inner is None else holds[: holds.index(inner)]
-    chain = []
-    for hold in reversed(before):
-        chain.append(hold)
-        if isinstance(hold.component, Memory):
-            break
-    return chain
 
 
 def charge(

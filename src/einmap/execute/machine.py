@@ -11,42 +11,39 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from einmap.arch.component import Memory
-from einmap.einsum.workload import Workload
-from einmap.errors import NotSupportedError
-from einmap.execute.buffers import Box, Heap, Mask, Tile, hull, volume
-from einmap.execute.copying import CopyLeaf, aliases, used_by_copy
+from einmap.execute.buffers import Heap, Mask, Tile, volume
+from einmap.execute.copying import CopyLeaf
 from einmap.execute.exchanges import Exchanges, reduce_into
 from einmap.execute.leaf import Leaf, innermost
 from einmap.execute.padding import pad
-from einmap.execute.place import Place
 from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
-from einmap.execute.result import Instance
-from einmap.execute.routes import Hold, Interval, Route
-from einmap.execute.sliding import Windows, sliding_loops
-from einmap.execute.visits import Visit, VisitKey, Visits
+from einmap.execute.sliding import Windows
+from einmap.execute.visits import Visit, Visits
 from einmap.mapping import nodes as tree
-from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
+from einmap.schedule.boxes import Box, box_of, hull
+from einmap.schedule.place import NodeTensor, Place
+from einmap.schedule.routes import Instance, Interval, Route
+from einmap.schedule.schedule import Schedule
 
 
 class Machine:
-    """Runs one mapping once. `store`: the whole tensors outside of all buffers; `padding`: see padding.py."""
+    """Runs a schedule once. `store`: the whole tensors outside of all buffers; `padding`: see padding.py."""
 
     def __init__(
         self,
-        mapping: LoopTree,
-        workload: Workload,
-        routes: Mapping[str, Route],
+        schedule: Schedule,
         store: Mapping[str, Tile],
         heap: Heap,
         recorder: Recorder,
         occupancy: Occupancy,
-        sliding_window: bool = False,
         padding: Mapping[str, Mask] | None = None,
     ) -> None:
-        self.mapping = mapping
-        self.workload = workload
-        self.routes = routes
+        self.schedule = schedule
+        self.mapping = schedule.mapping
+        self.workload = schedule.workload
+        self.routes = schedule.routes
+        self.places = schedule.places
         self.store = store
         self.heap = heap
         self.recorder = recorder
@@ -54,77 +51,13 @@ class Machine:
         self.padding = padding or {}
         self.clock: dict[Address, int] = {}
         self.visits = Visits()
-        self.aliases = aliases(routes)
         self.leaves: dict[str, Leaf | CopyLeaf] = {}
-        for name, route in routes.items():
+        for name, route in schedule.routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
         for tensor in self.padding.keys() & store.keys():
             pad(store[tensor], self.padding[tensor])
-        self.places = self._places()
-        self.windows = Windows(sliding_loops(mapping, workload, routes, self.places, sliding_window), heap)
-        self.exchanges = Exchanges(self.places, self.visits, recorder)
-        self.begins, self.ends = self._lifetimes()
-        self.several = self._several_backings()
-        self.lasting = {self._one(key) for key, place in self.places.items() if place.hold.persistent}
-
-    # what is known before the run
-
-    def _places(self) -> dict[VisitKey, Place]:
-        found: dict[VisitKey, dict[str, Hold]] = {}
-        for name, route in self.routes.items():
-            for holds in route.holds.values():
-                for hold in holds:
-                    if isinstance(hold.component, Memory) and (not route.einsum.is_copy or hold in used_by_copy(route)):
-                        found.setdefault((hold.address, hold.tensor), {})[name] = hold
-        places = {}
-        for key, holds_by_name in found.items():
-            users = tuple(self.routes[name] for name in holds_by_name)
-            first = next(iter(holds_by_name.values()))
-            if any(
-                r.lanes(h.level) != users[0].lanes(first.level)
-                for r, h in zip(users, holds_by_name.values(), strict=True)
-            ):
-                raise NotSupportedError(
-                    f"{key[1]!r} is held once for several Einsums that spread it over lanes in different ways; "
-                    "that is not supported yet"
-                )
-            places[key] = Place(first, users, holds_by_name)
-        return places
-
-    def _several_backings(self) -> frozenset[str]:
-        """Intermediates that have a backing node in each branch: they pass through the memory itself."""
-        nodes: dict[str, set[Address]] = {}
-        for place in self.places.values():
-            if place.is_backing():
-                nodes.setdefault(place.hold.tensor, set()).add(place.hold.address)
-        return frozenset(t for t, found in nodes.items() if len(found) > 1)
-
-    def _lifetimes(self) -> tuple[dict[Address, list[VisitKey]], dict[Address, list[VisitKey]]]:
-        """Where the space of each buffer begins and ends: at its node, or at a branch of a split below it."""
-        begins: dict[Address, list[VisitKey]] = {}
-        ends: dict[Address, list[VisitKey]] = {}
-        for key, place in self.places.items():
-            if key in self.windows.loops:
-                continue  # lives while its loop runs
-            begins.setdefault(self._edge(place, first=True), []).append(key)
-            ends.setdefault(self._edge(place, first=False), []).append(key)
-        return begins, ends
-
-    def _edge(self, place: Place, *, first: bool) -> Address:
-        route = place.users[0 if first else -1]
-        at = place.hold.address
-        for position, placed in enumerate(self.mapping.path_of[route.einsum.name]):
-            if position <= place.holds[route.einsum.name].position:
-                continue
-            if isinstance(placed.node, tree.Temporal) and route.iterations[placed.address] > 1:
-                break
-            if isinstance(placed.node, tree.Sequential):
-                at = self.mapping.path_of[route.einsum.name][position + 1].address[: len(placed.address) + 1]
-        return at
-
-    def below(self, address: Address) -> list[Route]:
-        """Routes that pass a node."""
-        return [r for r in self.routes.values() if any(t.address == address for t in r.turns)]
+        self.windows = Windows(schedule.sliding, heap)
+        self.exchanges = Exchanges(schedule.places, self.visits, recorder)
 
     # the walk
 
@@ -158,13 +91,14 @@ class Machine:
 
     def _loop(self, nodes: tuple[tree.Node, ...], prefix: Address, i: int) -> None:
         address = (*prefix, i)
-        routes = self.below(address)
-        leaf = self.leaves[routes[0].einsum.name]
+        routes = self.schedule.below(address)
         position = next(t.position for t in routes[0].turns if t.address == address)
-        if len(routes) == 1 and position > leaf.start:
+        if len(routes) == 1 and position > routes[0].leaf_start:
             self._leaf(routes[0])
             return
-        sliding = [key for key in self.windows.along(address) if self._one(key) not in self.lasting]
+        sliding = [
+            key for key in self.windows.along(address) if self.schedule.buffer_of(key) not in self.schedule.lasting
+        ]
         for key in sliding:
             self.occupancy.begin(key, self._space(key, self._largest(key, address)), Life(*key, address, address))
         for iteration in range(max(r.iterations[address] for r in routes)):
@@ -175,7 +109,7 @@ class Machine:
             self.occupancy.end(key)
         del self.clock[address]
 
-    def _largest(self, key: VisitKey, loop: Address) -> dict[Instance, int]:
+    def _largest(self, key: NodeTensor, loop: Address) -> dict[Instance, int]:
         """Values of the largest tile that each instance holds while the loop runs."""
         place, sizes = self.places[key], dict[Instance, int]()
         for iteration in range(place.users[0].iterations[loop]):
@@ -197,14 +131,14 @@ class Machine:
     def _leaf(self, route: Route) -> None:
         name = route.einsum.name
         fullest = route.lanes(route.unit_level)[0]
-        if route.intervals(self.clock, fullest, route.unit_level, self.leaves[name].start) is None:
+        if route.intervals(self.clock, fullest, route.unit_level, route.leaf_start) is None:
             return
         if not route.einsum.is_copy:
             for tensor, holds in route.holds.items():
                 for hold in holds:
                     if isinstance(hold.component, Memory):
                         self.exchanges.ensure(route, tensor, hold)
-        self.occupancy.look(self.recorder.step, name, self.aliases)
+        self.occupancy.look(self.recorder.step, name, self.schedule.aliases)
         inner = () if route.einsum.is_copy else tuple(route.holds)
         tiles = {tensor: self.visits.of(innermost(route, tensor).address, tensor).tiles for tensor in inner}
         self.leaves[name].run(self.clock, tiles, self.heap, self.recorder)
@@ -212,41 +146,32 @@ class Machine:
     # space
 
     def _enter(self, address: Address) -> None:
-        for key in self.begins.get(address, ()):
+        for key in self.schedule.begins.get(address, ()):
             visit = self.visits.open.get(key)
-            if visit is not None and self._one(key) not in self.lasting:
+            if visit is not None and self.schedule.buffer_of(key) not in self.schedule.lasting:
                 space = self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
-                self.occupancy.begin(self._one(key), space, self._life(key))
+                self.occupancy.begin(self.schedule.buffer_of(key), space, self._life(key))
 
     def _leave(self, address: Address) -> None:
-        for key in self.ends.get(address, ()):
-            if self._one(key) not in self.lasting and self._is_last(key):
-                self.occupancy.end(self._one(key))
+        for key in self.schedule.ends.get(address, ()):
+            if self.schedule.buffer_of(key) not in self.schedule.lasting and self.schedule.is_last(key):
+                self.occupancy.end(self.schedule.buffer_of(key))
 
-    def _one(self, key: VisitKey) -> object:
-        """A tensor that is backed in each of several branches is one buffer."""
-        return key[1] if key[1] in self.several and self.places[key].is_backing() else key
-
-    def _is_last(self, key: VisitKey) -> bool:
-        return self._nodes_of(key)[-1] == key
-
-    def _nodes_of(self, key: VisitKey) -> list[VisitKey]:
-        """All nodes of the one buffer that a node belongs to, in the order in which they run."""
-        if self._one(key) == key:
-            return [key]
-        return [k for k, p in self.places.items() if k[1] == key[1] and p.is_backing()]
-
-    def _life(self, key: VisitKey) -> Life:
-        nodes = self._nodes_of(key)
+    def _life(self, key: NodeTensor) -> Life:
+        nodes = self.schedule.nodes_of(key)
         first, last = nodes[0], nodes[-1]
-        return Life(*first, self._edge(self.places[first], first=True), self._edge(self.places[last], first=False))
+        return Life(
+            *first,
+            self.schedule.edge(self.places[first], first=True),
+            self.schedule.edge(self.places[last], first=False),
+        )
 
-    def _space(self, key: VisitKey, values: dict[Instance, int], factor: int = 1) -> Space:
+    def _space(self, key: NodeTensor, values: dict[Instance, int], factor: int = 1) -> Space:
         place = self.places[key]
         users = tuple(r.einsum.name for r in place.users)
         return Space(place.hold.component.name, key[1], values, users, factor)
 
-    def _reserve_for_good(self, key: VisitKey, place: Place) -> None:
+    def _reserve_for_good(self, key: NodeTensor, place: Place) -> None:
         """Persistent storage: the largest tile, for every instance of the workload, at all times."""
         route = place.users[0]
         lane = route.lanes(place.hold.level)[0]
@@ -256,7 +181,7 @@ class Machine:
             size = max(size, volume(hull(boxes)) if boxes else 0)
         factor = self.workload.n_instances * max(r.einsum.n_instances for r in place.users)
         space = self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor)
-        self.occupancy.begin(self._one(key), space, Life(*self._nodes_of(key)[0], (), ()))
+        self.occupancy.begin(self.schedule.buffer_of(key), space, Life(*self.schedule.nodes_of(key)[0], (), ()))
 
     # visits
 
@@ -274,7 +199,7 @@ class Machine:
                 found[lane] = hull(boxes)
         return found
 
-    def _open(self, key: VisitKey) -> None:
+    def _open(self, key: NodeTensor) -> None:
         place = self.places[key]
         own: dict[str, dict[Instance, Box]] = {}
         tiles: dict[Instance, Tile] = {}
@@ -308,7 +233,7 @@ class Machine:
     def _load(self, place: Place, visit: Visit) -> None:
         """The outermost holder has the tensor's data; nothing is counted."""
         tensor = place.hold.tensor
-        if tensor in self.workload.intermediates and tensor not in self.several:
+        if tensor in self.workload.intermediates and tensor not in self.schedule.several:
             for tile in visit.tiles.values() if tensor in self.padding else ():
                 pad(tile, self.padding[tensor])
             return
@@ -321,7 +246,7 @@ class Machine:
             if takes:
                 whole.present(tile.box)[...] = 0
 
-    def _close(self, key: VisitKey) -> None:
+    def _close(self, key: NodeTensor) -> None:
         place, visit = self.places[key], self.visits.open.pop(key)
         producer = place.producer
         loop = self.windows.loops.get(key)
@@ -342,17 +267,3 @@ def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
     loops = {t.address: r.iterations[t.address] for r in routes for t in r.turns if t.level is None}
     for chosen in product(*(range(min(n, 2)) for n in loops.values())):
         yield dict(zip(loops, chosen, strict=True))
-
-
-def box_of(route: Route, tensor: str, intervals: Mapping[str, Interval]) -> Box:
-    """The indices of a tensor that these values of the rank variables touch, rank by rank."""
-    first = dict(route.einsum.first_values)
-    ends = []
-    for index in route.indices[tensor]:
-        low = high = index.constant
-        for v, a in index.terms:
-            start, size = intervals[v]
-            near, far = a * (start + first.get(v, 0)), a * (start + first.get(v, 0) + size - 1)
-            low, high = low + min(near, far), high + max(near, far)
-        ends.append((low, high + 1))
-    return tuple(ends)

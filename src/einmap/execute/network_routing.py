@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.arch.component import Network
-from einmap.execute.result import Instance
-from einmap.execute.routes import Route, Turn
+from einmap.schedule.routes import Instance, Route, Turn
 
 type Link = tuple[str, str, tuple[str, str], Instance, tuple[int, ...], int]
 """Einsum, network, fanout, lanes above the network, place along all fanouts, place of the link's far end."""

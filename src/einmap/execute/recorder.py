@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from einmap.execute.buffers import Box
 from einmap.execute.network_routing import Wires
-from einmap.execute.result import (
-    CountKey,
-    Event,
-    ExchangeKey,
-    ExchangeRow,
-    Instance,
-    LifeRow,
-    Moment,
-    OccupancyRow,
-    VisitRow,
-)
+from einmap.execute.result import CountKey, Event, ExchangeKey, ExchangeRow, LifeRow, Moment, OccupancyRow, VisitRow
 from einmap.execute.visits import Visit
 from einmap.mapping.nodes import Address
+from einmap.schedule.boxes import Box
+from einmap.schedule.routes import Instance
 
 type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
 """By Einsum and instance: first value and number of values of each rank variable."""

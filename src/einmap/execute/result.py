@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.mapping.nodes import Address
+from einmap.schedule.routes import Instance
 from einmap.visible import brief
 
-type Instance = tuple[int, ...]
-"""Lane of each spatial loop that spreads a component, in path order; () when there is one instance."""
 type CountKey = tuple[str, str, str | None, str]
 """Einsum, component, tensor (None for operations), action."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from einmap.execute.buffers import Box, Mask, Tile
-from einmap.execute.result import Instance
+from einmap.execute.buffers import Mask, Tile
 from einmap.mapping.nodes import Address
-
-type VisitKey = tuple[Address, str]
+from einmap.schedule.boxes import Box
+from einmap.schedule.place import NodeTensor
+from einmap.schedule.routes import Instance
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Visit:
 class Visits:
     """The open visits, by node address and tensor."""
 
-    open: dict[VisitKey, Visit] = field(default_factory=dict)
+    open: dict[NodeTensor, Visit] = field(default_factory=dict)
 
     def of(self, address: Address, tensor: str) -> Visit:
         """The open visit of a tensor at a node."""

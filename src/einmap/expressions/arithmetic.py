@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from einmap.errors import At, ExpressionError
+from einmap.errors import At, ExpressionError, SpecError
 from einmap.expressions.budget import size_checked
 from einmap.expressions.interpreter import MISSING, Interpreter, Names, plain, shown
 from einmap.expressions.operators import as_set
@@ -24,6 +24,8 @@ from einmap.expressions.syntax import check_text_length, one_line, parse, quoted
 _NUMBER = re.compile(r"[+-]?(\d[\d_]*+(\.\d*+)?|\.\d++)([eE][+-]?\d+)?")
 _WORDS = {"true": True, "false": False}
 _LARGEST = int(sys.float_info.max)
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Costs (J, s, 1/s) between these have sums and products that stay finite."""
 _EXACT = 2.0**53
 """Up to here every integer is a float, so that a float without fraction means that integer."""
 
@@ -201,3 +203,13 @@ __all__ = [
     "safe_function",
     "tensor_set",
 ]
+
+
+def check_size(what: str, value: float, at: At | None) -> None:
+    """Refuse costs (J, s, 1/s) whose sums and products leave the range of floats; 0 and infinity pass.
+
+    Raises SpecError.
+    """
+    if value and not math.isinf(value) and not SMALLEST <= abs(value) <= LARGEST:
+        hint = f"expected 0, or a size from {SMALLEST:g} to {LARGEST:g}"
+        raise SpecError(f"{what} is {value:g}", at=at, hint=hint)

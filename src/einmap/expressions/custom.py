@@ -19,7 +19,7 @@ from einmap.visible import short
 
 
 def custom_functions(given: Mapping[Any, Any]) -> dict[str, SafeFunction]:
-    """The functions as expressions may call them, by name. Raises SpecError for what is no name or function."""
+    """The functions as expressions may call them, by name. Raises SpecError for what is not a name or function."""
     for name, function in given.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise SpecError(f"{name!r} cannot be the name of a function in expressions")

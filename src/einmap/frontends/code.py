@@ -104,7 +104,7 @@ def _from_file(file: str, name: str) -> CodeFunction:
 def _listed(spec: RawMap) -> Iterable[RawScalar]:
     config = spec.get("config")
     given: Raw | None = config.get("expression_custom_functions") if isinstance(config, RawMap) else None
-    # what is no list of texts is refused where the shape of `config` is checked
+    # what is not a list of texts is refused where the shape of `config` is checked
     items = given.items if isinstance(given, RawList) else ()
     for index, item in enumerate(items):
         if isinstance(item, RawScalar):

@@ -104,7 +104,10 @@ def read_options(
         ),
         rules=_semantics(spec, semantics),
         time_limit=limit,
-        max_evaluations=None if max_evaluations is None else _integer("max_evaluations", max_evaluations, 1),
+        # far above what any search gets through, and still a number of the machine
+        max_evaluations=None
+        if max_evaluations is None
+        else min(_integer("max_evaluations", max_evaluations, 1), 2**62),
         seed=_integer("seed", seed, 0),
         force_memory_hierarchy_order=given.force_memory_hierarchy_order,
         objective_tolerance=given.objective_tolerance,
@@ -152,7 +155,7 @@ def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:
 
 
 def _checked(more: Mapping[str, Any]) -> MapperInput:
-    """The options of a call by themselves. Strict: the text "3" is no number in Python."""
+    """The options of a call by themselves. Strict: the text "3" is not a number in Python."""
     try:
         return MapperInput.model_validate(dict(more), strict=True)
     except ValidationError as failure:
@@ -172,7 +175,7 @@ def metrics_named(given: object, option: str = "metrics", at: At | None = None) 
     if isinstance(given, int) and not isinstance(given, bool):
         names = [name for flag, name in _FLAGS.items() if given > 0 and given & flag]
         if not names or given & ~sum(_FLAGS):
-            text = f"{option} {given} holds flags that are no objectives here"
+            text = f"{option} {given} holds flags that are not objectives here"
             raise SpecError(text, at=at, hint=f"flags: {_FLAGS}")
         return tuple(names)
     parts: list[Any] = []

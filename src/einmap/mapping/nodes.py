@@ -112,7 +112,7 @@ def parse_address(text: str) -> Address:
     """The inverse of `format_address`. Raises ValueError."""
     steps = [_STEP.fullmatch(part) for part in text.split(".")] if text else []
     if not all(steps):
-        raise ValueError(f"{text!r} is no node address; write for example nodes[3].nodes[0]")
+        raise ValueError(f"{text!r} is not a node address; write for example nodes[3].nodes[0]")
     return tuple(int(step[1]) for step in steps if step)
 
 

@@ -203,7 +203,7 @@ class Machine:
             problems.append(SpecError(f"a machine has 1 to {MAX_LEVELS} levels, found {len(self.levels)}"))
         for name in names:
             if not _is_name(name):
-                problems.append(SpecError(f"{name!r} is no name", hint="letters, digits and _, a letter first"))
+                problems.append(SpecError(f"{name!r} is not a name", hint="letters, digits and _, a letter first"))
             elif names.count(name) > 1:
                 problems.append(SpecError(f"two parts of the machine are called {name!r}"))
         problems += _grain(self.grain)
@@ -266,7 +266,7 @@ def _seconds(value: object, what: str) -> list[EinmapError]:
 
 
 def whole(value: object, what: str) -> list[EinmapError]:
-    """Nothing, or the error that `what` is no whole number above 0."""
+    """Nothing, or the error that `what` is not a whole number above 0."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return []
     return [SpecError(f"{what} must be a whole number > 0, found {short(value)}")]

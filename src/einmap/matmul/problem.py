@@ -120,7 +120,7 @@ def rules_of(
 
 
 def grain_problems(grain: tuple[int, ...], product: Product) -> list[EinmapError]:
-    """Grains that are no sizes, or larger than the dimension."""
+    """Grains that are not sizes, or larger than the dimension."""
     if len(grain) != len(DIMENSIONS) or any(whole(g, "grain") for g in grain):
         return [SpecError(f"the grain is one or three whole numbers > 0, for m, k and n, found {short(grain)}")]
     hint = "give --grain a smaller one, or pad the matrix"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from einmap.errors import EinmapError, SpecError, attempt, closest, did_you_mean, raise_all
-from einmap.expressions.arithmetic import number
+from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope
 from einmap.frontends.files import exists
 from einmap.frontends.yaml.folders import FolderNames, Roots
@@ -136,6 +136,7 @@ def _value(raw: Raw, path: RawPath, text: object, *, zero: bool = False) -> floa
     value = number(text, Scope(), at=at, what=str(path[-1]), minimum=0)
     if not value and not zero:
         raise SpecError(f"{path[-1]} must be > 0, found {text}", at=at)
+    check_size(str(path[-1]), value, at)
     return value
 
 

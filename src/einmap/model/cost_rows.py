@@ -52,7 +52,7 @@ class Rows:
 def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) -> Rows:
     """Count what an Einsum does; `where`: the place of a component.
 
-    Raises SpecError when an action that is used has no throughput, and when a `total_latency` is no number >= 0.
+    Raises SpecError when an action that is used has no throughput, and when a `total_latency` is not a number >= 0.
     """
     path = traffic.path
     numbers = _numbers(traffic)

@@ -36,7 +36,7 @@ def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> 
     """Seconds that one instance needs for `calls` (actions by name, `actions_scale` applied).
 
     Counts may be arrays. Raises SpecError when an action that is used has no throughput, and
-    ExpressionError when `total_latency` is no number >= 0.
+    ExpressionError when `total_latency` is not a number >= 0.
     """
     if component.total_latency is None:
         total: Any = 0.0

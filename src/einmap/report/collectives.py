@@ -82,7 +82,7 @@ def _verdict(found: Sequence[Match]) -> Text:
 
 
 def _axes(mesh: Mesh, row: Compiled) -> tuple[str, ...]:
-    """The mesh axes over which the groups lie; empty where they are no groups of the mesh."""
+    """The mesh axes over which the groups lie; empty where they are not groups of the mesh."""
     if not row.groups:
         return ()
     coordinates = [mesh.coordinates(device) for device in row.groups[0]]

@@ -22,7 +22,7 @@ SCHEMA = 1
 USAGE, STEPS = "usage", "steps"
 """What stands for the action in rows that compare a memory's peak usage, or the operations of the busiest compute."""
 ROUNDING = 1e-9
-"""Outputs, and counts that are no whole numbers, may differ by this part: the order of additions rounds."""
+"""Outputs, and counts that are not whole numbers, may differ by this part: the order of additions rounds."""
 ROUNDING_OF_USAGE = 1e-12
 """The same for fractions of a capacity, where one bit of a large memory is a small part."""
 SMALL = 1e-3
@@ -48,7 +48,7 @@ class ComparedCount:
 
     @property
     def agrees(self) -> bool:
-        """Whole numbers must be equal; what is no whole number may differ by rounding."""
+        """Whole numbers must be equal; what is not a whole number may differ by rounding."""
         if self.model == self.simulated:
             return True
         if self.action == USAGE:
@@ -174,7 +174,7 @@ def largest_errors(found: NDArray[np.float64], right: NDArray[np.float64]) -> tu
 
 
 def _actions(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
-    """In the order of the model; what only the execution did comes last. Leakage is no action of a machine."""
+    """In the order of the model; what only the execution did comes last. Leakage is not an action of a machine."""
     model = _summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in cost.actions if r.count is not None)
     simulated = _summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in execution.actions)
     for key in dict.fromkeys((*model, *simulated)):

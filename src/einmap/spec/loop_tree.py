@@ -192,7 +192,7 @@ class TreeReader:
         return (Sequential(tuple(found)),)
 
     def leaf(self, model: Input, path: Path) -> tuple[Node, ...]:
-        """The node of a model that is no split; none after a problem."""
+        """The node of a model that is not a split; none after a problem."""
         match model:
             case SpatialLoopInput():
                 return (
@@ -226,7 +226,7 @@ class TreeReader:
         return PerEinsum(None, tuple(given.items()))
 
     def known_einsums(self, given: Collection[str], path: Path) -> None:
-        """Complain about names that are no Einsums."""
+        """Complain about names that are not Einsums."""
         for name in given:
             if self.einsums is not None and name not in self.einsums:
                 hint = did_you_mean(name, self.einsums, listing="Einsums")
@@ -238,7 +238,7 @@ class TreeReader:
             hint = "write tile_shape: the number of values that one iteration handles"
             at = place(self.root, (*path, "n_iterations"))
             self.problems.append(
-                MappingError("iteration counts are derived; n_iterations is no field", at=at, hint=hint)
+                MappingError("iteration counts are derived; n_iterations is not a field", at=at, hint=hint)
             )
             return PerEinsum(1)
         if model.tile_shape is None:

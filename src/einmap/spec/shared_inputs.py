@@ -99,7 +99,7 @@ def expanded(root: RawMap, workload: Workload, names: Sequence[str]) -> RawMap:
             continue  # the workload has the copy already
         if tensor not in known:
             hint = did_you_mean(tensor, known, listing="inputs that can be shared")
-            raise SpecError(f"{tensor!r} is no graph input that several Einsums read alike", at=at, hint=hint)
+            raise SpecError(f"{tensor!r} is not a graph input that several Einsums read alike", at=at, hint=hint)
         if name in {*workload.tensors, *workload.einsum_names, *copies.values()}:
             raise SpecError(f"the name {name!r} of the copy of {tensor!r} is taken", at=at, hint="choose another name")
         copies[tensor] = name

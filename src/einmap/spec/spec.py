@@ -104,7 +104,7 @@ class Spec:
 
         `functions`: what expressions may call beside the built-in functions, by name.
 
-        Raises SpecError for what is no specification; problems inside are found at use, with their field paths.
+        Raises SpecError for what is not a specification; problems inside are found at use, with their field paths.
         """
         given = {} if value is None else value
         if not isinstance(given, MappingOf):
@@ -173,7 +173,7 @@ class Spec:
         """A new specification of this workload, made from that of this one: its tensors have the names they had.
 
         Renames of an Einsum go on to hold for the one of that name, or else for one that reads the same tensors. There
-        is no mapping, since the one that there was is for other rank variables.
+        is none, since the mapping that there was is for other rank variables.
         """
         names = self.bound_workload.written_names
         return replace(self, raw=without(with_written(self.raw, self.workload, names, workload), "mapping"))
@@ -392,7 +392,7 @@ def _checked(raw: Raw) -> RawMap:
     for key in raw.keys():  # noqa: SIM118 - not a dict
         if key not in TOP_LEVEL:
             hint = did_you_mean(key, TOP_LEVEL, listing="valid keys")
-            raise SpecError(f"unknown top-level key {key!r}", at=At(path=key), hint=hint)
+            raise SpecError(f"unknown top-level key {key!r}", at=At(path=key or "''"), hint=hint)
     return raw
 
 

@@ -81,7 +81,7 @@ def held_sets(
         elif holder.placement.back.given(held) & above:
             return
         else:
-            # what is no intermediate is backed by the outermost memory that may keep it
+            # what is not an intermediate is backed by the outermost memory that may keep it
             must |= (may - intermediates) - above
         optional = sorted(may - must)
         for n in range(len(optional) + 1):

@@ -83,7 +83,7 @@ def test_the_least_product_by_hand():
     weights = weights_of([1.0, 4.0])
     # x >= 1, y >= 2, x + y >= 6: corners (4, 2) and (1, 5)
     assert least_products(weights, np.array([[1.0, 2.0, 6.0, 0.0]])) == pytest.approx([5])
-    # x + 4 y >= 16 passes through (4, 3), and (10, 1.5) is no corner
+    # x + 4 y >= 16 passes through (4, 3), and (10, 1.5) is not a corner
     assert least_products(weights, np.array([[4.0, 2.0, 0.0, 16.0]])) == pytest.approx([12])
     assert least_products(UNITS, np.array([[2.0, 3.0], [0.0, 5.0]])) == pytest.approx([6, 0])
 

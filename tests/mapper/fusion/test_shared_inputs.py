@@ -161,7 +161,7 @@ def test_where_the_architecture_holds_intermediates_both_ways_are_searched():
 
 def test_a_name_that_is_no_shared_input_is_refused_with_its_place():
     text = "mapping:\n  shared_inputs: {V: V_shared}\n  nodes: []\n"
-    with pytest.raises(SpecError, match="'V' is no graph input that several Einsums read") as error:
+    with pytest.raises(SpecError, match="'V' is not a graph input that several Einsums read") as error:
         loads(dump(two()) + text)
     assert error.value.at.path == "mapping.shared_inputs.V"
     with pytest.raises(SpecError, match="the name 'W' of the copy of 'X' is taken"):

@@ -63,7 +63,7 @@ def diff_command(
 
 
 def _cost(spec: Spec, name: str, semantics: str | None, notes: list[Note]) -> Cost | None:
-    """None, and a note, where the specification is no complete one or its mapping does not fit it."""
+    """None, and a note, where the specification is not a complete one or its mapping does not fit it."""
     missing = [key for key in NEEDED if spec.raw.get(key) is None]
     if missing:
         notes.append(Note(f"{name} has no {' and no '.join(missing)}: costs are not compared (--with adds files)"))

@@ -63,11 +63,11 @@ def groups_over(sizes: Sequence[int], axes: Sequence[int]) -> tuple[Group, ...]:
 def rings(pairs: Iterable[Sequence[int]]) -> tuple[Group, ...]:
     """The cycles of (source, target) pairs, each from its smallest PE on, where they are rings over equal steps.
 
-    Raises InvariantError for pairs that are no permutation without fixed points.
+    Raises InvariantError for pairs that are not permutation without fixed points.
     """
     follower = {int(source): int(target) for source, target in pairs}
     if set(follower) != set(follower.values()) or any(a == b for a, b in follower.items()):
-        raise InvariantError(f"the program sends {follower}, which is no shift along rings")
+        raise InvariantError(f"the program sends {follower}, which is not a shift along rings")
     found: list[Group] = []
     seen: set[int] = set()
     for first in sorted(follower):

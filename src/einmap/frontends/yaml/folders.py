@@ -87,7 +87,7 @@ class Roots:
 
 
 NO_ROOTS = Roots()
-"""Those of a text that is no file: it includes nothing."""
+"""Those of a text that is not a file: it includes nothing."""
 
 
 class IncludePath:

@@ -50,7 +50,7 @@ class Documents:
         return source.document(text, self.anchored.setdefault(shown, {}))
 
     def source(self, shown: str, path: Path | None) -> SourceFile:
-        """The file at `path`, called `shown` in messages, or a text that is no file."""
+        """The file at `path`, called `shown` in messages, or a text that is not a file."""
         return SourceFile(_Reading(self.roots, self.names), shown, path, given(self.define))
 
 

@@ -19,7 +19,7 @@ _BASES = (8, 16, 2)
 
 
 def resolve(text: str) -> Scalar:
-    """The value of a plain scalar; text that is no number, boolean or null stays text.
+    """The value of a plain scalar; text that is not a number, boolean or null stays text.
 
     `yes`, `no`, `on`, `off` are text and `010` is ten. Raises ValueError for a number that does not
     fit a float, or that has thousands of digits.

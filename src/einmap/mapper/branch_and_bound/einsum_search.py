@@ -111,7 +111,7 @@ def why_not(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | N
         for leaf in arch.path(unit.name):
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
-                return f"total_latency of {leaf.name!r} is no sum or maximum of its actions' times"
+                return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"
     return None

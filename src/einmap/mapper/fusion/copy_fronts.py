@@ -282,7 +282,7 @@ class OptionalCopyFronts(CopyFronts):
                 self.signatures[signature] = [c for c in chains if c not in idle] or [nothing]
 
     def is_absent(self, signature: FusionSignature) -> bool:
-        """Whether these chains are no chains at all."""
+        """Whether these chains are not chains at all."""
         return not self.signatures[signature][0].nodes
 
 

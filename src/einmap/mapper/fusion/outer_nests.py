@@ -92,7 +92,7 @@ class OuterNest:
     """An outer nest of one dataplacement: where the search goes on, and what it costs and takes so far.
 
     `points`: of the lattice, one for each level of the outer nest; `gaps`: loops in their order, for the last levels of
-    gaps; `kept`: what the nodes of tensors take that only this Einsum uses, or that are no backing ones. `backed`: what
+    gaps; `kept`: what the nodes take that only this Einsum uses, or that are not backing nodes. `backed`: what
     shared tensors take in the memories that back them. `least`: objectives that no completion is below.
     """
 

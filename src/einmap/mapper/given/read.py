@@ -21,7 +21,7 @@ type Given = GivenOne | MappingOf[str, GivenOne] | str | Path
 def patterns_of(given: Given | None, spec: Spec) -> dict[str, Pattern]:
     """The pattern of each Einsum of which something is given.
 
-    Raises SpecError for what is no given mapping, MappingError for one that no mapping of the workload is like.
+    Raises SpecError for what is not a given mapping, MappingError for one that no mapping of the workload is like.
     """
     problems: list[EinmapError] = []
     found: dict[str, Pattern] = {}

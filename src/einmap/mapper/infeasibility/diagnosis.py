@@ -60,7 +60,7 @@ def reasons(
     with suppress(UndecidedError):
         if oracle.fit(arch) is not None:
             raise SpecError(
-                f"mappings of Einsum {einsum.name!r} fit, but what each costs is no finite number",
+                f"mappings of Einsum {einsum.name!r} fit, but what each costs is not a finite number",
                 at=spec.provenance("arch.nodes"),
                 hint="look at energy, throughput, leak_power, scales and total_latency of its components",
             )

@@ -33,7 +33,7 @@ def value_at(layout: Any, tensor: int, point: int) -> float:
 
 @njit(cache=True, nogil=True)
 def tiles_at(layout: Any, point: int) -> float:
-    """How many tiles there are in all at a point; the bound over the tile shape where that is no integer."""
+    """How many tiles there are in all at a point; the bound over the tile shape where that is not an integer."""
     counts, offsets, strides, radices = layout[4], layout[1], layout[2], layout[3]
     found = 1.0
     for axis in range(len(strides)):

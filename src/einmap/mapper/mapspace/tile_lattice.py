@@ -168,7 +168,7 @@ class Lattice:
 
     @cached_property
     def tiles(self) -> Floats:
-        """How many tiles there are in all, for each point; the bound over the tile shape where that is no integer."""
+        """Tiles in all, for each point; the bound over the tile shape where that is not an integer."""
         found = np.ones(self.size)
         for i, axis in enumerate(self.axes):
             found *= axis.sizes[-1] / self.shapes(i)
@@ -346,7 +346,7 @@ def rank_of(access: TensorAccess, variable: str) -> str:
 
 
 def positions_after(axis: Axis, divisor: int, shape: int = 0) -> Sequence[int]:
-    """For each position on an axis the one of the tile shape divided by `divisor`, -1 where that is no integer.
+    """For each position on an axis the one of the tile shape divided by `divisor`, -1 where that is not an integer.
 
     `shape`: where it is not 0, the bound becomes this tile shape, and nothing else can be divided.
     """

@@ -193,7 +193,7 @@ def fuse(mapping: Mapping, loop: Ref) -> Mapping:
               compute Z on MAC
 
     Raises MappingError for loops over different variables or dimensions, of initial tile shapes, and where the outer
-    tile shape is no multiple of the inner one: one loop would cut other tiles.
+    tile shape is not a multiple of the inner one: one loop would cut other tiles.
     """
     outer = find_loop(mapping, loop)
     inner = _below(mapping, outer)
@@ -208,7 +208,9 @@ def fuse(mapping: Mapping, loop: Ref) -> Mapping:
             raise refuse(text, outer.address, "`interchange` puts loops over one variable side by side")
         shapes = _tile_shape(outer, einsum), _tile_shape(inner, einsum)
         if shapes[0] % shapes[1]:
-            text = f"tile shape {shapes[0]} is no multiple of {shapes[1]}, that of the loop below: one loop cuts others"
+            text = (
+                f"tile shape {shapes[0]} is not a multiple of {shapes[1]}, that of the loop below: one loop cuts others"
+            )
             raise refuse(text, outer.address)
     return replaced(mapping, outer.address, 2, (inner.node,))
 

@@ -75,7 +75,7 @@ def find_loop(mapping: Mapping, ref: Ref) -> PlacedLoop:
     if _address(ref) is not None:
         placed = find_node(mapping, ref)
         if not isinstance(placed.node, Temporal | Spatial):
-            raise refuse("this is no loop", placed.address, "name a Temporal or Spatial node, or its rank variable")
+            raise refuse("this is not a loop", placed.address, "name a Temporal or Spatial node, or its rank variable")
         return PlacedLoop(placed.address, placed.node)
     assert isinstance(ref, str)
     name, _, number = ref.partition("#")
@@ -105,7 +105,7 @@ def find_split(mapping: Mapping, ref: Ref | None) -> tuple[Address, Sequential]:
     placed = find_node(mapping, ref)
     if not isinstance(placed.node, Sequential):
         hint = f"splits: {', '.join(format_address(address) for address, _ in splits) or 'none'}"
-        raise refuse("this is no split", placed.address, hint)
+        raise refuse("this is not a split", placed.address, hint)
     return placed.address, placed.node
 
 
@@ -114,7 +114,7 @@ def find_storage(mapping: Mapping, ref: Ref) -> Held:
     if _address(ref) is not None:
         placed = find_node(mapping, ref)
         if not isinstance(placed.node, Storage):
-            raise refuse("this is no storage node", placed.address, "name a Storage node, or a tensor: A@GLB")
+            raise refuse("this is not a storage node", placed.address, "name a Storage node, or a tensor: A@GLB")
         return Held(placed.address, placed.node, placed.node.tensors)
     tensors, where = tensors_at(ref)
     if _address(where) is not None:

@@ -38,7 +38,7 @@ def rewritten(mapping: Mapping, workload: Workload, text: str) -> Mapping:
     name, *words = text.split() or [""]
     if name not in _APPLY:
         hint = did_you_mean(name, USAGE, listing="rewrites")
-        raise MappingError(f"{text!r} is no rewrite", hint=hint)
+        raise MappingError(f"{text!r} is not a rewrite", hint=hint)
     try:
         change = _APPLY[name](words)
     except (ValueError, IndexError):

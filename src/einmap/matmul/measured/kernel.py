@@ -125,7 +125,7 @@ def multiply(
     C. `c` must lie row by row, and is changed. Blocks
     that the plan gives to several workers are done one after the other. Where `progress` is stopped between two
     outermost blocks, the sums so far are returned. Raises SpecError for other sizes and data types than the plan's, and
-    for a plan whose inner blocks are no whole tiles.
+    for a plan whose inner blocks are not whole tiles.
     """
     dtype = operand_dtype(plan)
     m, k, n = plan.product.size
@@ -204,9 +204,8 @@ def _loops(plan: MatmulPlan) -> Numbers:
     for above, choice in pairwise(plan.choices):
         for dimension, outer, size in zip(DIMENSIONS, above.block, choice.block, strict=True):
             if size < outer and size % tile[dimension]:
-                text = (
-                    f"a block of {dimension} {size} in one of {outer} is no whole number of tiles of {tile[dimension]}"
-                )
+                inner = f"a block of {dimension} {size} in one of {outer}"
+                text = f"{inner} is not a whole number of tiles of {tile[dimension]}"
                 raise SpecError(text, hint=f"--grain {','.join(str(size) for size in tile.values())}")
     rows = [(*choice.algorithm.outer, choice.algorithm.inner, *choice.block) for choice in plan.choices[1:]]
     return np.array(rows, np.int64).reshape(-1, 6)

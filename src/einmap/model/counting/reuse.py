@@ -148,7 +148,7 @@ class TensorCounts:
     def repeats(self, takes: Takes) -> Count:
         """Iterations of the irrelevant loops; one below the point counts once."""
         total: Count = 1
-        # a loop below is no tile boundary for an irrelevant variable, whatever stands inside it
+        # a loop below is not a tile boundary for an irrelevant variable, whatever stands inside it
         once = tuple(FIRST if t == SKIP else t for t in takes)
         for variable in self._irrelevant:
             total = total * number_of(self.tiles.of(variable, once))

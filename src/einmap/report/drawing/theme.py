@@ -47,7 +47,7 @@ THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 def theme_named(name: str) -> Theme:
     """`light` or `dark`. Raises SpecError for other names."""
     if name not in THEMES:
-        raise SpecError(f"{name!r} is no theme", hint=did_you_mean(name, THEMES, listing="themes"))
+        raise SpecError(f"{name!r} is not a theme", hint=did_you_mean(name, THEMES, listing="themes"))
     return THEMES[name]
 
 

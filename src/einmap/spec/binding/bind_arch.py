@@ -118,7 +118,7 @@ def _read_nodes(
 ) -> tuple[LeafInput | BranchInput, ...]:
     if isinstance(root, RawMap) and root.get(str(path[0])) is None:
         hint = "give a file with this key, or one of the architectures that `einmap examples` lists"
-        problems.append(SpecError(f"the specification has no key {path[0]!r}", at=place(root, ()), hint=hint))
+        problems.append(SpecError(f"the specification has no key {path[0]!r}", at=place(root, path[:1]), hint=hint))
         return ()
     if not isinstance(raw, RawList) or not raw.items:
         problems.append(SpecError("the architecture needs a list of nodes", at=place(root, path)))

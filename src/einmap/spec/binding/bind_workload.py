@@ -217,8 +217,8 @@ class _Binder:
         if not space.is_box:
             notes.append(
                 Note(
-                    f"the iteration space of {einsum.name!r} is no box; counts are those of its bounding box "
-                    f"({_product(extents)} points"
+                    f"the iteration space of {einsum.name!r} is not a hyperrectangle; counts are those of its "
+                    f"bounding box ({_product(extents)} points"
                     + (f", the space has {space.points})" if space.points is not None else ")"),
                     place(self.root, einsum.path),
                 )

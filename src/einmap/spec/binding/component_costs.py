@@ -10,15 +10,12 @@ from typing import Any
 
 from einmap.arch.component import Action
 from einmap.errors import At, EinmapError, Note, SpecError, attempt, raise_all
-from einmap.expressions.arithmetic import number
+from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.raw import Path
 from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, NetworkInput
-
-SMALLEST, LARGEST = 1e-100, 1e100
-"""What J, actions/s and actions for one value may be, where they are not 0 or infinite: sums of them stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +94,18 @@ class ComponentCosts:
         if throughput:
             throughput *= scale
         per_value = self._per_value(action, path, bits, scope) if isinstance(self.given, CarrierInput) else ()
-        self._check_size(f"energy of {action.name!r}", energy, (*path, "energy"))
-        self._check_size(f"throughput of {action.name!r}", throughput, (*path, "throughput"))
+        check_size(f"energy of {action.name!r} in {self.context.name!r}", energy, self.context.at(*(*path, "energy")))
+        check_size(
+            f"throughput of {action.name!r} in {self.context.name!r}",
+            throughput,
+            self.context.at(*(*path, "throughput")),
+        )
         for tensor, size in per_value:
-            self._check_size(f"number of actions {action.name!r} for one value of {tensor!r}", size, path)
+            check_size(
+                f"number of actions {action.name!r} for one value of {tensor!r} in {self.context.name!r}",
+                size,
+                self.context.at(*path),
+            )
         width = (
             action.bits_per_action
             if action.bits_per_action is not None
@@ -114,15 +119,6 @@ class ComponentCosts:
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
         return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
-
-    def _check_size(self, what: str, size: float, path: Path) -> None:
-        """Refuse numbers of which sums and products leave the range of floats. Raises SpecError."""
-        if size and not math.isinf(size) and not SMALLEST <= abs(size) <= LARGEST:
-            raise SpecError(
-                f"{what} in {self.context.name!r} is {size:g}, scales included",
-                at=self.context.at(*path),
-                hint=f"expected 0, or a size from {SMALLEST:g} to {LARGEST:g}",
-            )
 
     def _energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         if action.energy is None:

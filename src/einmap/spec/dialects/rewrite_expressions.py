@@ -21,7 +21,7 @@ def edited(text: str, replace: Replace, tree: ast.AST | None = None) -> str:
     """`text` with the parts of its syntax tree that `replace` has a new text for; what is inside those is left out.
 
     `tree`: a part of the syntax tree of `text`; only that part is returned. Raises ExpressionError for
-    what is no expression.
+    what is not an expression.
     """
     whole = parse(text) if tree is None else tree
     source = text.encode()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 _LENGTH = struct.Struct(">Q")
 MAX_DOCUMENT = 2**30
-"""Bytes of one document; a longer one is no message of ours."""
+"""Bytes of one document; a longer one is not a message of ours."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ def read_message(stream: BinaryIO) -> Message:
     """The next message. Raises EOFError at the end of the stream, also in the middle of a message."""
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
     if length > MAX_DOCUMENT:
-        raise ValueError("this is no message")
+        raise ValueError("this is not a message")
     head = json.loads(_exactly(stream, length))
     arrays: dict[str, NDArray[Any]] = {}
     for name, kind, shape in head["arrays"]:
         dtype = np.dtype(kind)
         if dtype.kind not in "biuf":
-            raise ValueError(f"an array of {dtype} is no message of ours")
+            raise ValueError(f"an array of {dtype} is not a message of ours")
         values = np.empty(shape, dtype)
         values.reshape(-1).view(np.uint8)[:] = np.frombuffer(_exactly(stream, values.nbytes), np.uint8)
         arrays[name] = values

@@ -43,7 +43,7 @@ class _Program:
 def collectives(module: Any) -> tuple[Collective, ...]:
     """All collectives that one run of `main` executes on each device.
 
-    Raises InvariantError where that cannot be known: a loop whose number of turns is no constant, a collective
+    Raises InvariantError where that cannot be known: a loop whose number of turns is not a constant, a collective
     under a condition, a form of groups that is not understood.
     """
     program = _Program()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from einmap.execute.routes import Hold, Route
-from einmap.execute.visits import VisitKey
+from einmap.mapping.nodes import Address
+from einmap.schedule.routes import Hold, Route
+
+type NodeTensor = tuple[Address, str]
+"""A storage node by its address, and one of the tensors that it holds."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Place:
     holds: Mapping[str, Hold]
 
     @property
-    def key(self) -> VisitKey:
+    def key(self) -> NodeTensor:
         """Address and tensor."""
         return self.hold.address, self.hold.tensor
 

@@ -15,11 +15,13 @@ from einmap.arch.component import Compute, Memory, SpatialDimension, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Affine, Relevance
-from einmap.execute.result import Instance
+from einmap.einsum.workload import Workload
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 
+type Instance = tuple[int, ...]
+"""Lane of each spatial loop that spreads a component, in path order; () when there is one instance."""
 type Clock = Mapping[Address, int]
 """Iteration of each temporal loop that is running."""
 type Interval = tuple[int, int]
@@ -72,6 +74,12 @@ class Route:
     def lane_turns(self) -> tuple[Turn, ...]:
         """The spatial loops that make lanes; those of one iteration make none."""
         return tuple(t for t in self.turns if t.level is not None and self.iterations[t.address] > 1)
+
+    @cached_property
+    def leaf_start(self) -> int:
+        """Position of the last storage node or split on the path: what is below is executed without moving tiles."""
+        memories = [h.position for holds in self.holds.values() for h in holds if isinstance(h.component, Memory)]
+        return max([*memories, self.last_split])
 
     @cached_property
     def iterations(self) -> Mapping[Address, int]:
@@ -152,6 +160,22 @@ class Route:
         return found
 
 
+def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
+    """The order of each tensor's ranks: that of its first access."""
+    found: dict[str, tuple[str, ...]] = {}
+    for einsum in workload.einsums:
+        for access in einsum.accesses:
+            found.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
+    return found
+
+
+def routes_of(mapping: LoopTree, workload: Workload, archs: Mapping[str, Architecture]) -> dict[str, Route]:
+    """The route of each Einsum in a mapping that has been validated, in written order."""
+    ranks = ranks_of(workload)
+    order = [path[-1].node.einsum for path in mapping.paths]  # type: ignore[union-attr]
+    return {name: route_of(mapping, workload.by_name[name], archs[name], ranks) for name in order}
+
+
 def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mapping[str, tuple[str, ...]]) -> Route:
     """The route of an Einsum in a mapping that has been validated; `ranks`: the order of each tensor's ranks."""
     path = mapping.path_of[einsum.name]
@@ -207,3 +231,15 @@ def _turn(
         return Turn(variable, shape, shape if first is None else first, position, address)
     dimension = next(d for d in arch.leaves[node.component].spatial if d.name == node.name)
     return Turn(variable, shape, shape, position, address, levels[node.component], dimension)
+
+
+def chain_to_memory(route: Route, tensor: str, inner: Hold | None) -> list[Hold]:
+    """Tolls, then the memory: what stands outward of `inner` (None: the compute) up to the next memory."""
+    holds = list(route.holds[tensor])
+    before = holds if inner is None else holds[: holds.index(inner)]
+    chain = []
+    for hold in reversed(before):
+        chain.append(hold)
+        if isinstance(hold.component, Memory):
+            break
+    return chain
