@@ -54,9 +54,8 @@ def test_the_json_document_has_the_fused_tensors_and_the_saving(run):
     assert found["saving"]["outside"]["best"] == (16 * 8 * 2 + 8 * 8 * 2) * 8
 
 
-@pytest.mark.parametrize("words", [("--no-fuse",), ("--option", "explore_imperfect_temporal_loops=true")])
-def test_a_result_that_fuses_nothing_says_so(run, words):
-    out = run("map", *CHAIN, *words).out
+def test_a_result_that_fuses_nothing_says_so(run):
+    out = run("map", *CHAIN, "--no-fuse").out
     assert "none: every intermediate tensor goes through MainMemory" in out
     assert "Against" not in out
 

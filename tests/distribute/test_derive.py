@@ -216,7 +216,7 @@ def test_all_problems_of_a_request_are_reported_together():
         (cascade("Z[Q: 2*m] = A[m]"), r"writes rank Q of 'Z' at 2\*m"),
         (cascade("Z[Q: m + k] = A[m] * B[k]"), r"writes rank Q of 'Z' at m \+ k"),
         (cascade("Z[m, M2: m] = A[m]"), "writes a diagonal of 'Z'"),
-        (cascade("Z[m] = nothing(A[m])"), "no arithmetic"),
+        (cascade("Z[m] = nothing(A[m])"), "not arithmetic"),
     ],
 )
 def test_what_cannot_be_distributed_is_refused_with_its_reason(workload, message):

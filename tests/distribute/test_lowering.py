@@ -85,7 +85,7 @@ def test_rings_follow_the_pairs():
     assert rings([(0, 2), (2, 0), (1, 3), (3, 1)]) == ((0, 2), (1, 3))
     assert rings([(0, 3), (3, 1), (1, 0)]) == ((0, 3, 1),)
     for pairs in ([(0, 1)], [(0, 0)], [(0, 1), (1, 1)]):
-        with pytest.raises(InvariantError, match="no shift"):
+        with pytest.raises(InvariantError, match="not a shift"):
             rings(pairs)
 
 

@@ -48,9 +48,9 @@ def test_a_stream_that_ends_in_the_middle_is_at_its_end():
 
 
 def test_objects_are_no_arrays():
-    with pytest.raises(ValueError, match="no message"):
+    with pytest.raises(ValueError, match="not a message"):
         read_message(framed({"document": {}, "arrays": [["A", "|O", [1]]]}, b"x" * 8))
-    with pytest.raises(ValueError, match="no message"):
+    with pytest.raises(ValueError, match="not a message"):
         read_message(io.BytesIO(struct.pack(">Q", 2**40)))
 
 

@@ -22,7 +22,8 @@ MAX_DEVICES = 4096
 class Mesh:
     """PEs are numbered row-major over the axes: the last axis is the fastest.
 
-    Raises SpecError for no axis, a name that is not an identifier or given twice, a size that is not an integer > 0, and more than MAX_DEVICES PEs.
+    Raises SpecError for no axis, a name that is not an identifier or given twice, a size that is not an integer > 0,
+    and more than MAX_DEVICES PEs.
     """
 
     __repr__ = brief

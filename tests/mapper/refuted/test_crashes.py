@@ -100,7 +100,7 @@ def test_a_depthwise_layer_that_ends_with_its_input_maps_on_every_shipped_archit
     )
     result = einmap.map_workload(einmap.load(architecture, workload), metrics="energy")
     assert result.optimal
-    assert any("no box" in note.text for note in result.cost.notes)
+    assert any("not a hyperrectangle" in note.text for note in result.cost.notes)
 
 
 TRUNCATED = json.loads((DATA / "truncated-crash.json").read_text())

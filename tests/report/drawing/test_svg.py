@@ -90,6 +90,6 @@ def test_lines_are_broken_between_names_and_inside_of_one_that_is_too_long():
 
 
 def test_other_themes_are_refused_with_the_one_that_was_meant():
-    with pytest.raises(SpecError, match="no theme") as error:
+    with pytest.raises(SpecError, match="not a theme") as error:
         theme_named("drak")
     assert "did you mean 'dark'" in str(error.value)
