@@ -15,7 +15,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LONG_FILES: dict[str, str] = {
     "emit/lower.py": "not divided yet",
     "mapper/branch_and_bound/einsum_search.py": "not divided yet",
-    "mapper/fusion/path_kernels.py": "not divided yet",
     "mapper/fusion/refinement.py": "not divided yet",
     "mapper/independent.py": "not divided yet",
 }
@@ -26,8 +25,8 @@ LONG_FUNCTIONS: dict[str, str] = {
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/exhaustive/brute_force.py:brute_force": "not divided yet",
-    "mapper/fusion/path_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/mapper.py:map_workload": "public: a keyword for each option",
 }
 """Functions of more than 60 lines, with the reason."""
@@ -48,13 +47,13 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:_is_new": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:costs_of_edges": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:fits_beside": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:fits_between": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:least_needs": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/label_kernels.py:_is_new": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/path_kernels.py:costs_of_edges": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/inner_kernels.py:fits_beside": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/inner_kernels.py:fits_between": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/path_kernels.py:least_needs": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/mapper.py:map_workload": "public: a keyword for each option",
     "mapper/mapspace/mapspace.py:mapspace_of": "not divided yet",
     "mapper/options.py:read_options": "public: a keyword for each option",
@@ -64,9 +63,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "model/occupancy/sharing.py:check_fusion": "not divided yet",
 }
 """Functions of more than 8 arguments, with the reason."""
-FULL_ROOMS: dict[str, str] = {
-    "mapper/fusion": "not divided yet",
-}
+FULL_ROOMS: dict[str, str] = {}
 """Rooms of more than 20 modules, with the reason."""
 
 

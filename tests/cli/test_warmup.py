@@ -9,7 +9,7 @@ from einmap.execute.kernels import run_leaf
 from einmap.mapper import objective_kernels, warm
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
-from einmap.mapper.fusion import path_kernels
+from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.progress import Progress
 
 OF_TABLES = ("moves_inside", "with_gap_and_node", "over_lanes")
@@ -51,7 +51,12 @@ def signatures():
     modules = dict.fromkeys(OF_TABLES, cost_to_go_kernels) | {
         name: kernels if hasattr(kernels, name) else objective_kernels for name in OF_EINSUMS
     }
-    modules |= dict.fromkeys(OF_CASCADES, path_kernels) | dict.fromkeys(OF_LARGE, sparse_kernels)
+    modules |= {
+        name: module
+        for module in (path_kernels, envelope_kernels, label_kernels)
+        for name in OF_CASCADES
+        if name in vars(module)
+    } | dict.fromkeys(OF_LARGE, sparse_kernels)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 

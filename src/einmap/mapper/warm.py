@@ -13,7 +13,7 @@ import numpy as np
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
-from einmap.mapper.fusion import path_kernels
+from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.mapper.mapspace.tile_lattice import LARGE
 from einmap.numbers import divisors
 from einmap.progress import Progress
@@ -68,9 +68,9 @@ def _calls() -> dict[str, Callable[[], Any]]:
             one, np.arange(3), two, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.zeros((1, 1)), np.arange(2),
             np.arange(2), one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0], row,
         ),
-        "least_products": lambda: path_kernels.least_products(row, table[:, :1].copy(), row),
-        "lower_corners": lambda: path_kernels.lower_corners(row, table[:, :1].copy(), row),
-        "joined": lambda: path_kernels.joined(
+        "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
+        "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
+        "joined": lambda: label_kernels.joined(
             0, (two, table[:0], levels[:0], levels[:0], column[:0].repeat(3, axis=1)), column.repeat(3, axis=1), one,
             one, np.arange(2), table, levels, levels, table[:, :1].copy(), one, one, np.arange(2), table,
             table[:, :1].copy(), two, row[:0], two, row[:0], row[:0], levels, row, table[None], one, 0.0, table, 1, 0.0,
@@ -103,6 +103,9 @@ def needs_all(bounds: Iterable[Sequence[int]]) -> bool:
     return any(prod(len(divisors(b)) for b in own) > LARGE for own in bounds)
 
 
+OF_FUSION = (path_kernels, envelope_kernels, label_kernels)
+
+
 def warm(progress: Progress | None = None, *, everything: bool = True) -> tuple[Warmed, ...]:
     """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
 
@@ -117,7 +120,7 @@ def warm(progress: Progress | None = None, *, everything: bool = True) -> tuple[
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
         module = next(
             module
-            for module in (cost_to_go_kernels, sparse_kernels, objective_kernels, kernels, path_kernels)
+            for module in (cost_to_go_kernels, sparse_kernels, objective_kernels, kernels, *OF_FUSION)
             if hasattr(module, name)
         )
         _ready[name] = made_ready(name, getattr(module, name), call)

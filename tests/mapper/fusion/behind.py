@@ -1,6 +1,7 @@
 """What lies behind an Einsum, by definition: each option at each boundary state, nothing remembered."""
 
-from einmap.mapper.fusion.boundary_states import (
+from einmap.mapper.fusion.fronts.outer_nests import Key
+from einmap.mapper.fusion.paths.boundary_states import (
     ANY_LOOPS,
     NOTHING,
     OWN,
@@ -10,7 +11,6 @@ from einmap.mapper.fusion.boundary_states import (
     Option,
     Slot,
 )
-from einmap.mapper.fusion.outer_nests import Key
 
 
 def by_definition(boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:

@@ -9,8 +9,8 @@ import einmap
 from einmap.mapper import independent
 from einmap.mapper.fusion import fallback
 from einmap.mapper.fusion.budget import StoppedError
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fallback import begun
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.refinement import LazyRefinement
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.options import read_options

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap.mapper import objective_kernels
-from einmap.mapper.fusion import path_kernels
+from einmap.mapper.fusion.paths import label_kernels
 from einmap.mapper.request import Remainder
 
 
@@ -93,7 +93,7 @@ class Case:
         rows = self.remainder.rows
         none = np.zeros((0, *self.stay.shape[1:]))
         so_far = np.zeros(2, dtype=np.int64), self.costs[:0], none, none, np.zeros((0, 3), dtype=np.int64)
-        at, (first, *found) = path_kernels.joined(
+        at, (first, *found) = label_kernels.joined(
             0, so_far, np.zeros((1, 3), dtype=np.int64), one * self.opened, one * self.after,
             np.array([0, len(self.costs)]), self.costs, self.stay, self.peak,
             self.passing[None], one * kind, one * fused, np.array([0, len(self.own_costs)]), self.own_costs, self.used,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper.fusion.least_products import least_products, slope_at_best
-from einmap.mapper.fusion.lower_envelope import corners, worth
+from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
+from einmap.mapper.fusion.paths.lower_envelope import corners, worth
 from einmap.mapper.fusion.refinement_request import RefinementRequest
 from einmap.mapper.request import Remainder
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.mapper.fusion.test_table_store import cascade
 
-from einmap.mapper.fusion import pruned_bounds, table_store
-from einmap.mapper.fusion.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts import pruned_bounds, table_store
+from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.request import Remainder
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)

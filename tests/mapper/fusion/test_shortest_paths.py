@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given
 from tests.mapper.fusion.graphs import Small, combinations, option_of, smalls
 
-from einmap.mapper.fusion import label_setting
-from einmap.mapper.fusion.boundary_states import EinsumOptions, Option
-from einmap.mapper.fusion.einsum_fronts import FrontMemories, FusedFront
-from einmap.mapper.fusion.loops import TEMPORAL
-from einmap.mapper.fusion.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.einsum_fronts import FrontMemories, FusedFront
+from einmap.mapper.fusion.fronts.loops import TEMPORAL
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.paths import label_setting
+from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
+from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories
 from einmap.mapper.fusion.refinement import NO_PATHS
-from einmap.mapper.fusion.shortest_paths import ContendedMemories
 
 
 def least_by_definition(small, graph, *, fitting):

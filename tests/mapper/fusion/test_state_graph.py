@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.mapper.fusion.behind import by_definition
 from tests.mapper.fusion.graphs import LANES, OUTERMOST, combinations, option_of, smalls, ways, wild_of
 
-from einmap.mapper.fusion.boundary_states import (
+from einmap.mapper.fusion.fronts.loops import TEMPORAL
+from einmap.mapper.fusion.fronts.outer_nests import Key
+from einmap.mapper.fusion.paths.boundary_states import (
     ANY_LOOPS,
     NOTHING,
     BoundaryState,
@@ -18,9 +20,7 @@ from einmap.mapper.fusion.boundary_states import (
     Option,
     Transitions,
 )
-from einmap.mapper.fusion.loops import TEMPORAL
-from einmap.mapper.fusion.outer_nests import Key
-from einmap.mapper.fusion.state_graph import StateGraph
+from einmap.mapper.fusion.paths.state_graph import StateGraph
 
 FEW = settings(max_examples=20)
 M, N = (TEMPORAL, "M", 2, 3), (TEMPORAL, "N", 2, 3)

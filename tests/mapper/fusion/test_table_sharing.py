@@ -6,7 +6,7 @@ from tests.mapper.fusion.test_repeated_structure import ARCH, layers
 
 import einmap
 from einmap.mapper.fusion import problem
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.problem import CascadeProblem
 
 

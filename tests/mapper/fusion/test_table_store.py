@@ -8,8 +8,8 @@ from tests.mapper.fusion.test_repeated_structure import ARCH
 
 import einmap
 from einmap.mapper.branch_and_bound.sparse_search import new_search
-from einmap.mapper.fusion import table_store
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts import table_store
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.problem import CascadeProblem
 
 # A passes by while C is made

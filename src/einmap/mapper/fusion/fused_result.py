@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.lower_envelope import corners
-from einmap.mapper.fusion.options import Fronts
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.paths.lower_envelope import corners
+from einmap.mapper.fusion.paths.options import Fronts
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.verdict import Coverage, judged, narrowed_by

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.boundary_states import Option
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts, FusedFront
-from einmap.mapper.fusion.options import Fronts
-from einmap.mapper.fusion.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.paths.boundary_states import Option
+from einmap.mapper.fusion.paths.options import Fronts
+from einmap.mapper.fusion.paths.shortest_paths import OptionCosts
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.shortest_paths import OptionCosts
 from einmap.mapper.request import Remainder
 
 type Floats = NDArray[np.float64]

@@ -17,13 +17,13 @@ from einmap.mapper.branch_and_bound.einsum_search import why_not
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
-from einmap.mapper.fusion.copy_fronts import CopyFronts, OptionalCopyFronts
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts, FrontMemories
-from einmap.mapper.fusion.hulls import Hulls
-from einmap.mapper.fusion.lower_envelope import ROUNDING, corners
-from einmap.mapper.fusion.options import Fronts, SlotAssignment
-from einmap.mapper.fusion.table_sharing import share_tables
-from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FrontMemories
+from einmap.mapper.fusion.fronts.hulls import Hulls
+from einmap.mapper.fusion.fronts.table_sharing import share_tables
+from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.paths.options import Fronts, SlotAssignment
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS

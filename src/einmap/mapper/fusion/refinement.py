@@ -16,19 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.bound_tightening import tighten_bounds
-from einmap.mapper.fusion.boundary_states import Option, Slot
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts, FusedFront
-from einmap.mapper.fusion.label_setting import Answer, LabelSetting, StageFronts
-from einmap.mapper.fusion.least_products import least_products, slope_at_best
-from einmap.mapper.fusion.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.option_bounds import OptionBounds, Refined, bounds_of
-from einmap.mapper.fusion.options import OptionTable, option_of, unexpanded_option
-from einmap.mapper.fusion.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
+from einmap.mapper.fusion.paths.boundary_states import Option, Slot
+from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
+from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
+from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
+from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
+from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem, Member
 from einmap.mapper.fusion.refinement_request import RefinementRequest
-from einmap.mapper.fusion.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
-from einmap.mapper.fusion.state_graph import Stage, StateGraph
 from einmap.mapper.request import Remainder
 
 type Floats = NDArray[np.float64]

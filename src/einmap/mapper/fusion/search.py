@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from einmap.mapper.branch_and_bound.isomorphism import renamed_nodes
 from einmap.mapper.fusion.budget import Budget, StoppedError
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.label_setting import Answer, Labels
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.paths.label_setting import Answer, Labels
+from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement import LazyRefinement
-from einmap.mapper.fusion.state_graph import Stage
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
-from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
 from einmap.mapper.pareto_sums import PARTS, nondominated
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress

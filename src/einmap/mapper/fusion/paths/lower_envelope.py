@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion import path_kernels
+from einmap.mapper.fusion.paths import envelope_kernels
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
@@ -74,5 +74,5 @@ def lower_corners(weights: Floats, offsets: Floats, second: Floats) -> tuple[Flo
     # the boundary as x over y: the largest of the lines s - slope * y and of the least x; from the least y on
     lines = weights[2:]
     slopes = np.concatenate([[0.0], lines[:, 1] / lines[:, 0]])
-    points, counts = path_kernels.lower_corners(slopes, offsets, second[:, 0])
+    points, counts = envelope_kernels.lower_corners(slopes, offsets, second[:, 0])
     return points, counts

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
+from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
 
 type Ints = NDArray[np.int64]
 

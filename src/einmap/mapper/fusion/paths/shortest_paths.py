@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion import path_kernels
-from einmap.mapper.fusion.boundary_states import BoundaryState, EinsumOptions, Option, Slot
-from einmap.mapper.fusion.einsum_fronts import FrontMemories
-from einmap.mapper.fusion.lower_envelope import lines_of, lower_corners
-from einmap.mapper.fusion.outer_nests import FusionSignature
-from einmap.mapper.fusion.state_graph import Stage, StateGraph
+from einmap.mapper.fusion.fronts.einsum_fronts import FrontMemories
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
+from einmap.mapper.fusion.paths import path_kernels
+from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot
+from einmap.mapper.fusion.paths.lower_envelope import lines_of, lower_corners
+from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]

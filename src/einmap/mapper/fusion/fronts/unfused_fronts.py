@@ -20,8 +20,8 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import Optimum
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.fusion.budget import Budget
-from einmap.mapper.fusion.einsum_fronts import FrontMemories, FusedFront
-from einmap.mapper.fusion.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.fronts.einsum_fronts import FrontMemories, FusedFront
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
 from einmap.mapper.mapspace.dataplacement import backings
 from einmap.mapper.request import Remainder, Request
 from einmap.mapping import nodes as tree

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion import path_kernels
-from einmap.mapper.fusion.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.paths import envelope_kernels
+from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
 
 type Floats = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ def least_products(weights: Floats, least: Floats) -> Floats:
     """For each row of weighted costs of two kinds the least product of what costs at least so much."""
     slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
     offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
-    found: Floats = path_kernels.least_products(slopes, offsets, least[:, 1].copy())
+    found: Floats = envelope_kernels.least_products(slopes, offsets, least[:, 1].copy())
     return found
 
 

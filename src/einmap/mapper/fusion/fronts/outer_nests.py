@@ -22,8 +22,8 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, PathSearch, TemplateTables
-from einmap.mapper.fusion.loops import TEMPORAL, Cut, Kind, Loop, in_time, orders_of, rank_cut
-from einmap.mapper.fusion.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_time, orders_of, rank_cut
+from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import Held

@@ -23,10 +23,10 @@ from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch
 from einmap.mapper.cost_bounds.compute_path import Group, Path
 from einmap.mapper.fusion.budget import Budget
-from einmap.mapper.fusion.loops import loop_nodes
-from einmap.mapper.fusion.outer_nests import FusionSignature, OuterNest, OuterNestEnumerator, SignatureClass
-from einmap.mapper.fusion.pruned_bounds import PrunedBounds
-from einmap.mapper.fusion.table_store import FAR, Groups, TableStore
+from einmap.mapper.fusion.fronts.loops import loop_nodes
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, OuterNest, OuterNestEnumerator, SignatureClass
+from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.table_store import FAR, Groups, TableStore
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder, Request

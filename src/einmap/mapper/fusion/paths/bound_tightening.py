@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
-from einmap.mapper.fusion.state_graph import Stage, StateGraph
+from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
+from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 
 type Floats = NDArray[np.float64]
 

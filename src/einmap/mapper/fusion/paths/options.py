@@ -13,13 +13,13 @@ from itertools import count
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import structure
 from einmap.einsum.workload import Workload
-from einmap.mapper.fusion.boundary_states import ANY_LOOPS, OWN, EinsumOptions, Option, Slot
-from einmap.mapper.fusion.copy_fronts import CopyFronts, OptionalCopyFronts
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.hulls import Scales
-from einmap.mapper.fusion.loops import Cut
-from einmap.mapper.fusion.outer_nests import FusionSignature, Key, SignatureClass
-from einmap.mapper.fusion.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.hulls import Scales
+from einmap.mapper.fusion.fronts.loops import Cut
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, OWN, EinsumOptions, Option, Slot
 
 type Fronts = EinsumFronts | CopyFronts | UnfusedFronts
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import plan_key, tables_key
-from einmap.mapper.fusion.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 

@@ -18,7 +18,7 @@ from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Group, Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
 from einmap.mapper.fusion.budget import Budget
-from einmap.mapper.fusion.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 

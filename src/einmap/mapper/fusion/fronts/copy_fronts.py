@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from einmap.arch.component import Leaf, Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.einsum_fronts import FrontMemories, FusedFront
-from einmap.mapper.fusion.loops import TEMPORAL, rank_cut
-from einmap.mapper.fusion.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.fronts.einsum_fronts import FrontMemories, FusedFront
+from einmap.mapper.fusion.fronts.loops import TEMPORAL, rank_cut
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
 from einmap.mapper.mapspace.dataplacement import backings
 from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of
 from einmap.mapper.request import Remainder, Request

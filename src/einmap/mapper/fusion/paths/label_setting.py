@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.fusion.einsum_fronts import FusedFront
-from einmap.mapper.fusion.lower_envelope import corners, worth
-from einmap.mapper.fusion.outer_nests import FusionSignature
-from einmap.mapper.fusion.path_kernels import joined
-from einmap.mapper.fusion.shortest_paths import (
+from einmap.mapper.fusion.fronts.einsum_fronts import FusedFront
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
+from einmap.mapper.fusion.paths.label_kernels import joined
+from einmap.mapper.fusion.paths.lower_envelope import corners, worth
+from einmap.mapper.fusion.paths.shortest_paths import (
     ContendedMemories,
     OptionCosts,
     PackedOptions,
@@ -29,7 +29,7 @@ from einmap.mapper.fusion.shortest_paths import (
     begins,
     packed,
 )
-from einmap.mapper.fusion.state_graph import Stage, StateGraph
+from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 
 type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]

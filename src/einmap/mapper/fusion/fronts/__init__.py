@@ -1,0 +1,18 @@
+"""Fronts: what one Einsum of a cascade offers to the others, by what they see of it.
+
+- `loops`: fused loops: those that other Einsums may stand below, as one Einsum writes them and as a tensor sees
+  them.
+- `outer_nests`: outer nests: the outer part of an Einsum's nest, from the outermost memory down to the last backing
+  node of a shared tensor.
+- `pruned_bounds`: lower bounds of what a listing left out because it was too costly, so that it need not be made
+  anew for nothing.
+- `table_store`: the dataplacements of an Einsum with the uses of the fanouts that they admit, and the searches that
+  look at them.
+- `einsum_fronts`: pareto fronts of one Einsum, one for each fusion signature: of the mappings that look the same to
+  other Einsums the best ones.
+- `copy_fronts`: the chains of a copy Einsum: only where its tensors are kept matters, and the loops above them.
+- `unfused_fronts`: fronts of an Einsum that tables cannot search: its mappings that fuse nothing.
+- `hulls`: the space of a shared tensor's outermost storage: it has room for all that any of its users uses there.
+- `table_sharing`: einsums with the same tables: alike but for what else uses their tensors, such as the first or
+  last of a network.
+"""

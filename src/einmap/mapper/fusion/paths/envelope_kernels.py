@@ -1,0 +1,80 @@
+"""The compiled part of lower envelopes: corners, and the least products over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from einmap.mapper.fusion.paths.inner_kernels import inner
+
+
+@inner
+def bends(slopes: Any, offsets: Any, least: float, found: Any) -> int:
+    """Where the largest of the lines offset - slope * y bends: the least y and those behind it, rising, in `found`.
+
+    The first line is the one without a slope, the others fall. Gives how many there are.
+    """
+    line, highest = 0, -np.inf
+    for i in range(len(slopes)):
+        x = offsets[i] - slopes[i] * least
+        if x > highest or (x == highest and slopes[i] < slopes[line]):
+            line, highest = i, x
+    found[0] = least
+    n = 1
+    while slopes[line] > 0:
+        # the line that is met first takes over, of several the one that falls least
+        behind, nearest = 0, np.inf
+        for i in range(len(slopes)):
+            if slopes[i] < slopes[line]:
+                y = (offsets[line] - offsets[i]) / (slopes[line] - slopes[i])
+                if y < nearest or (y == nearest and slopes[i] < slopes[behind]):
+                    behind, nearest = i, y
+        if found[n - 1] < nearest < np.inf:
+            found[n] = nearest
+            n += 1
+        line = behind
+    return n
+
+
+@njit(cache=True, nogil=True)
+def least_products(slopes: Any, offsets: Any, least: Any) -> Any:
+    """The least product x * y of each row where y is not below `least` and x is above all lines offset - slope * y."""
+    found = np.full(len(offsets), np.inf)
+    at = np.empty(len(slopes) + 1)
+    for row in range(len(offsets)):
+        if offsets[row].max() == np.inf:
+            continue
+        for i in range(bends(slopes, offsets[row], least[row], at)):
+            x = -np.inf
+            for line in range(len(slopes)):
+                x = max(x, offsets[row, line] - slopes[line] * at[i])
+            found[row] = min(found[row], x * at[i])
+    return found
+
+
+@njit(cache=True, nogil=True)
+def lower_corners(slopes: Any, offsets: Any, least: Any) -> Any:
+    """The lower left corners of the points (x, y) of each row: y not below `least`, x above all offset - slope * y.
+
+    Points with x falling, (rows, most corners, 2), and how many there are.
+    """
+    points = np.empty((len(offsets), len(slopes) + 1, 2))
+    counts = np.zeros(len(offsets), np.int64)
+    at = np.empty(len(slopes) + 1)
+    for row in range(len(offsets)):
+        if least[row] == np.inf or offsets[row].max() == np.inf:
+            # nothing fits
+            points[row, 0], counts[row] = np.inf, 1
+            continue
+        lowest = np.inf
+        for i in range(bends(slopes, offsets[row], least[row], at)):
+            x = -np.inf
+            for line in range(len(slopes)):
+                x = max(x, offsets[row, line] - slopes[line] * at[i])
+            if x < lowest:
+                points[row, counts[row], 0], points[row, counts[row], 1] = x, at[i]
+                counts[row] += 1
+                lowest = x
+    return points, counts
