@@ -7,7 +7,7 @@ from tests.fuzz.seeds import TINY
 from tests.mapper.problems import draw_problem, spec_of
 
 import einmap
-from einmap.mapper.first import first_mapping
+from einmap.mapper.independent.first import first_mapping
 from einmap.mapper.request import Request
 from einmap.model.counting.semantics import semantics_named
 

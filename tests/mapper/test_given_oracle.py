@@ -9,7 +9,7 @@ from tests.mapper.given_matching import Matcher
 from tests.mapper.problems import draw_problem, spec_of
 
 import einmap
-from einmap.mapper.branch_and_bound.einsum_search import why_not
+from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.mapper.mapspace.tile_limits import tile_limits
 from einmap.mapping import nodes as tree
@@ -31,7 +31,7 @@ TOO_MANY = -1.0
 def everything(spec, semantics):
     """All mappings that fit as (energy, latency, subspace, point), and the mapspace; None for too many or none."""
     einsum = spec.workload.einsums[0]
-    if why_not(einsum, spec.arch(), OBJECTIVES) is not None:
+    if why_not_searchable(einsum, spec.arch(), OBJECTIVES) is not None:
         return None
     rules = PRESETS[semantics]
     space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=rules.lowering)

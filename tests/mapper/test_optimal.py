@@ -14,7 +14,7 @@ import einmap
 from einmap.mapper import request
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
-from einmap.mapper.independent import IndependentSearch
+from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.result import objective
 
 ADDITIVE = ["energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy"]

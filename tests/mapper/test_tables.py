@@ -10,7 +10,8 @@ from tests.mapper.test_optimal import covers, front
 import einmap
 from einmap.mapper import request
 from einmap.mapper.branch_and_bound import einsum_search
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, why_not
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
 from einmap.mapper.cost_bounds.cost_to_go import Tables, numbered
@@ -114,7 +115,7 @@ def search_of(problem, semantics, goal):
     given = spec_of(problem)
     einsum = given.workload.einsums[0]
     arch = given.bound[einsum.name].arch
-    if why_not(einsum, arch, (goal,)) is not None:
+    if why_not_searchable(einsum, arch, (goal,)) is not None:
         return None
     search = EinsumSearch(einsum, arch, Request((goal,), semantics_named(semantics)), Progress())
     search.prepare()

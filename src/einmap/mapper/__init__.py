@@ -6,13 +6,11 @@
 - `cost_bounds`: what a mapping, or a part of one, costs at least.
 - `exhaustive`: every mapping, one by one: the judge of the other searches, and the search of Einsums that they
   cannot handle.
-- `first`: A mapping of one Einsum that fits, soon: what is given where a search had no time to come to one.
 - `fusion`: the search of cascades: intermediate tensors kept inside, tile by tile.
 - `fusion_saving`: what fusion saves: the best mapping against the best one that fuses nothing.
 - `given`: A partly given mapping as a constraint of the search.
-- `independent`: search every Einsum of a workload by itself, alike ones once, and put the best parts into one tree.
+- `independent`: the search of every Einsum by itself, and the tree of the best parts.
 - `infeasibility`: why nothing fits, and the least changes that would help.
-- `joined`: mappings of the Einsums of a workload put together into one tree that fuses nothing.
 - `mapper`: map_workload(): find the best mapping of a workload.
 - `mapspace`: which mappings exist: dataplacements, tile shapes, uses of the fanouts.
 - `memory`: how much memory the process has in use, and what a limit leaves to a search.
@@ -31,6 +29,4 @@
   was asked for.
 - `verdict`: what a result may claim: whether it is proven, for which mappings, and how far it may be from the best.
 - `warm`: compile the kernels of the search ahead, or load them from the cache on disk.
-- `whole_tensors`: shared tensors that Einsums exchange whole, below the outermost memory, also where nothing is
-  fused.
 """

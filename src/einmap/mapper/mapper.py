@@ -35,7 +35,7 @@ from einmap.spec.spec import Spec
 if TYPE_CHECKING:
     from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import Sharing
-    from einmap.mapper.independent import IndependentSearch
+    from einmap.mapper.independent.independent_search import IndependentSearch
 
 MOST_HOLDERS = 60
 """Memories and tolls above a Compute."""
@@ -129,7 +129,7 @@ def _searched(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
     # Here, not above: they import the compiler, which only a search needs
-    from einmap.mapper.independent import IndependentSearch
+    from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unsearched
     from einmap.mapper.warm import needs_all, warm
 
@@ -256,7 +256,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import sharing
-    from einmap.mapper.independent import IndependentSearch
+    from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unfused_result
 
     shared = sharing(spec) if asked.share_inputs else None

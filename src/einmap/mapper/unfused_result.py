@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from einmap.mapper.fusion.shared_inputs import sharing
-from einmap.mapper.independent import IndependentSearch
+from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
+from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
 from einmap.mapper.relaxed import free_tensors, relaxed_bound
 from einmap.mapper.result import Found, MapResult, MapStats
@@ -30,10 +31,10 @@ def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, f
     options, goals = whole.options, whole.options.goals
     best, searched = whole.best(), time.perf_counter()
     front = [Found(evaluate(whole.spec, mapping, options.rules), mapping, whole.spec) for mapping in best]
-    steps = {**whole.seconds(), "evaluation": time.perf_counter() - searched}
+    steps = {**seconds_of(whole.parts), "evaluation": time.perf_counter() - searched}
     fused = not_fused(whole, why or cause(whole)) if fuse else ()
     bound = _bound(whole, fused=bool(fused), token=_limited(whole, token, start)) if len(goals) == 1 else None
-    by_einsum = dict(whole.stats())
+    by_einsum = statistics_of(whole.parts)
     own = [part for part in by_einsum.values() if part["same_as"] is None]
     stats = MapStats(
         mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),

@@ -11,4 +11,5 @@
   the lanes leave.
 - `sparse_search`: the search of one Einsum on one path where the lattice is large: tables with few rows, filled
   plan by plan.
+- `searchable`: whether branch and bound can search an Einsum.
 """

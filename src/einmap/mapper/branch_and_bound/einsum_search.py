@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError
@@ -24,7 +23,6 @@ from einmap.mapper.branch_and_bound.decode import mapping_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
-from einmap.mapper.cost_bounds.coefficients import latency_is_linear
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Group, Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, Bounds
 from einmap.mapper.cost_bounds.sparse_tables import Limit
@@ -96,43 +94,6 @@ class Optimum:
         return replace(self, values=[values[i] for i in kept], mappings=[mappings[i] for i in kept])
 
 
-def why_not(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
-    """Why an Einsum cannot be searched with tables for some objectives, None if it can."""
-    if einsum.is_copy:
-        return "it is a copy"
-    for access in einsum.accesses:
-        if access.output and not _is_plain_output(einsum, access.tensor):
-            return f"output {access.tensor!r} is indexed by sums"
-    if sum(a.output for a in einsum.accesses) > 1:
-        return "it has several outputs"
-    for unit in arch.computes:
-        if not unit.enabled:
-            continue
-        for leaf in arch.path(unit.name):
-            odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
-            if odd and not _latency_is_nothing(arch, goals):
-                return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
-            if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
-                return f"Toll {leaf.name!r} limits tile shapes"
-    return None
-
-
-def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:
-    """Whether no objective depends on the latency: leakage costs energy for as long as the Einsum runs."""
-    leaks = any(unit.leak_power for unit in arch.components.values())
-    timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
-    return timeless.issuperset(goals)
-
-
-def _is_plain_output(einsum: Einsum, tensor: str) -> bool:
-    seen: set[str] = set()
-    for _, index in einsum.by_tensor[tensor].projection:
-        if len(index.terms) > 1 or any(abs(a) != 1 or v in seen for v, a in index.terms):
-            return False
-        seen |= {v for v, _ in index.terms}
-    return True
-
-
 @dataclass
 class EinsumSearch:
     """The search of one Einsum. `progress` says when to stop, `max_work` how many choices may be looked at."""
@@ -181,13 +142,13 @@ class EinsumSearch:
         self.unlisted = 0
         self.searched = self.nodes = self.work = 0
         with self.tally.timed("planning"):
-            groups = {id(path): list(path.groups()) for path in self.paths}
+            groups = {path: list(path.groups()) for path in self.paths}
             for group in (group for own in groups.values() for group in own):
                 self.tally.mapspace += group.mapping_counts.total()
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
         self.waiting = sum(len(own) for own in groups.values())
         for path in self.paths:
-            self.search_path(path, groups[id(path)])
+            self.search_path(path, groups[path])
         return self.result()
 
     def narrow(self, remainder: Remainder) -> None:
@@ -343,9 +304,9 @@ class EinsumSearch:
                 return
             tried, waiting = waiting[:taken], waiting[taken:]
             size = FIRST_PLANS if size < FIRST_PLANS else MOST_PLANS
-            unfit = {id(plans[i]): plans[i] for i in tried}
+            unfit = {plans[i]: plans[i] for i in tried}
             for compiled in search.compiled:
-                del unfit[id(compiled.plan)]
+                del unfit[compiled.plan]
             self.count("root bounds", list(unfit.values()), lanes, weights)
             self.then = float(bounds[waiting, 0].min(initial=np.inf))
             self.search_plans(search, weights)

@@ -32,7 +32,7 @@ type Ints = NDArray[np.int64]
 NOTHING = np.zeros(0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TemplateTables:
     """A plan with its levels and the block of tables of each."""
 
@@ -61,7 +61,7 @@ class Descent:
         self.work = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class PathSearch(PathCosts):
     """Some dataplacements with some lanes, of one Einsum on one path."""
 

@@ -48,7 +48,7 @@ class Group:
     mapping_counts: MappingCounts
 
 
-@dataclass
+@dataclass(eq=False)
 class Path:
     """What is the same for all dataplacements on one path."""
 

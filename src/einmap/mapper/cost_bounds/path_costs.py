@@ -23,7 +23,7 @@ type Floats = NDArray[np.float64]
 type Ints = NDArray[np.int64]
 
 
-@dataclass
+@dataclass(eq=False)
 class PathCosts:
     """What a storage node at a point of the lattice costs and needs, for some uses of the lanes."""
 

@@ -9,6 +9,7 @@
   and takes at least by that.
 - `refinement`: lazy refinement: the best of a cascade when, of each Einsum, only what can be a part of something
   good is listed.
+- `front_listing`: lists signature classes and completes fronts of Einsums, each up to a limit.
 - `refinement_request`: what is to be known of an Einsum's fronts, and up to which limit.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping
   found.

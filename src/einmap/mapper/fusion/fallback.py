@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from einmap.errors import MappingError, NoMappingError
 from einmap.mapper.fusion.fused_result import bound_of, left_out_by
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.independent import IndependentSearch
+from einmap.mapper.independent.einsum_result import statistics_of
+from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats, best_of
@@ -82,7 +83,7 @@ class Early:
             text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
             remedies = error.remedies if isinstance(error, NoMappingError) else ()
             raise NoMappingError(text, at=error.at, hint=error.hint, remedies=remedies) from None
-        by_einsum = {name: {**row, "complete": False} for name, row in whole.stats().items()}
+        by_einsum = {name: {**row, "complete": False} for name, row in statistics_of(whole.parts).items()}
         own = [part for part in by_einsum.values() if part["same_as"] is None]
         stats = MapStats(
             mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),

@@ -82,9 +82,9 @@ def known_bound(search: FusedSearch) -> float | None:
         # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
         floor = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
         own = np.full(len(floor), -np.inf)
-        if member is not None and covers_all(member.chains) and id(member.chains) in search.least:
+        if member is not None and covers_all(member.chains) and member.chains in search.least:
             # where there was no time for bounds it is nothing
-            own = search.least[id(member.chains)]
+            own = search.least[member.chains]
         least = np.fmax(own, floor)
         if (least == -np.inf).any():
             return known if known > 0 else None

@@ -36,32 +36,32 @@ class OptionBounds:
     """Signature classes and fronts of a search, as far as they are known, by the chains (by id) that they are of."""
 
     cascade: CascadeProblem
-    signature_classes: dict[tuple[int, SignatureClass], Refined] = field(default_factory=dict)
-    fronts: dict[tuple[int, FusionSignature], Refined] = field(default_factory=dict)
-    _rows: dict[tuple[int, FusionSignature | SignatureClass], OptionCosts] = field(default_factory=dict)
+    signature_classes: dict[tuple[Fronts, SignatureClass], Refined] = field(default_factory=dict)
+    fronts: dict[tuple[Fronts, FusionSignature], Refined] = field(default_factory=dict)
+    _rows: dict[tuple[Fronts, FusionSignature | SignatureClass], OptionCosts] = field(default_factory=dict)
 
     def listed(self, chains: Fronts, signature_class: SignatureClass, known: Refined, anew: bool = True) -> None:
         """A signature class is listed, further than before if it was listed at all; not `anew`: that brought nothing
         more.
         """
-        before = self.signature_classes.get((id(chains), signature_class))
-        self.signature_classes[id(chains), signature_class] = known
-        self._rows.pop((id(chains), signature_class), None)
+        before = self.signature_classes.get((chains, signature_class))
+        self.signature_classes[chains, signature_class] = known
+        self._rows.pop((chains, signature_class), None)
         for signature in chains.signatures if anew else ():
             if signature.signature_class == signature_class:
-                self._rows.pop((id(chains), signature), None)
-                front = self.fronts.get((id(chains), signature))
+                self._rows.pop((chains, signature), None)
+                front = self.fronts.get((chains, signature))
                 if front is not None and before is not None:
                     # the front does not know of chains that were not listed
                     pruned = (*front.pruned, *before.pruned)
                     limit = min(front.limit, before.limit)
-                    self.fronts[id(chains), signature] = replace(front, limit=limit, pruned=pruned)
+                    self.fronts[chains, signature] = replace(front, limit=limit, pruned=pruned)
 
     def completed(self, chains: Fronts, signature: FusionSignature, known: Refined) -> bool:
         """The front of a signature is found; whether it has more rows than before."""
-        before = self.fronts.get((id(chains), signature))
-        self.fronts[id(chains), signature] = known
-        self._rows.pop((id(chains), signature), None)
+        before = self.fronts.get((chains, signature))
+        self.fronts[chains, signature] = known
+        self._rows.pop((chains, signature), None)
         fronts = (None if own is None else own.front for own in (before, known))
         rows_before, rows = (0 if front is None else len(front.values) for front in fronts)
         return rows > rows_before
@@ -69,8 +69,8 @@ class OptionBounds:
     def known_of(self, chains: Fronts, option: Option) -> Refined | None:
         """What is known of an option."""
         if option.signature_class is not None:
-            return self.signature_classes.get((id(chains), option.signature_class))
-        return self.fronts.get((id(chains), option.signature))
+            return self.signature_classes.get((chains, option.signature_class))
+        return self.fronts.get((chains, option.signature))
 
     def rest(self, chains: Fronts, option: Option, weights: Floats) -> Floats:
         """For each row of weights what chains cost at least that may be missing in the list, or in the front."""
@@ -85,7 +85,7 @@ class OptionBounds:
 
     def priced(self, chains: Fronts, option: Option) -> OptionCosts:
         """Costs and space of all chains of an option, or what they cost and take at least."""
-        key = id(chains), option.signature_class or option.signature
+        key = chains, option.signature_class or option.signature
         if key not in self._rows:
             self._rows[key] = self._new_rows(chains, option)
         return self._rows[key]

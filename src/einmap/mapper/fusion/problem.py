@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.branch_and_bound.einsum_search import why_not
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
+from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
@@ -74,11 +74,11 @@ class CascadeProblem:
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
         self.seeds: Floats = np.zeros((0, len(self.goals)))
         """Costs of mappings that are known before the search; what is no better than they is not looked for."""
-        self._own: dict[int, Floats] = {}
+        self._own: dict[Fronts, Floats] = {}
         self.members: list[Member] = []
         self.distinct: list[Member] = []
         self.weights = np.eye(len(self.goals))
-        self.least: dict[int, Floats] = {}
+        self.least: dict[Fronts, Floats] = {}
 
     @property
     def joint(self) -> frozenset[str]:
@@ -173,7 +173,7 @@ class CascadeProblem:
         self.prepared = True
         self.select_contended_memories()
         for member in self.distinct:
-            if not np.isfinite(self.least[id(member.chains)]).all():
+            if not np.isfinite(self.least[member.chains]).all():
                 self.impossible = member.einsum.name
 
     def unfit(self) -> str | None:
@@ -192,7 +192,7 @@ class CascadeProblem:
         if einsum.is_copy:
             kind = OptionalCopyFronts if einsum.name in self.optional else CopyFronts
             return kind(einsum, arch, request, *most)
-        why = why_not(einsum, arch, self.goals)
+        why = why_not_searchable(einsum, arch, self.goals)
         if why is None:
             chains = EinsumFronts(einsum, arch, request, *most, self.budget)
             chains.prepare()
@@ -201,15 +201,15 @@ class CascadeProblem:
             why = "lanes may stand above its outermost memory"
         return UnfusedFronts(einsum, arch, request, why, self.budget, (self.options.seed, position))
 
-    def minima(self) -> dict[int, Floats]:
+    def minima(self) -> dict[Fronts, Floats]:
         """For the chains of each distinct Einsum the least weighted costs of one instance."""
-        return {id(member.chains): member.chains.least(self.weights) for member in self.distinct}
+        return {member.chains: member.chains.least(self.weights) for member in self.distinct}
 
-    def sums(self, least: Mapping[int, Floats]) -> Floats:
+    def sums(self, least: Mapping[Fronts, Floats]) -> Floats:
         """Least weighted costs of the whole."""
         found = np.zeros(len(self.weights))
         for member in self.members:
-            found += self.times(member.einsum) * least[id(member.chains)]
+            found += self.times(member.einsum) * least[member.chains]
         return found
 
     def least_value(self) -> float:
@@ -249,18 +249,18 @@ class CascadeProblem:
         self.capacity = np.array([sizes[name] for name in names], dtype=np.float64)
         for member in self.distinct:
             member.chains.space = self.space
-        crossing: dict[int, set[str]] = {}
+        crossing: dict[Fronts, set[str]] = {}
         for t, first in self.slots.first.items():
             users = [self.members[k] for k in range(first, self.slots.last[t] + 1)]
             kept = self.may_keep_whole(t, [member for member in users if t in member.einsum.tensors])
             for member in users if kept else ():
                 if t not in member.einsum.tensors:
-                    crossing.setdefault(id(member.chains), set()).update(kept)
+                    crossing.setdefault(member.chains, set()).update(kept)
         # what persistent tensors of all Einsums take is taken all the time
         always = {name for member in self.distinct for name, bits in member.chains.persistent().items() if bits > 0}
         for member in self.distinct:
             if isinstance(member.chains, EinsumFronts):
-                member.chains.crossed = frozenset(crossing.get(id(member.chains), set()) | always)
+                member.chains.crossed = frozenset(crossing.get(member.chains, set()) | always)
 
     def may_keep_whole(self, tensor: str, users: Sequence[Member]) -> list[str]:
         """Memories of the space that have room for the whole of a tensor, as far as that is known."""
@@ -292,7 +292,7 @@ class CascadeProblem:
 
     def own(self, chains: Fronts) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
-        if id(chains) not in self._own:
+        if chains not in self._own:
             taken = chains.persistent()
-            self._own[id(chains)] = np.array([taken.get(name, 0.0) for name in self.space.memories])
-        return self._own[id(chains)]
+            self._own[chains] = np.array([taken.get(name, 0.0) for name in self.space.memories])
+        return self._own[chains]

@@ -11,23 +11,23 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.mapper.fusion.front_listing import FrontListing
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
-from einmap.mapper.fusion.option_bounds import OptionBounds, Refined, bounds_of
+from einmap.mapper.fusion.option_bounds import OptionBounds, bounds_of
 from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
 from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
 from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
-from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
+from einmap.mapper.fusion.paths.options import Fronts, OptionTable, option_of, unexpanded_option
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-from einmap.mapper.fusion.problem import CascadeProblem, Member
+from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement_request import RefinementRequest
 from einmap.mapper.request import Remainder
 
@@ -43,8 +43,6 @@ OF_FRONTS = 1 / 4
 """The same for fronts, which take longer: in parts of these."""
 OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
-GROWTH = 1.5
-"""Where a list did not grow by this factor there is no point in small steps."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 
@@ -67,13 +65,8 @@ class LazyRefinement:
         scales = [cascade.hulls.scales(member.einsum) for member in self.members]
         self.made = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = StateGraph([member.einsum.name for member in self.members])
-        self.changed: set[int] = set()
         self.packed: dict[Stage, PackedOptions] = {}
-        self.steps = {id(member.chains): 1.0 for member in self.members}
-        self.of_fronts: dict[tuple[int, FusionSignature], float] = {}
-        """How many steps signature classes, and fronts, are looked ahead: more and more where small ones bring
-        nothing.
-        """
+        self.listing = FrontListing(cascade, self.option_bounds, passed)
         self.shares: list[float] = []
         self.slope: float | None = None
         """A weight that may lift the bound."""
@@ -133,32 +126,32 @@ class LazyRefinement:
         self.bound()
         if not self.graph.exists:
             return None
-        wanted: dict[int, dict[SignatureClass, RefinementRequest]] = {}
+        wanted: dict[Fronts, dict[SignatureClass, RefinementRequest]] = {}
         for k in self.places:
             member = self.members[k]
             stage = self.graph.stages[k]
             for o in self.possible(k):
                 signature_class = stage.step.options[o].signature_class
                 if signature_class is not None:
-                    signature_classes = wanted.setdefault(id(member.chains), {})
+                    signature_classes = wanted.setdefault(member.chains, {})
                     remainder = cascade.remainder(self.rests[k][o], self.times[k], None)
                     signature_classes.setdefault(signature_class, RefinementRequest(math.inf)).remainder.append(
                         remainder
                     )
-        self.survey(wanted)
+        self.listing.survey(wanted)
         self.bound()
         if not self.graph.exists:
             return None
         near = self.everywhere(lambda k: [o for o in self.possible(k) if self.may_help(k, o)])
-        signatures: dict[int, dict[FusionSignature, RefinementRequest]] = {}
+        signatures: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}
         for k in self.places:
             for o in near[k]:
-                lists = signatures.setdefault(id(self.members[k].chains), {})
+                lists = signatures.setdefault(self.members[k].chains, {})
                 remainder = cascade.remainder(self.rests[k][o], self.times[k], None)
                 lists.setdefault(
                     self.graph.stages[k].step.options[o].signature, RefinementRequest(math.inf)
                 ).remainder.append(remainder)
-        self.complete(signatures)
+        self.listing.complete(signatures)
         return self.join(near, None)
 
     def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
@@ -178,8 +171,8 @@ class LazyRefinement:
         """The graph of all that is listed and of all that is not, and what cascades cost at least."""
         begin = time.perf_counter()
         cascade = self.cascade
-        self.made.forget(self.changed)
-        self.changed.clear()
+        self.made.forget(self.listing.changed)
+        self.listing.changed.clear()
         self.graph.build(self.made.all(self.options_of), cascade.watch("ways to fuse {}"))
         if self.slope is not None:
             cascade.steeper(self.slope)
@@ -227,7 +220,7 @@ class LazyRefinement:
         einsum, chains = self.members[k].einsum, self.members[k].chains
         if isinstance(chains, EinsumFronts):
             for signature_class in chains.signature_classes:
-                known = self.option_bounds.signature_classes.get((id(chains), signature_class))
+                known = self.option_bounds.signature_classes.get((chains, signature_class))
                 if known is None or math.isfinite(known.limit):
                     if (einsum.name, signature_class) not in self.named:
                         self.named[einsum.name, signature_class] = unexpanded_option(
@@ -272,7 +265,7 @@ class LazyRefinement:
         """How large a part of the objective each Einsum makes up at least, by the first bounds."""
         n = len(self.cascade.goals)
         whole = self.paths.least[:n]
-        least = [self.cascade.least[id(member.chains)][:n] for member in self.members]
+        least = [self.cascade.least[member.chains][:n] for member in self.members]
         own = np.array(self.times)[:, None] * np.array(least)
         parts = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0).sum(axis=1)
         return [float(part) for part in parts]
@@ -341,10 +334,9 @@ class LazyRefinement:
 
     def ahead(self, k: int, o: int) -> float:
         """How far an option is looked ahead, as a part of the objective; fronts, which take longer, less far."""
-        option, chains = self.graph.stages[k].step.options[o], id(self.members[k].chains)
-        steps = (
-            self.steps[chains] if option.unexpanded else OF_FRONTS * self.of_fronts.get((chains, option.signature), 1.0)
-        )
+        option, chains = self.graph.stages[k].step.options[o], self.members[k].chains
+        growth = self.listing.growth(chains, None if option.unexpanded else option.signature)
+        steps = growth if option.unexpanded else OF_FRONTS * growth
         return AHEAD * self.share(k) * steps
 
     def around(self, unknown: Sequence[tuple[int, int]], most: float) -> dict[tuple[int, int], float]:
@@ -366,10 +358,10 @@ class LazyRefinement:
 
     def refine(self, unknown: Mapping[tuple[int, int], float]) -> None:
         """List or complete options, each up to a limit."""
-        signature_classes: dict[int, dict[SignatureClass, RefinementRequest]] = {}
-        signatures: dict[int, dict[FusionSignature, RefinementRequest]] = {}
+        signature_classes: dict[Fronts, dict[SignatureClass, RefinementRequest]] = {}
+        signatures: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}
         for (k, o), limit in unknown.items():
-            option, chains = self.graph.stages[k].step.options[o], id(self.members[k].chains)
+            option, chains = self.graph.stages[k].step.options[o], self.members[k].chains
             if option.signature_class is not None:
                 signature_classes.setdefault(chains, {}).setdefault(
                     option.signature_class, RefinementRequest()
@@ -377,7 +369,7 @@ class LazyRefinement:
             else:
                 signatures.setdefault(chains, {}).setdefault(option.signature, RefinementRequest()).raise_to(limit)
         for k in self.places:
-            chains = id(self.members[k].chains)
+            chains = self.members[k].chains
             own_classes, own_signatures = signature_classes.get(chains, {}), signatures.get(chains, {})
             for o in self.possible(k) if own_classes or own_signatures else ():
                 option = self.graph.stages[k].step.options[o]
@@ -388,73 +380,12 @@ class LazyRefinement:
                 )
                 if own is not None:
                     own.remainder.append(self.remainder(k, self.rests[k][o], own.limit))
-        self.complete(signatures)
-        self.survey(signature_classes)
+        self.listing.complete(signatures)
+        self.listing.survey(signature_classes)
 
     def remainder(self, k: int, rest: Floats, most: float) -> Remainder | None:
         """What the rest of the cascade adds to an Einsum's chains."""
         return self.cascade.remainder(rest, self.times[k], most if math.isfinite(most) else None)
-
-    def survey(self, wanted: Mapping[int, Mapping[SignatureClass, RefinementRequest]]) -> None:
-        """List signature classes up to limits."""
-        begin = time.perf_counter()
-        listing = self.cascade.watch("loops above the tensors of {}")
-        members = [member for member in self.cascade.distinct if id(member.chains) in wanted]
-
-        def survey(member: Member, position: int) -> None:
-            listing(member.einsum.name, position)
-            chains = member.chains
-            own = {signature_class: asked.united() for signature_class, asked in wanted[id(chains)].items()}
-            assert isinstance(chains, EinsumFronts)
-            outer_nests = chains.outer_nests
-            anew = chains.survey(own)
-            if chains.outer_nests <= GROWTH * outer_nests:
-                self.steps[id(chains)] *= 2
-            for signature_class, remainder in own.items():
-                known = Refined(wanted[id(chains)][signature_class].limit, () if remainder is None else (remainder,))
-                self.option_bounds.listed(chains, signature_class, known, signature_class in anew)
-            if anew or any(math.isinf(asked.limit) for asked in wanted[id(chains)].values()):
-                self.changed.add(id(chains))
-
-        self.of_each(members, survey)
-        self.passed("heads", begin)
-
-    def complete(self, wanted: Mapping[int, Mapping[FusionSignature, RefinementRequest]]) -> None:
-        """Find the fronts of signatures up to limits."""
-        begin = time.perf_counter()
-        searching = self.cascade.watch("the best chains of {}")
-        members = [member for member in self.cascade.distinct if id(member.chains) in wanted]
-
-        def complete(member: Member, position: int) -> None:
-            chains = member.chains
-            searching(member.einsum.name, position)
-            own = {signature: asked.united() for signature, asked in wanted[id(chains)].items()}
-            fronts = chains.complete_outer_nests(own)
-            for signature, remainder in own.items():
-                pruned = () if remainder is None else (remainder,)
-                front = fronts.get(signature) or FusedFront(
-                    np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64)
-                )
-                known = Refined(wanted[id(chains)][signature].limit, pruned, front)
-                if not self.option_bounds.completed(chains, signature, known):
-                    self.of_fronts[id(chains), signature] = 2 * self.of_fronts.get((id(chains), signature), 1.0)
-
-        self.of_each(members, complete)
-        self.passed("chains", begin)
-
-    def of_each(self, members: Sequence[Member], what: Callable[[Member, int], None]) -> None:
-        """Do something for each Einsum, in several threads; those that have their tables in common in one."""
-        together: dict[int, list[tuple[Member, int]]] = {}
-        for position, member in enumerate(members):
-            table_owner = member.chains.table_owner if isinstance(member.chains, EinsumFronts) else None
-            together.setdefault(id(table_owner or member.chains), []).append((member, position))
-
-        def work(some: Sequence[tuple[Member, int]]) -> None:
-            for member, position in some:
-                what(member, position)
-
-        with ThreadPoolExecutor(self.cascade.workers) as executor:
-            list(executor.map(work, together.values()))
 
     def known_front(self, k: int, o: int, most: float | None) -> FusedFront:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""

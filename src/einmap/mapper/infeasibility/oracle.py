@@ -9,7 +9,8 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, why_not
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import Fit, Smallest, why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.request import Request
@@ -63,7 +64,7 @@ class Oracle:
             raise UndecidedError
         self.asked += 1
         self.progress.report(f"{self.einsum.name}: nothing fits, looking for the least change", self.asked)
-        searchable = why_not(self.einsum, arch, self.request.goals) is None
+        searchable = why_not_searchable(self.einsum, arch, self.request.goals) is None
         for unit in arch.computes:
             if not unit.enabled:
                 continue

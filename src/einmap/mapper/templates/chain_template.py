@@ -55,7 +55,7 @@ class ChainSegment:
     at_node: Positions = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ChainTemplate:
     """Everything about one dataplacement that a search needs.
 

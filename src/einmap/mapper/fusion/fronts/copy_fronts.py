@@ -48,7 +48,7 @@ class _Written:
     backed: dict[int, tuple[str, float]]
 
 
-@dataclass
+@dataclass(eq=False)
 class CopyFronts:
     """All chains of one copy. `request`: its goals are what is added up over Einsums."""
 
@@ -263,7 +263,7 @@ class CopyFronts:
         return list(chain.nodes), chain.n_outer
 
 
-@dataclass
+@dataclass(eq=False)
 class OptionalCopyFronts(CopyFronts):
     """The chains of a copy that the mapper has put in: where nothing is gained by it, it is left out.
 

@@ -20,7 +20,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
-from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch
+from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.cost_bounds.compute_path import Group, Path
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.loops import loop_nodes
@@ -70,7 +70,7 @@ class GrowingFront:
     archive: Archive
 
 
-@dataclass
+@dataclass(eq=False)
 class EinsumFronts:
     """All chains of one Einsum. `request`: its goals are what is added up over Einsums."""
 
@@ -96,7 +96,7 @@ class EinsumFronts:
     """What the chains of each signature class cost at least: in all, none of them is below each of these rows."""
     space: FrontMemories = field(default_factory=FrontMemories)
     """The memories of the columns of fronts, once they are known."""
-    _by_plan: dict[int, SignatureClass] = field(default_factory=dict)
+    _by_plan: dict[ChainTemplate, SignatureClass] = field(default_factory=dict)
     """Signature classes of the dataplacements (by id)."""
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class EinsumFronts:
 
     def begin(self, room: float) -> None:
         """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
-        self._by_plan = {id(plan): self._signature_class(plan) for path in self.paths for plan in path.plans}
+        self._by_plan = {plan: self._signature_class(plan) for path in self.paths for plan in path.plans}
         if self.table_owner is not None:
             self.groups: Groups = self.table_owner.groups
             return
@@ -143,8 +143,8 @@ class EinsumFronts:
         """What the chains of each signature class cost at least."""
         rows: dict[SignatureClass, list[Floats]] = {}
         for plan, own in self.groups.bounds:
-            if id(plan) in self._by_plan:
-                rows.setdefault(self._by_plan[id(plan)], []).append(own)
+            if plan in self._by_plan:
+                rows.setdefault(self._by_plan[plan], []).append(own)
         every = {signature_class: np.concatenate(own) for signature_class, own in rows.items()}
         few = len(self.request.goals) <= 2
         self.signature_classes = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
@@ -198,7 +198,7 @@ class EinsumFronts:
         maker.wider = self.request.wider
         found: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
-            signature_class = self._by_plan.get(id(compiled.plan))
+            signature_class = self._by_plan.get(compiled.plan)
             if signature_class is None or signature_class not in limits:
                 continue
             maker.remainder, maker.pruned = limits[signature_class], pruned[signature_class]
@@ -220,13 +220,11 @@ class EinsumFronts:
     ) -> dict[FusionSignature, FusedFront]:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
         self.growing: dict[FusionSignature, GrowingFront] = {}
-        by_search: dict[int, dict[int, list[tuple[PathSearch, OuterNest]]]] = {}
+        by_search: dict[PathSearch, dict[TemplateTables, list[tuple[PathSearch, OuterNest]]]] = {}
         for signature, remainder in wanted.items():
             for search, outer_nest in self.listed[signature.signature_class][signature]:
                 if not exceeds_cutoff(outer_nest, remainder):
-                    by_search.setdefault(id(search), {}).setdefault(id(outer_nest.compiled), []).append(
-                        (search, outer_nest)
-                    )
+                    by_search.setdefault(search, {}).setdefault(outer_nest.compiled, []).append((search, outer_nest))
         for of_search in by_search.values():
             plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
             if not plans[0][0][0].has_tables:
@@ -262,7 +260,7 @@ class EinsumFronts:
         groups: dict[object, list[OuterNest]] = {}
         for outer_nest in outer_nests:
             blocks = (
-                outer_nest.compiled.blocks[len(outer_nest.points) - 1] if outer_nest.points else id(outer_nest.compiled)
+                outer_nest.compiled.blocks[len(outer_nest.points) - 1] if outer_nest.points else outer_nest.compiled
             )
             where = outer_nest.points[-1] if outer_nest.points else 0
             groups.setdefault((blocks, where, outer_nest.prefix), []).append(outer_nest)

@@ -32,24 +32,24 @@ def share_tables(every: Sequence[EinsumFronts]) -> None:
             if table_owner is None:
                 lenders.append((chains, own))
             else:
-                _use_tables_of(chains, table_owner[0], {id(table_owner[1][key]) for key in own})
+                _use_tables_of(chains, table_owner[0], {table_owner[1][key] for key in own})
 
 
 def _own(chains: EinsumFronts) -> Own:
-    number = {id(path): i for i, path in enumerate(chains.paths)}
+    number = {path: i for i, path in enumerate(chains.paths)}
     return {
-        (number[id(path)], group.lanes.bounds.tobytes(), plan_key(chains.einsum, plan)): plan
+        (number[path], group.lanes.bounds.tobytes(), plan_key(chains.einsum, plan)): plan
         for path, group in chains.by_lanes
         for plan in group.plans
     }
 
 
-def _use_tables_of(chains: EinsumFronts, table_owner: EinsumFronts, plans: set[int]) -> None:
+def _use_tables_of(chains: EinsumFronts, table_owner: EinsumFronts, plans: set[ChainTemplate]) -> None:
     """Speak of the table owner's tensors and dataplacements (by id) from here on; who uses them is asked as before."""
     chains.table_owner, request = table_owner, _renamed(chains.request, chains.einsum, table_owner.einsum)
     chains.einsum, chains.arch, chains.request = table_owner.einsum, table_owner.arch, request
     chains.paths = [
-        path.with_plans(request, [plan for plan in path.plans if id(plan) in plans]) for path in table_owner.paths
+        path.with_plans(request, [plan for plan in path.plans if plan in plans]) for path in table_owner.paths
     ]
 
 

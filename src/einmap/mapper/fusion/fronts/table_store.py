@@ -60,9 +60,9 @@ class TableStore:
 
     def release(self, kept: Iterable[PathSearch]) -> None:
         """Free all tables but those of some searches."""
-        keep = {id(search) for search in kept}
+        keep = set(kept)
         for search in self.held:
-            if id(search) not in keep:
+            if search not in keep:
                 search.forget_tables()
         self.held = [search for search in self.held if search.has_tables]
 
@@ -78,7 +78,7 @@ class Groups:
     all: list[tuple[Path, Group, Bounds]] = field(default_factory=list)
     _ready: dict[int, PathSearch] = field(default_factory=dict)
     """Searches by group whose tables are kept."""
-    _roots: dict[int, Floats] = field(default_factory=dict)
+    _roots: dict[ChainTemplate, Floats] = field(default_factory=dict)
     """For a dataplacement (by id) objectives that no mapping is below, in all, where its tables were made."""
     _made: dict[tuple[int, bytes, tuple[int, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
     """The latest searches by group, lanes and plans (by id), with the number of plans that had room."""
@@ -108,7 +108,7 @@ class Groups:
                     self._ready[number] = search
                 self.tables.fill(search)
                 for compiled in search.compiled:
-                    own = self._roots[id(compiled.plan)] = search.root_values(compiled)
+                    own = self._roots[compiled.plan] = search.root_values(compiled)
                     yield compiled.plan, own
                 waiting = waiting[taken:]
                 self.tables.release(self._ready.values())
@@ -117,7 +117,7 @@ class Groups:
                 yield plan, known.values[way]
 
     def searches(
-        self, limits: Mapping[int, Remainder | None], pruned: Mapping[int, PrunedBounds]
+        self, limits: Mapping[ChainTemplate, Remainder | None], pruned: Mapping[ChainTemplate, PrunedBounds]
     ) -> Iterator[PathSearch]:
         """Searches with their tables of all that may be a part of something good, and what is left out.
 
@@ -128,11 +128,11 @@ class Groups:
                 self.tables.fill(self._ready[number])
                 yield self._ready[number]
                 continue
-            asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if id(plan) in limits]
+            asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if plan in limits]
             plans = []
             good: dict[int, NDArray[np.bool_]] = {}
             for plan, way in asked:
-                remainder, roots, without = limits[id(plan)], self._roots.get(id(plan)), pruned[id(plan)]
+                remainder, roots, without = limits[plan], self._roots.get(plan), pruned[plan]
                 if roots is not None and not survivors(remainder, roots).any():
                     without.add(roots)
                     continue

@@ -37,7 +37,7 @@ MOST_TRIED = 50_000
 """Mappings that are tried for each of them."""
 
 
-@dataclass
+@dataclass(eq=False)
 class UnfusedFronts:
     """The best mappings of one Einsum found by brute force. `why`: why there are no others."""
 

@@ -84,8 +84,8 @@ class OptionTable:
     scales: Sequence[Scales]
     _known: dict[tuple[Hashable, ...], EinsumOptions] = field(default_factory=dict)
 
-    def forget(self, changed: Collection[int]) -> None:
-        """Make the steps anew whose chains (by id) are not the same any more."""
+    def forget(self, changed: Collection[Fronts]) -> None:
+        """Make the options anew of Einsums whose fronts are not the same any more."""
         self._known = {key: step for key, step in self._known.items() if key[0] not in changed}
 
     def all(self, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> list[EinsumOptions]:
@@ -100,13 +100,13 @@ class OptionTable:
 
     @cached_property
     def _keys(self) -> list[tuple[Hashable, ...]]:
-        """All that tells the step of an Einsum from others, its chains (by id) first."""
+        """All that tells the step of an Einsum from others, its fronts first."""
         found: list[tuple[Hashable, ...]] = []
         for k, einsum in enumerate(self.slots.workload.einsums):
             shared = [a for a in einsum.accesses if a.tensor in self.slots.first]
             of = tuple(self.slots.of[a.tensor] for a in shared)
             ranks = tuple(tuple(rank for rank, _ in a.projection) for a in shared)
-            own = id(self.chains[k]), self.times[k], self.scales[k]
+            own = self.chains[k], self.times[k], self.scales[k]
             found.append((*own, of, ranks, self.slots.behind[k], *self._kinds(k)))
         return found
 

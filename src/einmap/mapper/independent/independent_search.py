@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +15,22 @@ from numpy.typing import NDArray
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum, why_not
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, renamed, rules_key
+from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
-from einmap.mapper.first import LONGEST, first_mapping
 from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.independent.einsum_result import EinsumResult, optimum_of
+from einmap.mapper.independent.first import LONGEST, first_mapping
+from einmap.mapper.independent.joined import joined
+from einmap.mapper.independent.whole_tensors import exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
-from einmap.mapper.joined import joined
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS, nondominated, sums
 from einmap.mapper.request import Remainder, Request
-from einmap.mapper.templates.statistics import STEPS
-from einmap.mapper.whole_tensors import exchanged_whole
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
@@ -47,28 +47,6 @@ IMPROVING = 20_000
 """Choices that are looked at to improve a first mapping."""
 VERY_FEW, FEW = 50, 5_000
 """Mappings that brute force tries where any will do, and where none of the first ones fits."""
-
-
-@dataclass
-class EinsumResult:
-    """One Einsum: how it is searched, whose result it shares, and what was found.
-
-    `search`: None where brute force is needed (`why`), or where there was no time to plan a search.
-    """
-
-    einsum: Einsum
-    search: EinsumSearch | None
-    why: str | None
-    same_as: str | None = None
-    optimum: Optimum | None = None
-    budget: float = math.inf
-    """Choices that may be looked at."""
-    spent: int = 0
-    """Choices that were looked at before the search."""
-    corners: list[tuple[tuple[float, ...], LoopTree]] = field(default_factory=list)
-    """Mappings that were found before the search, with their objectives."""
-    alone: dict[str, Optimum] = field(default_factory=dict)
-    """What is nearly the best for an objective by itself."""
 
 
 @dataclass
@@ -153,7 +131,7 @@ class IndependentSearch:
     def judged(self, part: EinsumResult, token: Progress) -> EinsumSearch | None:
         """What tells whether an Einsum fits of which brute force was asked for; None where only brute force can."""
         einsum, arch = part.einsum, self.spec.bound[part.einsum.name].arch
-        if why_not(einsum, arch, self.goals) is not None:
+        if why_not_searchable(einsum, arch, self.goals) is not None:
             return None
         search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
         search.prepare()
@@ -307,11 +285,12 @@ class IndependentSearch:
 
     def prepare(self, token: Progress, plan_first: bool = True) -> None:
         """The searches, and which are the same. `plan_first`: plan that of the first Einsum even without time."""
-        known: dict[Any, str] = {}
+        known: dict[object, str] = {}
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             given = einsum.name in self.given
-            why = "brute force was asked for" if self.options.brute_force else why_not(einsum, arch, self.goals)
+            why = why_not_searchable(einsum, arch, self.goals)
+            why = "brute force was asked for" if self.options.brute_force else why
             if token.stopped and not given and (self.parts or not plan_first):
                 rules = rules_key(einsum, arch), einsum.n_instances
                 first = known.setdefault(rules, einsum.name)
@@ -403,10 +382,7 @@ class IndependentSearch:
 
     def optimum(self, einsum: Einsum) -> Optimum:
         """What was found for an Einsum, or for the one that it is like."""
-        part = self.parts[einsum.name]
-        found = self.parts[part.same_as].optimum if part.same_as else part.optimum
-        assert found is not None
-        return found
+        return optimum_of(self.parts, einsum.name)
 
     def best(self) -> list[LoopTree]:
         """The mappings of the whole workload that are best, or its front, best first by the first objective."""
@@ -459,36 +435,6 @@ class IndependentSearch:
         if self.single and self.goals == ("energy_delay_product",):
             total *= self.weight(self.workload.einsums[0])
         return float(self.objectives(total[None, :])[0, 0])
-
-    def stats(self) -> Mapping[str, dict[str, Any]]:
-        """How the search of each Einsum went."""
-        found: dict[str, dict[str, Any]] = {}
-        for name, part in self.parts.items():
-            optimum = self.optimum(part.einsum)
-            found[name] = {
-                "mapspace_size": optimum.size,
-                "templates": optimum.plans,
-                "searched": optimum.searched,
-                "lanes": optimum.lanes,
-                "nodes": optimum.nodes,
-                "evaluated": optimum.work,
-                "complete": optimum.complete,
-                "same_as": part.same_as,
-                "brute_force": part.why,
-            }
-            if optimum.tally is not None:
-                found[name] |= {
-                    "lattice_points": optimum.points,
-                    "loops": optimum.tally.loops,
-                    "loops_removed": optimum.tally.loops_removed,
-                    "outcomes": optimum.tally.outcomes(),
-                }
-        return found
-
-    def seconds(self) -> dict[str, float]:
-        """Wall time of the steps of all searches; empty where brute force searched."""
-        tallies = [part.search.tally for part in self.parts.values() if part.search is not None]
-        return {step: math.fsum(tally.seconds[step] for tally in tallies) for step in STEPS if tallies}
 
 
 def _dataplacements(found: Optimum) -> str:

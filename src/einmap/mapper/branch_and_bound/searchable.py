@@ -1,0 +1,47 @@
+"""Whether branch and bound can search an Einsum: its tables know outputs, latencies and tolls of some kinds only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from einmap.arch.component import Memory, Toll
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.cost_bounds.coefficients import latency_is_linear
+
+
+def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
+    """Why an Einsum cannot be searched with tables for some objectives, None if it can."""
+    if einsum.is_copy:
+        return "it is a copy"
+    for access in einsum.accesses:
+        if access.output and not _is_plain_output(einsum, access.tensor):
+            return f"output {access.tensor!r} is indexed by sums"
+    if sum(a.output for a in einsum.accesses) > 1:
+        return "it has several outputs"
+    for unit in arch.computes:
+        if not unit.enabled:
+            continue
+        for leaf in arch.path(unit.name):
+            odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
+            if odd and not _latency_is_nothing(arch, goals):
+                return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
+            if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
+                return f"Toll {leaf.name!r} limits tile shapes"
+    return None
+
+
+def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:
+    """Whether no objective depends on the latency: leakage costs energy for as long as the Einsum runs."""
+    leaks = any(unit.leak_power for unit in arch.components.values())
+    timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
+    return timeless.issuperset(goals)
+
+
+def _is_plain_output(einsum: Einsum, tensor: str) -> bool:
+    seen: set[str] = set()
+    for _, index in einsum.by_tensor[tensor].projection:
+        if len(index.terms) > 1 or any(abs(a) != 1 or v in seen for v, a in index.terms):
+            return False
+        seen |= {v for v, _ in index.terms}
+    return True

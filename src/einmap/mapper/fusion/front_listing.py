@@ -1,0 +1,103 @@
+"""Lists signature classes and completes fronts of Einsums, each up to a limit, for the refinement of a cascade."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.option_bounds import OptionBounds, Refined
+from einmap.mapper.fusion.paths.options import Fronts
+from einmap.mapper.fusion.problem import CascadeProblem, Member
+from einmap.mapper.fusion.refinement_request import RefinementRequest
+
+GROWTH = 1.5
+"""Where a list did not grow by this factor there is no point in small steps."""
+
+
+class FrontListing:
+    """Makes fronts known further. `passed` counts the time since a step began.
+
+    `changed`: fronts whose signature classes became more; `class_steps`, `front_steps`: how many steps signature
+    classes, and fronts, are looked ahead, more and more where small ones bring nothing.
+    """
+
+    def __init__(
+        self, cascade: CascadeProblem, option_bounds: OptionBounds, passed: Callable[[str, float], None]
+    ) -> None:
+        self.cascade, self.option_bounds, self.passed = cascade, option_bounds, passed
+        self.changed: set[Fronts] = set()
+        self.class_steps = {member.chains: 1.0 for member in cascade.members}
+        self.front_steps: dict[tuple[Fronts, FusionSignature], float] = {}
+
+    def growth(self, chains: Fronts, signature: FusionSignature | None) -> float:
+        """How many steps a front is looked ahead; None: the signature classes of its Einsum."""
+        if signature is None:
+            return self.class_steps[chains]
+        return self.front_steps.get((chains, signature), 1.0)
+
+    def survey(self, wanted: Mapping[Fronts, Mapping[SignatureClass, RefinementRequest]]) -> None:
+        """List signature classes up to limits."""
+        begin = time.perf_counter()
+        listing = self.cascade.watch("loops above the tensors of {}")
+        members = [member for member in self.cascade.distinct if member.chains in wanted]
+
+        def survey(member: Member, position: int) -> None:
+            listing(member.einsum.name, position)
+            chains = member.chains
+            own = {signature_class: asked.united() for signature_class, asked in wanted[chains].items()}
+            assert isinstance(chains, EinsumFronts)
+            outer_nests = chains.outer_nests
+            anew = chains.survey(own)
+            if chains.outer_nests <= GROWTH * outer_nests:
+                self.class_steps[chains] *= 2
+            for signature_class, remainder in own.items():
+                known = Refined(wanted[chains][signature_class].limit, () if remainder is None else (remainder,))
+                self.option_bounds.listed(chains, signature_class, known, signature_class in anew)
+            if anew or any(math.isinf(asked.limit) for asked in wanted[chains].values()):
+                self.changed.add(chains)
+
+        self.of_each(members, survey)
+        self.passed("heads", begin)
+
+    def complete(self, wanted: Mapping[Fronts, Mapping[FusionSignature, RefinementRequest]]) -> None:
+        """Find the fronts of signatures up to limits."""
+        begin = time.perf_counter()
+        searching = self.cascade.watch("the best chains of {}")
+        members = [member for member in self.cascade.distinct if member.chains in wanted]
+
+        def complete(member: Member, position: int) -> None:
+            chains = member.chains
+            searching(member.einsum.name, position)
+            own = {signature: asked.united() for signature, asked in wanted[chains].items()}
+            fronts = chains.complete_outer_nests(own)
+            for signature, remainder in own.items():
+                pruned = () if remainder is None else (remainder,)
+                front = fronts.get(signature) or FusedFront(
+                    np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64)
+                )
+                known = Refined(wanted[chains][signature].limit, pruned, front)
+                if not self.option_bounds.completed(chains, signature, known):
+                    self.front_steps[chains, signature] = 2 * self.front_steps.get((chains, signature), 1.0)
+
+        self.of_each(members, complete)
+        self.passed("chains", begin)
+
+    def of_each(self, members: Sequence[Member], what: Callable[[Member, int], None]) -> None:
+        """Do something for each Einsum, in several threads; those that have their tables in common in one."""
+        together: dict[Fronts, list[tuple[Member, int]]] = {}
+        for position, member in enumerate(members):
+            table_owner = member.chains.table_owner if isinstance(member.chains, EinsumFronts) else None
+            together.setdefault((table_owner or member.chains), []).append((member, position))
+
+        def work(some: Sequence[tuple[Member, int]]) -> None:
+            for member, position in some:
+                what(member, position)
+
+        with ThreadPoolExecutor(self.cascade.workers) as executor:
+            list(executor.map(work, together.values()))
