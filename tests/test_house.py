@@ -21,7 +21,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/exhaustive/brute_force.py:brute_force": "not divided yet",
     "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/mapper.py:map_workload": "public: a keyword for each option",
@@ -52,12 +51,10 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/fusion/paths/path_kernels.py:least_needs": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/mapper.py:map_workload": "public: a keyword for each option",
-    "mapper/mapspace/mapspace.py:mapspace_of": "not divided yet",
     "mapper/options.py:read_options": "public: a keyword for each option",
-    "matmul/machine.py:of": "not divided yet",
-    "matmul/measured/registers.py:add_tile": "not divided yet",
+    "matmul/machine.py:of": "public: a keyword for each field",
+    "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",
     "matmul/plan.py:plan_matmul": "public: a keyword for each option",
-    "model/occupancy/sharing.py:check_fusion": "not divided yet",
 }
 """Functions of more than 8 arguments, with the reason."""
 FULL_ROOMS: dict[str, str] = {}

@@ -8,7 +8,7 @@ from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, 
 
 import einmap
 from einmap.mapper.mapspace.enumeration import InOrder, Shuffled, listed, scattered
-from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
 from einmap.numbers import prime_factors
 
 WIDE = "Z[m] = A[m, k] * B[m, k] * C[m, k] * D[m, k]"
@@ -34,7 +34,13 @@ def wide(*more):
 
 def space_of(given, **limits):
     einsum = given.workload.einsums[0]
-    return mapspace_of(einsum, given.arch(), backed_outside=einsum.tensors, first_partial_matters=False, **limits)
+    return mapspace_of(
+        einsum,
+        given.arch(),
+        backed_outside=einsum.tensors,
+        first_partial_matters=False,
+        effort=BuildingEffort(**limits),
+    )
 
 
 @pytest.mark.usefixtures("processor_clock")

@@ -40,7 +40,15 @@ from einmap.model.occupancy.occupancy import (
     peaks,
     without_aliases,
 )
-from einmap.model.occupancy.sharing import SharedNode, Where, charges_of, check_fusion, half_reduced, shared_nodes
+from einmap.model.occupancy.sharing import (
+    SharedNode,
+    SharedTensors,
+    Where,
+    charges_of,
+    check_fusion,
+    half_reduced,
+    shared_nodes,
+)
 from einmap.model.traffic.copies import aliases
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.spec.loop_tree import is_as_read
@@ -189,7 +197,8 @@ class _Evaluation:
         windows = self.windows(order)
         self.slides = windows.slides()
         self.shared = shared_nodes(order, self.paths, tensors)
-        check_fusion(self.workload, order, self.paths, self.rules, where, self.slides, self.tree, self.shared, tensors)
+        shared = SharedTensors(self.workload, self.tree, order, self.paths, self.shared, tensors)
+        check_fusion(shared, self.rules, where, self.slides)
         self.constraints(order, tensors)
         charges = charges_of(self.shared, self.paths, self.rules, where)
         inner = self.workload.intermediates

@@ -24,7 +24,7 @@ from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.exhaustive.front import ExhaustiveFront
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, Mapspace, Subspace, mapspace_of
+from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of
 from einmap.mapper.mapspace.spatial_mappings import n_lanes
 from einmap.mapper.mapspace.tile_limits import tile_limits
 from einmap.mapper.pareto_sums import nondominated
@@ -246,6 +246,10 @@ LEAST_SUBSPACES = 1_000
 """So many are built however few evaluations are asked for."""
 
 
+COLUMNS = {"energy": 0, "latency": 1, "energy_delay_product": 2}
+"""Objectives that brute force knows."""
+
+
 def brute_force(
     einsum: Einsum,
     arch: Architecture,
@@ -261,14 +265,7 @@ def brute_force(
     `request.shared` all are kept whole.
     Raises NotSupportedError for other objectives.
     """
-    if request.uneven_loops or request.uneven_lanes or request.coarseness != 1:
-        text = f"Einsum {einsum.name!r} can only be searched with factors that divide, and with all of them"
-        raise NotSupportedError(text, hint="leave out the options for imperfect loops and coarseness")
-    columns = {"energy": 0, "latency": 1, "energy_delay_product": 2}
-    if not set(request.goals) <= set(columns):
-        wrong = [goal for goal in request.goals if goal not in columns]
-        text = f"Einsum {einsum.name!r} is searched mapping by mapping, which cannot minimise {', '.join(wrong)}"
-        raise NotSupportedError(text, hint=f"metrics that it can minimise: {', '.join(columns)}")
+    _check_request(einsum, request)
     limited = math.isfinite(max_evaluations)
     kept = dict(backed or {})
     space = mapspace_of(
@@ -277,10 +274,12 @@ def brute_force(
         backed_outside=einsum.tensors - kept.keys(),
         first_partial_matters=request.rules.lowering,
         force_hierarchy_order=request.force_hierarchy_order,
-        progress=share_of(progress, BUILDING),
-        # more subspaces than points to be tried are of no use
-        most=min(MOST_SUBSPACES, max(int(max_evaluations), LEAST_SUBSPACES)) if limited else MOST_SUBSPACES,
-        seed=int(rng.integers(1 << 30)),
+        effort=BuildingEffort(
+            share_of(progress, BUILDING),
+            # more subspaces than points to be tried are of no use
+            min(MOST_SUBSPACES, max(int(max_evaluations), LEAST_SUBSPACES)) if limited else MOST_SUBSPACES,
+            int(rng.integers(1 << 30)),
+        ),
         whole=(request.shared & einsum.tensors) | kept.keys(),
         admits=(lambda placement: _backs(placement, kept)) if kept else None,
     )
@@ -290,8 +289,24 @@ def brute_force(
     searched = search.run()
     if search.uncounted is not None and not len(searched.front.energy):
         raise search.uncounted
+    return _optimum(search, searched, request)
+
+
+def _check_request(einsum: Einsum, request: Request) -> None:
+    if request.uneven_loops or request.uneven_lanes or request.coarseness != 1:
+        text = f"Einsum {einsum.name!r} can only be searched with factors that divide, and with all of them"
+        raise NotSupportedError(text, hint="leave out the options for imperfect loops and coarseness")
+    if not set(request.goals) <= set(COLUMNS):
+        wrong = [goal for goal in request.goals if goal not in COLUMNS]
+        text = f"Einsum {einsum.name!r} is searched mapping by mapping, which cannot minimise {', '.join(wrong)}"
+        raise NotSupportedError(text, hint=f"metrics that it can minimise: {', '.join(COLUMNS)}")
+
+
+def _optimum(search: Search, searched: Searched, request: Request) -> Optimum:
+    """The best of what was tried, and how much that was."""
+    space, einsum = search.space, search.space.einsum
     points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
-    values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [columns[g] for g in request.goals]]
+    values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [COLUMNS[g] for g in request.goals]]
     best: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
     return Optimum(
         values=[tuple(float(x) for x in values[i]) for i in best],
@@ -299,7 +314,7 @@ def brute_force(
         complete=searched.complete and search.uncounted is None,
         bound=tuple(float(x) for x in values.min(axis=0))
         if searched.complete and search.uncounted is None and len(values)
-        else least_costs(einsum, arch, request.goals),
+        else least_costs(einsum, space.arch, request.goals),
         plans=len(space.subspaces),
         searched=searched.subspaces,
         work=searched.evaluated,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -263,6 +263,18 @@ def _digits_of(subspace: Subspace, counts: list[int]) -> tuple[int, ...] | None:
 # building
 
 
+@dataclass(frozen=True)
+class BuildingEffort:
+    """How much of a mapspace is built: until the token `progress` says stop, and at most `most` subspaces.
+
+    `seed`: which part is kept where there are more.
+    """
+
+    progress: Progress = field(default_factory=Progress)
+    most: int = MOST_SUBSPACES
+    seed: int = 0
+
+
 def mapspace_of(
     einsum: Einsum,
     arch: Architecture,
@@ -270,28 +282,26 @@ def mapspace_of(
     backed_outside: Names,
     first_partial_matters: bool,
     force_hierarchy_order: bool = True,
-    progress: Progress | None = None,
-    most: int = MOST_SUBSPACES,
-    seed: int = 0,
     whole: Names = frozenset(),
     admits: Callable[[Dataplacement], bool] | None = None,
+    effort: BuildingEffort | None = None,
 ) -> Mapspace:
     """The mapspace over all enabled computes.
 
     `backed_outside`: see `dataplacements`. `first_partial_matters`: which partially relevant loop comes first in a
-    gap is a choice (it decides what lowering passes). `progress`, `most`: building ends early when the token says so,
-    or with that many subspaces; the mapspace is then `truncated` and holds a fair part of them, drawn by `seed`.
-    `whole`: tensors above whose outermost node no loop stands; `admits`: which dataplacements are wanted.
-    The subspaces of one that is not truncated, and their order, depend on nothing but the arguments before.
+    gap is a choice (it decides what lowering passes). `whole`: tensors above whose outermost node no loop stands;
+    `admits`: which dataplacements are wanted. Where `effort` does not suffice, the mapspace is `truncated` and holds a
+    fair part of the subspaces; those of one that is not truncated, and their order, do not depend on it.
     """
-    token = progress or Progress()
+    effort = effort or BuildingEffort()
     units = [unit for unit in arch.computes if unit.enabled]
     subspaces: list[Subspace] = []
     truncated = False
     for position, unit in enumerate(units):
         left = len(units) - position
         builder = _Builder(einsum, arch.path(unit.name), unit, backed_outside, first_partial_matters, whole, admits)
-        built = builder.build(force_hierarchy_order, share_of(token, 1 / left), max(most // len(units), 1), seed)
+        token, most = share_of(effort.progress, 1 / left), max(effort.most // len(units), 1)
+        built = builder.build(force_hierarchy_order, token, most, effort.seed)
         subspaces += built.subspaces
         truncated |= not built.complete
     return Mapspace(einsum, arch, tuple(subspaces), truncated)

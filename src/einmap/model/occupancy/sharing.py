@@ -106,28 +106,34 @@ def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
 # what fusion may do
 
 
+@dataclass(frozen=True)
+class SharedTensors:
+    """What is looked at: `tensors`, all Einsums that access them (`order`, with their `paths`), and the storage nodes
+    that hold one of them for several Einsums (`nodes`).
+    """
+
+    workload: Workload
+    mapping: LoopTree
+    order: tuple[str, ...]
+    paths: Mapping[str, EinsumPath]
+    nodes: tuple[SharedNode, ...]
+    tensors: frozenset[str]
+
+
 def check_fusion(
-    workload: Workload,
-    order: tuple[str, ...],
-    paths: Mapping[str, EinsumPath],
-    semantics: Semantics,
-    where: Where,
-    slides: Mapping[tuple[str, Address], Address],
-    mapping: LoopTree,
-    nodes: tuple[SharedNode, ...],
-    tensors: frozenset[str],
+    shared: SharedTensors, semantics: Semantics, where: Where, slides: Mapping[tuple[str, Address], Address]
 ) -> None:
     """Shared tensors are backed consistently. Raises MappingError (several together).
 
-    `slides`: storage nodes that keep what the next iteration of a loop needs again. `nodes`: those that hold one of
-    `tensors` for several Einsums. `tensors`: those that are looked at; `order` has all Einsums that access them.
+    `slides`: storage nodes that keep what the next iteration of a loop needs again.
     """
     problems: list[EinmapError] = []
+    workload, order, paths, tensors = shared.workload, shared.order, shared.paths, shared.tensors
     users = _users(order, paths)
     intermediates = sorted(workload.intermediates & tensors)
     for tensor in sorted(workload.shared & tensors):
         if len(users.get(tensor, ())) > 1:
-            problems += _backings_agree(tensor, users[tensor], workload, paths, semantics, where, mapping)
+            problems += _backings_agree(tensor, users[tensor], workload, paths, semantics, where, shared.mapping)
     for tensor in intermediates:
         for user in users.get(tensor, ()):
             problems += _no_recomputation(tensor, paths[user], where)
@@ -138,7 +144,7 @@ def check_fusion(
         for name in order:
             if paths[name].einsum.is_copy:
                 problems += _copied_too_late(paths[name], order, paths, where)
-        for node in nodes:
+        for node in shared.nodes:
             if node.is_backing and node.tensor in workload.intermediates:
                 problems += _nothing_missing(node, where, slides.get((node.tensor, node.address)))
     raise_all(problems)
