@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Leaf, Memory
+from einmap.arrays import Ints
 from einmap.mapper import objective_kernels as kernels
-
-type Ints = NDArray[np.int64]
 
 GOALS = {
     "energy": kernels.ENERGY,

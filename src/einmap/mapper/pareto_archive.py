@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
+from einmap.arrays import Bools, Floats, Ints
 
 ARCHIVE = 4096
 """Points that are made room for at first."""
@@ -31,7 +29,7 @@ class Archive:
         if missing > 0:
             self.paths = np.concatenate([self.paths, np.zeros((len(self.paths), missing), dtype=np.int64)], axis=1)
 
-    def beats_each(self, rows: Floats, slack: float) -> NDArray[np.bool_]:
+    def beats_each(self, rows: Floats, slack: float) -> Bools:
         """The same for many rows."""
         limit = _eased(rows, slack)
         found = np.zeros(len(rows), dtype=bool)

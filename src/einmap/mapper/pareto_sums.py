@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-type Floats = NDArray[np.float64]
+from einmap.arrays import Floats, Ints
 
 PARTS = {
     "energy": ("energy",),
@@ -28,7 +27,7 @@ class Sums:
     chosen: tuple[tuple[int, ...], ...]
 
 
-def nondominated(values: Floats) -> NDArray[np.int64]:
+def nondominated(values: Floats) -> Ints:
     """Rows that no other row is at most as large as in everything; of equal rows the first. Sorted by column."""
     order = np.lexsort(values.T[::-1])
     if values.shape[1] <= 2:
@@ -36,7 +35,7 @@ def nondominated(values: Floats) -> NDArray[np.int64]:
         before = np.concatenate([[np.inf], np.minimum.accumulate(last)[:-1]])
         better = last < before
         better[:1] = True  # the first one also where every value is infinite
-        kept: NDArray[np.int64] = order[better]
+        kept: Ints = order[better]
         return kept
     found: list[int] = []
     for row in order:

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats
 from einmap.mapper import objective_kernels
 from einmap.mapper.given.pattern import Pattern
 from einmap.model.counting.semantics import Semantics
-
-type Floats = NDArray[np.float64]
 
 POOL_BYTES = 80_000_000
 """Room for cost-to-go tables."""
@@ -35,9 +33,9 @@ class Remainder:
     rows: Floats
     most: float
 
-    def exceeds_cutoff(self, values: Floats) -> NDArray[np.bool_]:
+    def exceeds_cutoff(self, values: Floats) -> Bools:
         """Which rows of objectives cannot be a part of anything good."""
-        found: NDArray[np.bool_] = objective_kernels.many_exceed_cutoff(values, self.rows, self.most)
+        found: Bools = objective_kernels.many_exceed_cutoff(values, self.rows, self.most)
         return found
 
     def beyond(self, weights: Floats, least: Floats) -> Floats:

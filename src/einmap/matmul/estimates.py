@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from einmap.arrays import Bools, Floats, Ints
 from einmap.matmul.algorithms import Algorithm, Stage
 from einmap.matmul.lower_bounds import SLACK, LowerBounds
 from einmap.matmul.machine import DIMENSIONS_OF, TENSORS, Sizes
-from einmap.matmul.space import Bools, Floats, Ints, Options
+from einmap.matmul.space import Options
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from einmap.arrays import Bools, Floats, Ints
 from einmap.matmul.algorithms import Algorithm, Stage
 from einmap.matmul.machine import DIMENSIONS_OF, TENSORS, Sizes
-from einmap.matmul.space import Bools, Floats, Ints, Options
+from einmap.matmul.space import Options
 
 type ComputeMany = Callable[[Ints], Floats]
 """Seconds of blocks, rows of m, k, n, whose operands are in the innermost memory."""

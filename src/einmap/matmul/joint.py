@@ -14,12 +14,13 @@ from itertools import product as combinations
 
 import numpy as np
 
+from einmap.arrays import Floats
 from einmap.matmul.algorithms import Choice, Stage, block_seconds, pieces, plan_seconds
 from einmap.matmul.estimates import estimate
 from einmap.matmul.innermost import ComputeMany, inmost_seconds
 from einmap.matmul.lower_bounds import SLACK, LowerBounds
 from einmap.matmul.machine import Sizes
-from einmap.matmul.space import Floats, Options, options_of
+from einmap.matmul.space import Options, options_of
 from einmap.progress import Progress
 from einmap.units import format_si
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from einmap.arrays import Floats, Ints
 from einmap.matmul.algorithms import Stage
 from einmap.matmul.machine import Sizes
-from einmap.matmul.space import Floats, Ints, even_sizes
+from einmap.matmul.space import even_sizes
 
 SLACK = 1 - 1e-12
 """Bounds are computed in another order than costs; this keeps rounding from making them too large."""

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Ints
 from einmap.errors import SpecError
 from einmap.matmul.algorithms import Algorithm, Choice, Stage
 from einmap.matmul.machine import DIMENSIONS, DIMENSIONS_OF, TENSORS, Sizes
 from einmap.numbers import divisors
 from einmap.units import format_bits
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
-type Bools = NDArray[np.bool_]
 
 MOST = 16
 """Block sizes of one dimension that are tried, unless a plan asks for more: 16^3 blocks at each level."""

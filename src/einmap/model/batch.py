@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
+from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapping.mapping import PlacedNode
@@ -30,8 +30,6 @@ from einmap.model.occupancy.occupancy import tile_takes
 from einmap.model.traffic.copies import stations_used
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
-type Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class BatchCost:
@@ -39,7 +37,7 @@ class BatchCost:
 
     energy: Floats
     latency: Floats
-    fits: NDArray[np.bool_]
+    fits: Bools
 
 
 class Batch:
@@ -65,7 +63,7 @@ class Batch:
 
     # capacity
 
-    def _fits(self, path: EinsumPath, traffic: EinsumTraffic, n: int) -> NDArray[np.bool_]:
+    def _fits(self, path: EinsumPath, traffic: EinsumTraffic, n: int) -> Bools:
         bits: dict[str, Any] = {}
         sizes: dict[str, float] = {}
         used = stations_used(path) if path.einsum.is_copy else None

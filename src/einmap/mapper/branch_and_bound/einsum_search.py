@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError
 from einmap.mapper import objective_kernels
@@ -41,9 +41,6 @@ from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 from einmap.units import format_si
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 TIE = 1e-10
 """Costs that differ by less than this fraction count as equal."""
@@ -194,7 +191,7 @@ class EinsumSearch:
         """How much better a mapping must be to be looked for."""
         return max(self.request.tolerance, TIE)
 
-    def ruled_out(self, rows: Floats) -> NDArray[np.bool_]:
+    def ruled_out(self, rows: Floats) -> Bools:
         """Which bounds are no better than what was found, or cannot lead to a better product with the other Einsums."""
         return self.archive.beats_each(rows, self.slack) | self.request.known_remainder.exceeds_cutoff(rows)
 

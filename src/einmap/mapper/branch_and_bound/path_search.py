@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
@@ -25,9 +25,6 @@ from einmap.mapper.objectives import goal_codes, table_columns
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 NOTHING = np.zeros(0)
 
@@ -190,7 +187,7 @@ class PathSearch(PathCosts):
         )
         return found
 
-    def reach(self, axes: Sequence[int]) -> NDArray[np.bool_]:
+    def reach(self, axes: Sequence[int]) -> Bools:
         """Points that loops over some axes can come to from the bounds."""
         found = np.ones(self.lattice.size, dtype=bool)
         for axis in range(len(self.lattice.axes)):

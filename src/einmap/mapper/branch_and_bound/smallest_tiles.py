@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
+from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
@@ -27,9 +27,6 @@ from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

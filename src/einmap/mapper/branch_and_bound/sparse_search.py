@@ -7,8 +7,8 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
@@ -19,9 +19,6 @@ from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 
 class SparseSearch(PathSearch):

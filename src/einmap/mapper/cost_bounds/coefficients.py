@@ -20,10 +20,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.fanout_table import FEW_USES, LaneTable
@@ -33,7 +33,6 @@ from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.model.counting.semantics import Semantics
 from einmap.model.latency import busy_time
 
-type Floats = NDArray[np.float64]
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
 
@@ -126,14 +125,14 @@ class Pricer:
         """Lanes at `level` that use different parts of the tensor."""
         return table.over(table.levels <= level, ~self._irrelevant(tensor))
 
-    def _between(self, table: LaneTable, outer: int, inner: int) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = (table.levels > outer) & (table.levels <= inner)
+    def _between(self, table: LaneTable, outer: int, inner: int) -> Bools:
+        found: Bools = (table.levels > outer) & (table.levels <= inner)
         return found
 
-    def _reuses(self, table: LaneTable, tensor: str) -> NDArray[np.bool_]:
+    def _reuses(self, table: LaneTable, tensor: str) -> Bools:
         return np.array([tensor in d.dimension.may_reuse for d in table.dimensions], dtype=bool)
 
-    def _irrelevant(self, tensor: str) -> NDArray[np.bool_]:
+    def _irrelevant(self, tensor: str) -> Bools:
         return np.array([r is Relevance.NONE for r in self.axis_relevance[tensor]], dtype=bool)
 
     # coefficients
@@ -330,6 +329,6 @@ def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
     return np.broadcast_to(np.asarray(found, dtype=np.float64), operations.shape)
 
 
-def _some(found: Any, rows: NDArray[np.int64]) -> Any:
+def _some(found: Any, rows: Ints) -> Any:
     """Some rows of an array, or of each of several."""
     return found[rows] if isinstance(found, np.ndarray) else tuple(own[rows] for own in found)

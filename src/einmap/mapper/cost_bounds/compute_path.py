@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
+from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer, columns_of
@@ -25,9 +25,6 @@ from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
 from einmap.mapper.templates.statistics import MappingCounts
 from einmap.progress import Progress
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 MOST_LOOKED_AT = 10_000
 """Dataplacements that are looked at to see which memories may back shared tensors."""

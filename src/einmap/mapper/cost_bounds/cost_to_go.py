@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds import cost_to_go_kernels
 from einmap.mapper.cost_bounds.coefficients import Chain
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
 from einmap.mapper.templates.chain_template import Held
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 FEW_POINTS = 20_000
 """Points of a lattice up to which what loops may do there is kept from one block of tables to the next."""
@@ -156,7 +153,7 @@ class Tables:
         """Prefixes of the first r fanouts."""
         return self.costs.prefixes.first[r + 1] - self.costs.prefixes.first[r]
 
-    def rows(self, block: int, chosen: NDArray[np.bool_]) -> Floats:
+    def rows(self, block: int, chosen: Bools) -> Floats:
         """Rows of some points of the table of a block's first prefix, without infinite ones."""
         points = self.points[block]
         begin = int(self.begins(block)[0])
@@ -192,7 +189,7 @@ class Tables:
                 allowed = self.allowed_by(p, recipe.level.r, *recipe.level.given)[points]
                 self.pool[begin : begin + len(points)][~allowed] = np.inf
 
-    def allowed_by(self, p: int, r: int, positions: Positions, lanes: LaneRule | None) -> NDArray[np.bool_]:
+    def allowed_by(self, p: int, r: int, positions: Positions, lanes: LaneRule | None) -> Bools:
         """Points that a given mapping allows with one prefix of the first r fanouts."""
         costs = self.costs
         key = ("given", r, lanes)
@@ -244,7 +241,7 @@ class Tables:
                 costs.coord, costs.lattice.strides, costs.divides[children], costs.multiples,
             )  # fmt: skip
 
-    def mask(self, axes: tuple[int, ...] | None) -> NDArray[np.bool_]:
+    def mask(self, axes: tuple[int, ...] | None) -> Bools:
         """Axes as flags."""
         found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
         found[list(axes or ())] = True

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
 from einmap.mapper.mapspace.fanout_table import LaneTable
@@ -18,9 +18,6 @@ from einmap.mapper.mapspace.fanout_tree import Prefixes
 from einmap.mapper.mapspace.layout import layout_of, top_values
 from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapper.templates.chain_template import Held
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 
 @dataclass(eq=False)
@@ -91,7 +88,7 @@ class PathCosts:
         """Number of columns of cost."""
         return self.pricer.columns.n
 
-    def allowed(self, node: Held) -> NDArray[np.bool_]:
+    def allowed(self, node: Held) -> Bools:
         """Points at which a node fits by itself and keeps the limits on tile shapes."""
         key = ("allowed", node)
         if key not in self.known:
@@ -103,7 +100,7 @@ class PathCosts:
                 for limit in memory.placement.tile_shape:
                     found &= limit_holds(limit, self.lattice.extents)
             self.known[key] = found
-        allowed: NDArray[np.bool_] = self.known[key]
+        allowed: Bools = self.known[key]
         return allowed
 
     def inside(self, node: Held) -> Ints:
@@ -121,14 +118,12 @@ class PathCosts:
         """Whether its space is reserved below the loops that follow it."""
         return self.rules.lowering and not node.backing
 
-    def fits_lowered(self, node: Held) -> NDArray[np.bool_]:
+    def fits_lowered(self, node: Held) -> Bools:
         """Points after the following loops at which a lowered node can fit."""
         memory = self.memory(node.level)
         if any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor]):
             return np.ones(self.lattice.size, dtype=bool)
-        found: NDArray[np.bool_] = (
-            self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
-        )
+        found: Bools = self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
         return found
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.cost_bounds.compute_path import Path
@@ -15,8 +15,6 @@ from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.objectives import goal_codes
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.progress import Progress
-
-type Floats = NDArray[np.float64]
 
 FIRST_LANES = 16
 """Uses of the fanouts that are searched first."""
@@ -55,7 +53,7 @@ class Bounds:
         found: Floats = self.values.min(axis=0)
         return found
 
-    def of_plans(self, chunk: NDArray[np.int64]) -> Floats:
+    def of_plans(self, chunk: Ints) -> Floats:
         """The least over some uses of the lanes, for each plan."""
         found: Floats = self.values[:, chunk].min(axis=1)[self.way_of]
         return found

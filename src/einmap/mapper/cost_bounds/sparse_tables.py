@@ -17,8 +17,8 @@ from math import prod
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds import sparse_kernels
 from einmap.mapper.cost_bounds.cost_to_go import Recipe, numbered
@@ -27,9 +27,6 @@ from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import Held
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 PAIRS = 1_000_000
 """Rows of inner tables that are brought together at a time."""
@@ -285,7 +282,7 @@ class SparseTables:
             self._planes[key] = _plane(self.costs.lattice, *key)
         return self._planes[key]
 
-    def flags(self, axes: frozenset[int]) -> NDArray[np.bool_]:
+    def flags(self, axes: frozenset[int]) -> Bools:
         """Axes as flags."""
         found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
         found[sorted(axes)] = True

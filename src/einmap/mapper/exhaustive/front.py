@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats
 from einmap.mapper.pareto_sums import nondominated
 from einmap.units import format_si
-
-type Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -28,7 +26,7 @@ class ExhaustiveFront:
     latency: list[float] = field(default_factory=list)
     what: list[Any] = field(default_factory=list)
 
-    def offer(self, energy: Floats, latency: Floats, fits: NDArray[np.bool_], what: Callable[[int], Any]) -> None:
+    def offer(self, energy: Floats, latency: Floats, fits: Bools, what: Callable[[int], Any]) -> None:
         """Take in the rows that fit and are not dominated; `what(row)` is asked only for those."""
         rows = np.flatnonzero(fits)
         if not rows.size:

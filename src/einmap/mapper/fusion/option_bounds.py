@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.paths.boundary_states import Option
@@ -16,8 +16,6 @@ from einmap.mapper.fusion.paths.options import Fronts
 from einmap.mapper.fusion.paths.shortest_paths import OptionCosts
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.request import Remainder
-
-type Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
+from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
@@ -30,8 +30,6 @@ from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.request import Remainder, Request
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
-
-type Floats = NDArray[np.float64]
 
 TABLES = 100_000_000
 """Bytes of tables kept for all Einsums together where these are few; those that use tables of others have none."""

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats
 from einmap.mapper.fusion.front_listing import FrontListing
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
@@ -30,8 +30,6 @@ from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement_request import RefinementRequest
 from einmap.mapper.request import Remainder
-
-type Floats = NDArray[np.float64]
 
 STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""

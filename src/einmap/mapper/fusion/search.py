@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats
 from einmap.mapper.branch_and_bound.isomorphism import renamed_nodes
 from einmap.mapper.fusion.budget import Budget, StoppedError
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
@@ -22,8 +22,6 @@ from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.pareto_sums import PARTS, nondominated
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
-
-type Floats = NDArray[np.float64]
 
 
 @dataclass

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
@@ -30,8 +29,6 @@ from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
-
-type Ints = NDArray[np.int64]
 
 COMPARED = 4
 """Dataplacements that fit of which the best is taken, while there is time."""

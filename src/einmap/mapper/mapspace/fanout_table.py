@@ -13,17 +13,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Leaf, Memory, SpatialDimension
 from einmap.arch.constraint import Comparison
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.lane_dominance import Sharing
 from einmap.mapper.mapspace.spatial_mappings import may_iterate
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.numbers import divisors
-
-type Ints = NDArray[np.int64]
 
 FEW_USES = 10_000
 """Uses of the fanouts for all of which something may be worked out where it is needed for some."""
@@ -65,19 +63,19 @@ class LaneTable:
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def over(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def over(self, chosen: Bools, axes: Bools) -> Floats:
         """Lanes on some dimensions over some axes, for each use; uneven ones as if all were as full as the fullest."""
         picked = self.shares[:, chosen][:, :, axes]
-        found: NDArray[np.float64] = picked.prod(axis=(1, 2))
+        found: Floats = picked.prod(axis=(1, 2))
         return found
 
-    def counted(self, chosen: NDArray[np.bool_], axes: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def counted(self, chosen: Bools, axes: Bools) -> Floats:
         """The same in lanes that exist."""
         picked = self.bounds[:, chosen][:, :, axes]
         return picked.prod(axis=(1, 2)).astype(np.float64)
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """How many lanes as full as the fullest one there would be."""
         return np.where(self.shapes > 0, self.tops / np.maximum(self.shapes, 1), self.bounds)
 
@@ -180,7 +178,7 @@ def _few(table: Uses, most: float) -> Uses:
 
 
 def _extended(
-    table: Uses, options: Uses, tops: Ints, loose: NDArray[np.bool_], kinds: list[object], sharing: Sharing | None
+    table: Uses, options: Uses, tops: Ints, loose: Bools, kinds: list[object], sharing: Sharing | None
 ) -> Uses:
     """Every use so far with every option of one more dimension, without what needs no looking at; part by part."""
 
@@ -209,7 +207,7 @@ def _kind(einsum: Einsum, fanned: Fanned, apart: int) -> object:
     return fanned.level, d.may_reuse & einsum.tensors, d.power_gateable, apart
 
 
-def _combined(table: Uses, options: Uses, tops: Ints, loose: NDArray[np.bool_]) -> Uses:
+def _combined(table: Uses, options: Uses, tops: Ints, loose: Bools) -> Uses:
     """Every use so far with every option of one more dimension, where the tile shapes still work out.
 
     What is left of a bound must be divided evenly; where a temporal loop above may have left any tile shape only the

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Ints
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.tile_lattice import Lattice, positions_after
-
-type Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Leaf, Memory, SpatialDimension, Toll
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.latency_forms import forms_of
 from einmap.mapper.mapspace.tile_lattice import Lattice
-
-type Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Sharing:
         return True
 
     @cached_property
-    def irrelevant(self) -> NDArray[np.bool_]:
+    def irrelevant(self) -> Bools:
         """Axes that each tensor does not depend on."""
         return np.array(
             [
@@ -92,7 +90,7 @@ class Sharing:
                 found.append(bounds[:, i].prod(axis=1)[:, None])
         return found
 
-    def _shared(self, bounds: Ints) -> NDArray[np.float64]:
+    def _shared(self, bounds: Ints) -> Floats:
         """Lanes that share a tile, as logarithms: for each tensor and level."""
         columns = []
         own = self.dimensions[: bounds.shape[1]]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace import point_kernels
 from einmap.mapper.mapspace.tile_lattice import Lattice
 
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 type Layout = tuple[Floats, Ints, Ints, Ints, Floats, Ints, Ints, Ints, Floats]
 """Tile shapes of all axes one after the other, where each axis begins, strides and radices of the axes, and the number
 of tiles for each tile shape; then for each tensor where its indices begin, for each index where its terms begin, and

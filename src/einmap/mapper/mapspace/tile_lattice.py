@@ -16,14 +16,11 @@ from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.numbers import divisors, prime_factors
-
-type Ints = NDArray[np.int64]
-type Floats = NDArray[np.float64]
 
 LARGE = 100_000
 """Points of a lattice up to which tables have a row for each point at which a node fits."""

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.units import powers_of_ten
 
-type Floats = NDArray[np.float64]
 type Loops = tuple[int, ...]
 
 OUTCOMES = ("lane bounds", "plan bounds", "root bounds", "searched")
@@ -49,12 +48,12 @@ class MappingCounts:
                 ways *= _chains(axis, times)[at]
             self.mappings[loops] = ways
 
-    def total(self, rows: NDArray[np.int64] | None = None) -> float:
+    def total(self, rows: Ints | None = None) -> float:
         """Mappings of all plans with some uses of the fanouts, or all."""
         weights = self.weights(rows)
         return math.fsum(weights[loops] * n for loops, n in self.plans.items())
 
-    def weights(self, rows: NDArray[np.int64] | None = None) -> dict[Loops, float]:
+    def weights(self, rows: Ints | None = None) -> dict[Loops, float]:
         """Mappings of a plan with some uses of the fanouts, or all."""
         return {loops: float((ways if rows is None else ways[rows]).sum()) for loops, ways in self.mappings.items()}
 

@@ -13,10 +13,10 @@ from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Leaf, Memory
 from einmap.arch.tree import Architecture
+from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.fronts.einsum_fronts import FrontMemories, FusedFront
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, rank_cut
@@ -31,7 +31,6 @@ from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.numbers import divisors
 
-type Floats = NDArray[np.float64]
 type Assignment = tuple[tuple[str, str], ...]
 """For each tensor the memory that backs it."""
 

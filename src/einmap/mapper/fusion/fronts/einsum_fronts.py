@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
+from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
@@ -32,9 +32,6 @@ from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping import nodes as tree
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 WORK = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
@@ -59,7 +56,7 @@ class FusedFront:
     """
 
     values: Floats
-    paths: NDArray[np.int64]
+    paths: Ints
 
 
 @dataclass

@@ -15,9 +15,9 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
+from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
@@ -28,9 +28,6 @@ from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import Held
 from einmap.numbers import divisors
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 
 class Key(NamedTuple):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats
 from einmap.mapper import objective_kernels
 from einmap.mapper.request import Remainder
-
-type Floats = NDArray[np.float64]
 
 ROOM = 32
 """Rows that are kept; of more the last one stands for several."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Group, Path
@@ -21,8 +21,6 @@ from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
-
-type Floats = NDArray[np.float64]
 
 MOST_READY = 5_000
 """Uses of the fanouts whose tables may be looked at all together. Most of them share tables."""
@@ -130,7 +128,7 @@ class Groups:
                 continue
             asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if plan in limits]
             plans = []
-            good: dict[int, NDArray[np.bool_]] = {}
+            good: dict[int, Bools] = {}
             for plan, way in asked:
                 remainder, roots, without = limits[plan], self._roots.get(plan), pruned[plan]
                 if roots is not None and not survivors(remainder, roots).any():
@@ -209,6 +207,6 @@ def _from_inside(plan: ChainTemplate) -> list[tuple[tuple[int, ...], int, str]]:
     return [(axes, -1, "") if node is None else (axes, node.level, node.tensor) for axes, node in nodes]
 
 
-def survivors(remainder: Remainder | None, values: Floats) -> NDArray[np.bool_]:
+def survivors(remainder: Remainder | None, values: Floats) -> Bools:
     """Which rows of objectives may be a part of something good."""
     return np.ones(len(values), dtype=bool) if remainder is None else ~remainder.exceeds_cutoff(values)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture, outermost_memory
+from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import Optimum
@@ -28,8 +28,6 @@ from einmap.mapping import nodes as tree
 from einmap.model.counting.path import path_of
 from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-
-type Floats = NDArray[np.float64]
 
 MOST_WAYS = 64
 """Choices of inner memories for an Einsum's intermediate tensors that are tried."""

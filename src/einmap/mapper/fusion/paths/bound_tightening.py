@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-
-type Floats = NDArray[np.float64]
 
 TURNS = 8
 """How often bounds are found again at most."""
@@ -27,7 +25,7 @@ def tighten_bounds(
     room: ContendedMemories,
     paths: ShortestPaths,
     every: Mapping[Stage, PackedOptions],
-    known: Mapping[Stage, NDArray[np.bool_]],
+    known: Mapping[Stage, Bools],
     values: Callable[[Floats], Floats],
     limit: float,
 ) -> ShortestPaths | None:
@@ -37,7 +35,7 @@ def tighten_bounds(
     the least objective for each row of least weighted costs.
     """
     every, edges = dict(every), {stage: stage.edges for stage in every}
-    closed: Mapping[Stage, NDArray[np.bool_]] | None = known
+    closed: Mapping[Stage, Bools] | None = known
     for _ in range(TURNS):
         rows = pruned = 0
         for stage, own in every.items():

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.mapper.fusion.fronts.einsum_fronts import FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
 from einmap.mapper.fusion.paths.label_kernels import joined
@@ -30,9 +30,6 @@ from einmap.mapper.fusion.paths.shortest_paths import (
     packed,
 )
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 TIE = 1e-12
 """Costs that differ by less than this fraction count as equal."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats
 from einmap.mapper.fusion.paths import envelope_kernels
 from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
-
-type Floats = NDArray[np.float64]
 
 NEAR = 1.02
 """Ratio of two weights that are as good as one."""

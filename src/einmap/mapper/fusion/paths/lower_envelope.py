@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Floats, Ints
 from einmap.mapper.fusion.paths import envelope_kernels
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 ROUNDING = 1e-9
 """Costs that differ by less than this fraction may be equal."""

@@ -8,17 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.fusion.fronts.einsum_fronts import FrontMemories
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
 from einmap.mapper.fusion.paths import path_kernels
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot
 from einmap.mapper.fusion.paths.lower_envelope import lines_of, lower_corners
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-
-type Floats = NDArray[np.float64]
-type Ints = NDArray[np.int64]
 
 ROUNDING = 1e-9
 """What fits but for this part of a memory may fit."""
@@ -123,7 +120,7 @@ class PackedOptions:
         """The option of each row."""
         return np.repeat(np.arange(len(self.n_rows)), self.n_rows)
 
-    def only(self, chosen: NDArray[np.bool_]) -> PackedOptions:
+    def only(self, chosen: Bools) -> PackedOptions:
         """The same with some of its rows."""
         option = self.option
         kept = np.repeat(chosen, (self.passing.shape[1] * self.fused)[option])

@@ -16,11 +16,9 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from einmap.arrays import Ints
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
-
-type Ints = NDArray[np.int64]
 
 
 class Edge(NamedTuple):
