@@ -111,3 +111,17 @@ def test_what_is_long_has_a_reason():
     assert {name for name, _, n in functions() if n > 8} == set(MANY_ARGUMENTS)
     full = {name_of(room) for room in ROOMS if len(list(room.glob("*.py"))) - 1 > 20}
     assert full == set(FULL_ROOMS)
+
+
+RELATIVE = re.compile(r"(The same|That of|Those|All of|Of all|As given|As above|Its |Of it\b|Same )")
+
+
+def test_docstrings_stand_alone():
+    """A reader meets them in a tooltip, without their neighbours."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    relative = []
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            text = (ast.get_docstring(node) or "") if isinstance(node, kinds) else ""
+            relative += [f"{name_of(file)}: {text[:60]}"] if RELATIVE.match(text) else []
+    assert relative == []

@@ -44,7 +44,7 @@ class Progress:
         return self._stop.is_set() or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def within(self, seconds: float | None) -> Progress:
-        """The same token with a deadline `seconds` from now (the earlier one wins)."""
+        """This token with a deadline `seconds` from now; the earlier deadline holds."""
         if seconds is None:
             return self
         deadline = time.monotonic() + seconds

@@ -86,7 +86,7 @@ class DeferredSet:
         return tensor_set(self.source, self.scope.layer(names), at=self.at).members
 
     def adjusted(self, less: Names = frozenset(), more: Names = frozenset()) -> AdjustedSet:
-        """The same set without some tensors, or with some more."""
+        """This set without some tensors, or with some more."""
         return AdjustedSet(self.source, self.scope, self.universe, self.at, less=less, more=more)
 
 
@@ -104,7 +104,7 @@ class AdjustedSet(DeferredSet):
         return (super().given(held) - self.less) | self.more
 
     def adjusted(self, less: Names = frozenset(), more: Names = frozenset()) -> AdjustedSet:
-        """The same set without some tensors, or with some more."""
+        """This set without some tensors, or with some more."""
         return super().adjusted((self.less - more) | less, (self.more - less) | more)
 
 

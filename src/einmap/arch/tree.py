@@ -106,11 +106,11 @@ class Architecture:
         return {unit.name: _flatten(self, unit.name) for unit in self.computes}
 
     def with_leaf(self, leaf: Leaf) -> Architecture:
-        """The same tree with `leaf` in place of the one of its name."""
+        """This architecture with `leaf` in place of the leaf of its name."""
         return Architecture(_with_leaf(self.nodes, leaf))
 
     def only(self, compute: str | None) -> Architecture:
-        """The same tree with all other computes disabled."""
+        """This architecture with all computes but one disabled."""
         found = self
         for unit in self.computes:
             if unit.enabled and unit.name != compute:

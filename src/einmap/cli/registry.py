@@ -149,7 +149,7 @@ class _Named(typer.core.TyperCommand):
         self._commands = commands
 
     def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """That of the command itself, which is run by it."""
+        """The context of the real command, which is imported here and then runs."""
         return self._commands[str(self.name)].make_context(info_name, args, parent, **extra)
 
 

@@ -41,7 +41,7 @@ class Buffer:
 
     @cached_property
     def ranks(self) -> tuple[Rank, ...]:
-        """Its ranks in order: the axes of its arrays."""
+        """The ranks of a tensor in order: the axes of its arrays."""
         return tuple(rank for rank, _ in self.sizes)
 
     @cached_property

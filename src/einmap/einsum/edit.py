@@ -32,7 +32,7 @@ def substituted(index: Affine, table: Substitution) -> Affine:
 
 
 def with_cuts(cuts: Iterable[str], table: Substitution) -> list[str]:
-    """The same in constraints."""
+    """Constraints with rank variables replaced by expressions."""
     return [_WORD.sub(lambda found: f"({table[found[0]]})" if found[0] in table else found[0], cut) for cut in cuts]
 
 

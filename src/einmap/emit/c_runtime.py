@@ -1,4 +1,4 @@
-"""The rest of a C file: functions that move boxes, the plain loop nest, main."""
+"""What a C file has beside the mapping: functions that move boxes, the plain loop nest, main."""
 
 from __future__ import annotations
 

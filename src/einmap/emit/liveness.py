@@ -118,7 +118,7 @@ def covers_tiles(einsum: Einsum, access: TensorAccess) -> bool:
 
 
 def both(*conditions: Condition) -> Condition:
-    """All of them, in short form."""
+    """The condition that all conditions hold, in short form."""
     parts: dict[Condition, None] = {}
     for condition in conditions:
         if condition == NEVER:

@@ -30,7 +30,7 @@ class Is:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """All of them; true when there is none."""
+    """The condition that all of some conditions hold; true when there is none."""
 
     parts: tuple[Condition, ...]
 

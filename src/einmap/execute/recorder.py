@@ -104,7 +104,7 @@ class Occupancy:
         self.living[key] = space
 
     def end(self, key: object) -> None:
-        """Its space is freed."""
+        """End the life of a buffer: its space is freed."""
         self.living.pop(key, None)
 
     def look(self, step: int, running: str, aliases: Mapping[tuple[str, str], str]) -> None:

@@ -62,7 +62,7 @@ def _text(found: MappingError | NoMappingError, fuse: bool) -> str:
 
 
 def checked(spec: Spec, remedies: Sequence[Remedy], whether: Whether) -> tuple[list[Remedy], bool]:
-    """Those changes with which the whole workload has a mapping, and whether that was decided of all."""
+    """The changes with which the whole workload has a mapping, and whether that was decided for each."""
     kept, complete = [], True
     for remedy in remedies:
         changed = spec

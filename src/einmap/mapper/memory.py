@@ -78,5 +78,5 @@ class Ceiling:
         return self.reached
 
     def room(self, wanted: float) -> float:
-        """As many bytes as are wanted, or as leave some for what comes with them."""
+        """How many bytes a table may take: as many as are wanted, or as leave some for what comes with them."""
         return wanted if math.isinf(self.limit) else max(min(wanted, (self.limit - KEPT_FREE - resident()) / 2), 0)

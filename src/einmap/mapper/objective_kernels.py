@@ -58,7 +58,7 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any,
 
 @njit(cache=True, nogil=True)
 def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
-    """The same for many rows of costs, with the same in the memories."""
+    """Objectives of many rows of costs that fill the memories alike."""
     nothing = np.zeros(0)
     for row in range(len(costs)):
         objectives(costs[row], leak[row], occupied, capacity, nothing, wanted, out[row])
@@ -93,7 +93,7 @@ def exceeds_cutoff(values: Any, remainder: Any, most: float) -> bool:
 
 @njit(cache=True, nogil=True)
 def many_exceed_cutoff(values: Any, remainder: Any, most: float) -> Any:
-    """The same of each row of values."""
+    """Whether each row of values exceeds the cutoff."""
     found = np.empty(len(values), dtype=np.bool_)
     for i in range(len(values)):
         found[i] = exceeds_cutoff(values[i], remainder, most)

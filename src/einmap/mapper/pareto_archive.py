@@ -30,7 +30,7 @@ class Archive:
             self.paths = np.concatenate([self.paths, np.zeros((len(self.paths), missing), dtype=np.int64)], axis=1)
 
     def beats_each(self, rows: Floats, slack: float) -> Bools:
-        """The same for many rows."""
+        """Whether each row is beaten by a point of the archive."""
         limit = _eased(rows, slack)
         found = np.zeros(len(rows), dtype=bool)
         for values in self.values[: self.n]:

@@ -91,7 +91,7 @@ class Entry:
         )
 
     def _around(self, stored: Any) -> dict[str, Any]:
-        """All of an entry that says this."""
+        """The document of a cache entry that holds a result."""
         return {"format": FORMAT, "key": self.key, "sha256": self._check(stored), "result": stored}
 
     def _check(self, stored: Any) -> str:

@@ -79,7 +79,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
 
 
 def _calls_of_large() -> dict[str, Callable[[], Any]]:
-    """The same for kernels that only large lattices need."""
+    """First calls of the kernels that only large lattices need, by name."""
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)

@@ -24,7 +24,7 @@ class PlacedNode:
 
     @cached_property
     def first_named(self) -> MappingOf[str, int]:
-        """The same with the place of each in the list (the first one if there are several)."""
+        """The tensors that a node names, with the place of each in its list (the first if there are several)."""
         named = self.node.tensors if isinstance(self.node, Storage | Toll) else ()
         return {tensor: i for i, tensor in reversed([*enumerate(named)])}
 
@@ -57,7 +57,7 @@ class Mapping:
 
     @cached_property
     def paths_in(self) -> MappingOf[Address, MappingOf[str, tuple[PlacedNode, ...]]]:
-        """The same by the lists of nodes that they lead through: the root's is (), a branch's the split's address and
+        """Paths by the lists of nodes that they lead through: the root's is (), a branch's the split's address and
         its number.
         """
         found: dict[Address, dict[str, tuple[PlacedNode, ...]]] = {}

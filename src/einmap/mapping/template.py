@@ -64,7 +64,7 @@ class PartialMapping:
         return found or At(path=f"given.nodes[{index}]")
 
     def without(self, tensors: Collection[str]) -> PartialMapping:
-        """The same with no word of some tensors, such as those of other Einsums below a split."""
+        """The template without some tensors, such as those of other Einsums below a split."""
         kept: list[tuple[PartialNode, At]] = []
         for index, node in enumerate(self.nodes):
             if not isinstance(node, Storage | Toll):

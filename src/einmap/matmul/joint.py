@@ -39,7 +39,7 @@ class Front:
 
     @staticmethod
     def joined(parts: list[Front], n_sizes: int, prices: Floats) -> Front:
-        """All of `parts` that cost less than 1 at `prices` and that no other one beats."""
+        """The `parts` that cost less than 1 at `prices` and that no other part beats."""
         seconds = np.concatenate([np.empty((0, n_sizes)), *(part.seconds for part in parts)])
         choices = [one for part in parts for one in part.choices]
         kept = nondominated(seconds, prices)
@@ -132,7 +132,7 @@ class JointSearch:
         return options, least, alone
 
     def _inmost(self, options: Options, least: Floats, sizes: tuple[Sizes, ...], prices: Floats) -> Front:
-        """The same for the innermost level: all choices at once, size by size those that may still be worth it."""
+        """The choices of the innermost level that may still be worth it, all at once, size by size."""
         self.tried += len(options)
         times = least.copy()
         for index, size in enumerate(sizes):

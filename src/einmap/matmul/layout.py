@@ -65,7 +65,7 @@ class Matrix:
 
     @property
     def transposed(self) -> Matrix:
-        """The same matrix seen by columns."""
+        """This matrix seen by columns."""
         return Matrix(self.columns, self.rows, self.block_columns, self.block_rows, self.bits)
 
 

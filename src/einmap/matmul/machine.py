@@ -132,7 +132,7 @@ class ComputeUnit:
         pads: bool = False,
         efficiency: Mapping[str, Mapping[int, float]] | None = None,
     ) -> ComputeUnit:
-        """The same from dictionaries: `ComputeUnit.of({"fp32": 1e11}, efficiency={"n": {1: 0.25, 16: 1}})`."""
+        """A compute unit from dictionaries: `ComputeUnit.of({"fp32": 1e11}, efficiency={"n": {1: 0.25, 16: 1}})`."""
         steps = dict(efficiency or {})
         unknown = [d for d in steps if d not in DIMENSIONS]
         raise_all([SpecError(f"efficiency of {d!r}", hint=did_you_mean(d, DIMENSIONS)) for d in unknown])
@@ -163,7 +163,7 @@ class ComputeUnit:
         return 2 * math.prod(padded) / (rate * part)
 
     def seconds_of_many(self, sizes: NDArray[np.int64], rate: float, grain: Sizes) -> NDArray[np.float64]:
-        """The same for rows of m, k, n."""
+        """Seconds of products of several sizes, rows of m, k, n."""
         padded = -(-sizes // np.array(grain)) * np.array(grain) if self.pads else sizes
         seconds = 2 / rate * padded.astype(float).prod(axis=1)
         for dimension, steps in enumerate(self.efficiency):

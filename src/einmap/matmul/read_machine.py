@@ -49,7 +49,7 @@ def load_machine(path: str | Path, define: Mapping[str, object] | None = None, r
 
 
 def machine_from_dict(value: Mapping[str, Any], name: str = "machine") -> Machine:
-    """The same from a dictionary: `{"machine": {...}}`, or what stands under that key. Raises SpecError."""
+    """A machine from a dictionary: `{"machine": {...}}`, or what stands under that key. Raises SpecError."""
     if not isinstance(value, Mapping):
         raise SpecError(f"a machine is a dictionary, found {short(value)}")
     return read_machine(from_python(value if "machine" in value else {"machine": value}), name)

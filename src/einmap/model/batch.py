@@ -1,4 +1,4 @@
-"""The same formulas over arrays of tile shapes: one template, many choices at a time.
+"""The cost model over arrays of tile shapes: one template, many choices at a time.
 
 Everything that does not depend on tile shapes is worked out once; then counts, energy, latency and occupancy
 are float64 arrays, one entry for each choice. Factors are perfect: every tile shape divides the next outer one.

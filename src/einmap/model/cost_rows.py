@@ -31,11 +31,11 @@ class Rows:
 
     @property
     def latency(self) -> float:
-        """That of the busiest component."""
+        """Seconds until the busiest component of the Einsum is done."""
         return max([row.latency for row in self.latencies], default=0.0)
 
     def renamed(self, einsum: str, names: Renaming) -> Rows:
-        """Those of an Einsum that is the same but for names."""
+        """The rows of an Einsum that is equal but for names."""
         tensors = names.tensors
         return Rows(
             tuple(

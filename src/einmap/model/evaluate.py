@@ -361,7 +361,7 @@ class _Evaluation:
         )
 
     def rows(self) -> list[Rows]:
-        """Of all Einsums."""
+        """The rows of all Einsums."""
         looked_at = {name: self.counted(name) for name in self.firsts}
         found = [(row.component, "energy", row.energy) for one in looked_at.values() for row in one.actions]
         found += [(row.component, "latency", row.latency) for one in looked_at.values() for row in one.latencies]

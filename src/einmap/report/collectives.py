@@ -55,7 +55,7 @@ def agreement(found: Sequence[Match]) -> bool:
 
 
 def comparison_document(found: Sequence[Match], compiled: Sequence[Collective] | None) -> dict[str, Any]:
-    """The same as plain data."""
+    """The comparison of predicted and lowered collectives as plain data."""
     return {
         "communication": [
             {

@@ -101,7 +101,7 @@ class Comparison:
 
     @property
     def max_relative_error(self) -> float:
-        """The same relative to the element (to a part of the tensor's largest where the element is small)."""
+        """The largest error relative to the element (to a part of the tensor's largest where the element is small)."""
         return max((row.max_relative_error for row in self.outputs), default=0.0)
 
     @property

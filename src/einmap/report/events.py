@@ -59,7 +59,7 @@ def csv_of(events: Iterable[Event]) -> str:
 
 
 def parquet_of(events: Iterable[Event]) -> bytes:
-    """The same columns with types: `instance` a list of lanes, `tile` a list of {first, last}."""
+    """The columns of events with types: `instance` a list of lanes, `tile` a list of {first, last}."""
     arrow: Any = require("pyarrow", EXTRA)
     parquet: Any = require("pyarrow.parquet", EXTRA)
     name, whole = arrow.dictionary(arrow.int32(), arrow.string()), arrow.int64()

@@ -365,7 +365,7 @@ class Spec:
         return choose_dialect(self.raw.get("arch"), config.dialect, self.provenance("config.dialect"))
 
     def in_dialect(self, dialect: str) -> Spec:
-        """The same specification in the words of `older` or `newer`; what both dialects have is left as it is.
+        """This specification in the words of `older` or `newer`; what both dialects have is left as it is.
 
         !Fanout {...}, latency: 1 / (8 * 614e9) --> !Container {...}, throughput: 8 * 614e9
 

@@ -89,7 +89,7 @@ def show_command(
 
 
 def _name(spec: Spec, what: What) -> str:
-    """That of the file that holds what is drawn."""
+    """The name of the file that holds what is drawn, without its ending."""
     file = spec.provenance(what).file
     return Path(file).stem if file else what
 

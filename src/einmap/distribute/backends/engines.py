@@ -26,7 +26,7 @@ class EngineOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that are not None."""
+        """The options that are not None."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 

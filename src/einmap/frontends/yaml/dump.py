@@ -33,7 +33,7 @@ def to_yaml(raw: Raw) -> str:
 
 
 def _with_quotes(raw: Raw, *, is_free: bool) -> Raw:
-    """The same tree, with quotes around all text that needs them and may have them.
+    """The tree with quotes around all text that needs them and may have them.
 
     size: [1024]*2 --> size: "[1024]*2"
     """

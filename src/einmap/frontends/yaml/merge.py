@@ -83,7 +83,7 @@ def _shallow(maps: list[RawMap]) -> RawMap:
 
 
 def _deep(maps: list[RawMap]) -> RawMap:
-    """As above, but the values of a key are merged: all of them at once, since there may be thousands."""
+    """The keys of all maps, the values of a key merged: all of them at once, since there may be thousands."""
     values: dict[str, list[Raw]] = {}
     for one in maps:
         for key, value in one.items:

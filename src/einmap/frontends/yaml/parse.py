@@ -79,7 +79,7 @@ def parse_yaml(
 
 
 def parse_part(text: str, file: Places, includes: Includes) -> Raw:
-    """The same for a document that others include: marks of `!nomerge` stay, and every node costs steps."""
+    """Parse a document that others include: marks of `!nomerge` stay, and every node costs steps."""
     return _parsed(text, file, includes, NODE_STEPS)
 
 

@@ -55,7 +55,7 @@ def loads(
     functions: Functions | None = None,
     allow_code: Iterable[str | Path] = (),
 ) -> Spec:
-    """The same from a text."""
+    """A specification from one YAML text, as `load` makes it from files."""
     if not isinstance(text, str):
         raise SpecError(f"expected YAML text, found {short(text)}", hint="use Spec.from_dict for data")
     raw, notes = read_text(text, define=define, top_key=top_key)

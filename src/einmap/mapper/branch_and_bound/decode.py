@@ -26,7 +26,7 @@ def mapping_of(search: PathSearch, compiled: TemplateTables, prefix: int, points
 def nodes_of(
     search: PathSearch, compiled: TemplateTables, prefix: int, points: Sequence[int], given: Loops | None = None
 ) -> Iterator[tree.Node]:
-    """Its nodes from the outside in, each storage node with one tensor."""
+    """The nodes of a chain from the outside in, each storage node with one tensor."""
     plan, lattice = compiled.plan, search.lattice
     for held in plan.outer:
         lasting = held.backing and search.einsum.by_tensor[held.tensor].persistent

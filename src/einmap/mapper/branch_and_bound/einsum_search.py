@@ -248,7 +248,7 @@ class EinsumSearch:
                 )
 
     def with_room(self, path: Path, plans: list[ChainTemplate], lanes: LaneTable, chosen: Ints) -> Ints:
-        """As many of some uses of the lanes, the first ones, as leave room for tables of other plans beside one."""
+        """The first of some uses of the fanouts, as many as leave room for tables of several templates."""
         room = self.request.room * PART_OF_ROOM
         # for few lanes room is there without looking
         while not path.is_sparse and len(chosen) > max(1, path.lanes_with_room()):

@@ -63,7 +63,7 @@ def leaves_key(einsum: Einsum, arch: Architecture) -> Any:
 
 
 def rules_key(einsum: Einsum, arch: Architecture) -> Any:
-    """The same from what is written, without dataplacements: finds less, and takes no time.
+    """A key of Einsums that are equal but for names, by what is written: finds fewer than `canonical_key`.
 
     Sets of tensors are alike if they are written alike, and each name in them means the same by position.
     """
@@ -80,7 +80,7 @@ def renamed(mapping: Mapping, old: Einsum, new: Einsum) -> Mapping:
 
 
 def renamed_nodes(nodes: Sequence[tree.Node], old: Einsum, new: Einsum) -> list[tree.Node]:
-    """The same for nodes."""
+    """Nodes of a mapping with the names of another Einsum."""
     tensors = {a.tensor: b.tensor for a, b in zip(old.accesses, new.accesses, strict=True)}
     variables = dict(zip(old.rank_variables, new.rank_variables, strict=True))
     return [_renamed(node, tensors, variables, new.name) for node in nodes]

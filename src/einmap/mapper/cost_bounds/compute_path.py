@@ -244,7 +244,7 @@ class Path:
         return not self.all_plans and self.hurried and len(self.plans) < self.request.most_plans
 
     def with_plans(self, request: Request, plans: list[ChainTemplate]) -> Path:
-        """The same path with some of its plans, for other objectives or other uses of its tensors."""
+        """This path with some of its templates, for other objectives or other uses of its tensors."""
         other = Path(self.einsum, self.arch, self.leaves, request)
         other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "request"})
         other.plans = plans

@@ -39,7 +39,7 @@ def lower_bounds(einsum: Einsum, arch: Architecture) -> LowerBound:
 
 
 def least_costs(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> tuple[float, ...]:
-    """The same bounds for some objectives (J, s, J*s) of one instance; of any other objective 0."""
+    """Lower bounds of some objectives (J, s, J*s) of one instance by compulsory traffic; of any other objective 0."""
     low = lower_bounds(einsum, arch)
     product = low.energy * low.latency if low.energy >= 0 else -math.inf
     known = {"energy": low.energy, "latency": low.latency, "energy_delay_product": product}

@@ -394,7 +394,7 @@ class LazyRefinement:
         return self.fronts[key]
 
     def front(self, k: int, o: int, whole: bool) -> FusedFront:
-        """The same, worked out. `whole`: it is known well enough."""
+        """The best chains of an option, and bounds of the others unless the front is known far enough (`whole`)."""
         option = self.graph.stages[k].step.options[o]
         known = self.option_bounds.known_of(self.members[k].chains, option)
         front = known.front if known is not None else None

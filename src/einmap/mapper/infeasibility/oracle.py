@@ -79,7 +79,7 @@ class Oracle:
         return None
 
     def searched(self, arch: Architecture, searchable: bool) -> tuple[Fit | None, bool]:
-        """The same by searching, with tables if that is possible."""
+        """Whether a search finds a mapping, with tables if that is possible."""
         if searchable:
             search = _FirstFound(self.einsum, arch, self.request, self.progress, self.instances)
             search.prepare()
@@ -109,7 +109,7 @@ class Oracle:
 
 
 def resized(arch: Architecture, memory: str, size: float) -> Architecture:
-    """The same architecture with a memory of another size (bits)."""
+    """The architecture with a memory of another size (bits)."""
     leaf = arch.find(memory)
     assert isinstance(leaf, Memory)
     return arch.with_leaf(replace(leaf, size_bits=size))

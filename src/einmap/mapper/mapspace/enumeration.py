@@ -42,15 +42,15 @@ class InOrder:
     """Alternatives as they come, small subsets first."""
 
     def items[T](self, alternatives: Sequence[T]) -> Sequence[T]:
-        """As given."""
+        """The alternatives in their own order."""
         return alternatives
 
     def bounds(self, smallest_first: Sequence[int]) -> Sequence[int]:
-        """As given."""
+        """The bounds from the smallest on."""
         return smallest_first
 
     def subsets(self, ordered: Sequence[str]) -> Iterator[Names]:
-        """By size."""
+        """All subsets, small ones first."""
         for size in range(len(ordered) + 1):
             for chosen in combinations(ordered, size):
                 yield frozenset(chosen)

@@ -70,7 +70,7 @@ class LaneTable:
         return found
 
     def counted(self, chosen: Bools, axes: Bools) -> Floats:
-        """The same in lanes that exist."""
+        """For each use of the fanouts the lanes of some dimensions (`chosen`) over some `axes`; the last may idle."""
         picked = self.bounds[:, chosen][:, :, axes]
         return picked.prod(axis=(1, 2)).astype(np.float64)
 

@@ -42,7 +42,7 @@ def spatial_choices(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[SpatialCho
 def some_spatial_choices(
     einsum: Einsum, leaves: tuple[Leaf, ...], rng: np.random.Generator, token: Progress
 ) -> tuple[list[SpatialChoice], bool]:
-    """The same where their number and the time allow it, else a part of them; whether these are all."""
+    """The spatial mappings where their number and the time allow it, else a part of them; and whether these are all."""
     choices, complete = listed(partial(_every_use, einsum, leaves), rng, token)
     return _best_used(einsum, leaves, choices), complete
 
@@ -58,7 +58,7 @@ def _every_use(einsum: Einsum, leaves: tuple[Leaf, ...], walk: Walk) -> Iterator
 
 
 def _best_used(einsum: Einsum, leaves: tuple[Leaf, ...], choices: list[SpatialChoice]) -> list[SpatialChoice]:
-    """Those that keep `min_usage` as far as it can be reached, the fullest first."""
+    """The uses of a fanout that keep `min_usage` as far as it can be reached, the fullest first."""
     for leaf in leaves:
         for dimension in leaf.spatial:
             if einsum.is_copy:

@@ -77,7 +77,7 @@ class Axis:
 
     @cached_property
     def covers(self) -> tuple[tuple[int, ...], ...]:
-        """The same without those that stand inside another one of them, and without itself."""
+        """The neighbours below a point: no chain of smaller steps leads to them."""
         known = [frozenset(inner) for inner in self.below]
         found = []
         for i, candidates in enumerate(self.below):

@@ -47,7 +47,7 @@ class TouchCounter:
         return self._within({}, np.ones(self._shape(), dtype=bool), 0, fixed)
 
     def from_visits(self, loops: tuple[int, ...], fixed: Mapping[int, int], slides: int | None = None) -> int:
-        """The same, summed over the visits of `loops` (a level outside the first), all elements new in each.
+        """New elements summed over the visits of `loops` (a level outside the first), all elements new in each.
 
         `slides`: a loop whose next iteration keeps the elements that both need; they are not new in it.
         """

@@ -100,7 +100,7 @@ def path_of(mapping: Mapping, einsum: Einsum, arch: Architecture) -> EinsumPath:
 
 
 def path_from_nodes(placed: tuple[PlacedNode, ...], einsum: Einsum, arch: Architecture) -> EinsumPath:
-    """The same from the nodes between the root and the Compute."""
+    """The path of an Einsum from the nodes between the root and the Compute."""
     last = placed[-1].node
     assert isinstance(last, tree.Compute)
     leaves = arch.path(last.component)

@@ -128,7 +128,7 @@ class TensorCounts:
         return int(total)
 
     def group_kept(self, group: Group, takes: Takes, loop: int) -> int:
-        """The same for one group of indices: values that consecutive tiles have in common, added up.
+        """Values of one group of indices that consecutive tiles have in common, added up.
 
         A tile of extent `before` and the next one, which begins `step` values later, share
         `a * (before - 1) + width - a * step` indices of `a*p + ...`, `width` being the extent over the other variables.

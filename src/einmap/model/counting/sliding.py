@@ -40,7 +40,7 @@ class Windows:
         return tuple(address for _, address in self._nodes())
 
     def slides(self, *, possible: bool = False) -> Slides:
-        """All of them; `possible`: as if every node was asked to."""
+        """The storage nodes that slide, each with its loop; `possible`: as if every node was asked to slide."""
         found: dict[tuple[str, Address], Address] = {}
         for (tensor, address), users in self._nodes(every=possible).items():
             loop = self._loop_of(tensor, users)

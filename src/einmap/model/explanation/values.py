@@ -308,7 +308,7 @@ class Explanation:
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """Those of the evaluation."""
+        """The notes of the evaluation."""
         return self.cost.notes
 
     def to_dict(self) -> dict[str, Any]:

@@ -336,7 +336,7 @@ def _merged_tree(mapping: LoopTree, workload: Workload, tensor: str, first: str,
 
 
 def _advice(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPath]) -> str:
-    """The same in words."""
+    """How to write the loops and the storage of a tensor that two Einsums share, in words."""
     names = []
     for einsum in (first, user):
         path = paths[einsum]

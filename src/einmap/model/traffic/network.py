@@ -189,7 +189,7 @@ class Crossing:
         return total
 
     def hops_along(self, index: int, fixed: Fixed) -> Count:
-        """The same along one of the loops."""
+        """Hops of values along one of the loops."""
         multicast = self.tensor.counts.merges(self.path.loops[index])
         total: Count = 0
         for lane in range(1, self.path.loops[index].iterations):

@@ -299,7 +299,7 @@ class TensorTraffic:
 
 
 def _matching(user: User, path: EinsumPath, takes: Takes) -> tuple[EinsumPath, Takes]:
-    """The same iterations for the loops of another Einsum's path."""
+    """The iterations of `takes` for the loops of another Einsum's path."""
     taken = {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
     return user.path, tuple(taken.get(loop.address, SKIP) for loop in user.path.loops)
 

@@ -60,7 +60,7 @@ def arch_svg(spec: Spec, *, einsum: str | None = None, title: str = "", theme: T
 
 
 def arch_picture(spec: Spec, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> Picture:
-    """The same before it is written."""
+    """The picture of an architecture before it is written."""
     is_bound = einsum is not None or spec.raw.get("workload") is not None
     parts = tuple(bound_parts(spec.arch(einsum).nodes)) if is_bound else written_parts(spec)
     memories = tuple(unit.name for unit in _units(parts) if unit.kind == "Memory")

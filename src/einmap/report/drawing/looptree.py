@@ -69,7 +69,7 @@ def looptree_picture(
     title: str = "",
     theme: Theme = LIGHT,
 ) -> Picture:
-    """The same before it is written."""
+    """The picture of a LoopTree before it is written."""
     if einsum is not None and einsum not in mapping.path_of:
         hint = did_you_mean(einsum, mapping.path_of, listing="Einsums of the mapping")
         raise MappingError(f"the mapping has no Einsum {einsum!r}", hint=hint)

@@ -71,7 +71,7 @@ class Box:
         return self.x + self.width / 2
 
     def moved(self, dx: float, dy: float) -> Box:
-        """The same elsewhere."""
+        """The shape moved elsewhere."""
         return Box(self.x + dx, self.y + dy, self.width, self.height)
 
 

@@ -29,7 +29,7 @@ def workload_svg(workload: Workload, *, einsum: str | None = None, title: str = 
 def workload_picture(
     workload: Workload, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT
 ) -> Picture:
-    """The same before it is written."""
+    """The picture of a workload before it is written."""
     einsums = workload.einsums if einsum is None else (_named(workload, einsum),)
     definitions = _definitions(einsums)
     shapes = [_einsum_shape(e, theme) for e in einsums]

@@ -96,7 +96,7 @@ class JaxOptions:
 
     @property
     def all_processes(self) -> int:
-        """Those of all hosts."""
+        """The processes of all hosts."""
         return self.hosts * self.processes
 
     def check(self, plan: Plan) -> None:

@@ -39,7 +39,7 @@ type Call = Callable[..., Any]
 
 
 def functions(work: Work) -> dict[str, Any]:
-    """All of them, by name, counted by `work`."""
+    """The functions of templates by name, counted by `work`."""
     found: dict[str, Any] = {name: opaque(work, name, call) for name, call in _calls(work).items()}
     return found | {name: getattr(math, name) for name in _CONSTANTS}
 

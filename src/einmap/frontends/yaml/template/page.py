@@ -46,7 +46,7 @@ class Capture:
         self.write(text, line)
 
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._pieces)
 
 
@@ -84,7 +84,7 @@ class Page:
         self._lines.append(line)
 
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._pieces)
 
     def places(self, source: str, file: str) -> Places:

@@ -49,7 +49,7 @@ def orders_of(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
 
 
 def in_time(cut: Cut) -> Cut:
-    """The same, but for lanes nothing: they are all done before the next Einsum begins."""
+    """Fused loops in time: spatial ones are all done before the next Einsum begins."""
     return cut if cut[0] == TEMPORAL else (cut[0], "", 0)
 
 

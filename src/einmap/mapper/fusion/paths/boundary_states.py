@@ -109,7 +109,7 @@ class EinsumOptions:
 
     @cached_property
     def used_again(self) -> tuple[Slot, ...]:
-        """Those of them that are in use behind it."""
+        """The tensors that later Einsums use again."""
         return tuple(sorted(self.slots & self.needed))
 
 
@@ -169,7 +169,7 @@ class Transitions:
         return self._after[key]
 
     def after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
-        """The same where everything is known."""
+        """The boundary state behind an Einsum where all fronts are known; None if the option does not fit."""
         if option.absent:
             copied = [self._once(Live(t, key, 0, (), (), option.bits[t])) for t, key in option.keys.items()]
             return self._interned((*boundary_state.live, *copied), boundary_state.loops, boundary_state.partial)
@@ -190,7 +190,7 @@ class Transitions:
         return self._interned(lives, option.loops[:after])
 
     def relaxed_after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
-        """The same where not everything is known: it fits unless it surely does not.
+        """The boundary state behind an Einsum where not all is known: an option fits unless it surely does not.
 
         Keys are forgotten here: with those of all tensors that pass by there would be far too many boundary states, and
         what they would say of chains that are not listed is little.
@@ -270,7 +270,7 @@ class Transitions:
         return self._later[key]
 
     def known(self, boundary_state: BoundaryState) -> BoundaryState:
-        """The same boundary state as the one object that stands for it."""
+        """The one object that stands for a boundary state: equal ones are interned."""
         return self._interned(
             [self._once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
         )

@@ -63,7 +63,7 @@ def fits_between(
     stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
     need: Any, need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
 ) -> bool:  # fmt: skip
-    """The same, beside what stays at least before it and is `need`ed at least behind: (memories, loops), and in all."""
+    """Whether a chain fits beside what stays at least before it and is `need`ed at least behind: (memories, loops)."""
     if not fits_beside(stay, peak, used, passing, kept, born, dying, opened, behind, capacity, new_stay, new_peak):
         return False
     for m in range(len(capacity)):

@@ -60,7 +60,7 @@ class SlotAssignment:
         """Slots of the tensors that are in use behind each Einsum."""
 
     def _kind(self, tensor: str) -> Hashable:
-        """What its users are, and when they run after each other."""
+        """The kind of a slot: what its users are, and whether they run one after the other."""
         names = self.workload.users[tensor]
         return tuple((self._structures[name], self._position[name] - self.first[tensor]) for name in names)
 

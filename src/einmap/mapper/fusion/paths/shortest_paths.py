@@ -121,7 +121,7 @@ class PackedOptions:
         return np.repeat(np.arange(len(self.n_rows)), self.n_rows)
 
     def only(self, chosen: Bools) -> PackedOptions:
-        """The same with some of its rows."""
+        """These options with some of their rows."""
         option = self.option
         kept = np.repeat(chosen, (self.passing.shape[1] * self.fused)[option])
         return replace(

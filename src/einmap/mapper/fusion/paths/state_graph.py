@@ -39,7 +39,7 @@ class Stage:
     edges: Ints
 
     def leading_to(self, after: frozenset[int]) -> Stage:
-        """The same with the edges alone that lead to some of the boundary states."""
+        """This stage with only the edges that lead to some of its boundary states."""
         if len(after) == len(self.boundary_states):
             return self
         wanted = np.zeros(len(self.boundary_states), dtype=bool)
