@@ -11,11 +11,11 @@ from tests.mapper.problems import draw_array, draw_problem, spec_of
 from tests.mapper.test_optimal import ADDITIVE, covers, front
 
 import einmap
-from einmap.mapper.branch_and_bound.einsum_search import TIE
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch
 from einmap.mapper.cost_bounds import compute_path
 from einmap.mapper.cost_bounds.sparse_tables import Limit
 from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.tolerances import TIE
 from einmap.mapper.warm import warm
 
 

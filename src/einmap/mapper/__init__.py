@@ -29,4 +29,5 @@
   was asked for.
 - `verdict`: what a result may claim: whether it is proven, for which mappings, and how far it may be from the best.
 - `warm`: compile the kernels of the search ahead, or load them from the cache on disk.
+- `tolerances`: when two costs count as equal.
 """

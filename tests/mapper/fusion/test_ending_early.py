@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.mapper import independent
+from einmap.mapper.independent import independent_search as independent
 from einmap.mapper.fusion import fallback
 from einmap.mapper.fusion.budget import StoppedError
 from einmap.mapper.fusion.fallback import begun

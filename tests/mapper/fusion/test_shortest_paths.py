@@ -87,7 +87,7 @@ def test_a_join_in_small_steps_is_the_same(small):
     assume(graph.exists)
     whole = small.join(graph).run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_setting, "WORK", 0)
+        patch.setattr(label_setting, "PAIRS_AT_A_TIME", 0)
         parts = small.join(graph).run()
     for one, other in zip(whole, parts, strict=True):
         assert all((getattr(one, name) == getattr(other, name)).all() for name in ("first", "costs", "back"))

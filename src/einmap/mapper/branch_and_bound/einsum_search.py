@@ -35,6 +35,7 @@ from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import Loops, SubspaceTally
+from einmap.mapper.tolerances import TIE
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
@@ -42,13 +43,11 @@ from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 from einmap.units import format_si
 
-TIE = 1e-10
-"""Costs that differ by less than this fraction count as equal."""
 MOST_PLANS = 4096
 """Dataplacements that get their tables at a time."""
 PART_OF_ROOM = 0.5
 """Part of the room for tables that those of a single dataplacement may take, so that others fit beside it."""
-WORK = 1_000_000
+CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 DECIDING = 5.0
 """Seconds for whether anything fits at all; mostly milliseconds are enough."""
@@ -352,7 +351,7 @@ class EinsumSearch:
         while not done:
             before = walk.work
             left = max(self.max_work - self.work, 1)
-            budget = WORK if left > WORK else -int(left)
+            budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
             with self.tally.timed("search"):
                 ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
                 if ended == kernels.LEAF:

@@ -22,12 +22,13 @@ from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FrontMemorie
 from einmap.mapper.fusion.fronts.hulls import Hulls
 from einmap.mapper.fusion.fronts.table_sharing import share_tables
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
-from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.paths.options import Fronts, SlotAssignment
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.request import Remainder, Request
+from einmap.mapper.tolerances import ROUNDING
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

@@ -23,13 +23,14 @@ from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
 from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
-from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.paths.options import Fronts, OptionTable, option_of, unexpanded_option
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement_request import RefinementRequest
 from einmap.mapper.request import Remainder
+from einmap.mapper.tolerances import ROUNDING
 
 STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""

@@ -31,12 +31,11 @@ from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.tolerances import TIE
 from einmap.mapping import nodes as tree
 
-WORK = 1_000_000
+CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
-TIE = 1e-10
-"""Costs that differ by less than this fraction count as equal."""
 ROOM = 64
 """Points of a front that are made room for at first."""
 
@@ -392,7 +391,7 @@ class EinsumFronts:
         ended = None
         while ended != kernels.DONE:
             before, left = walk.work, self.budget.left
-            budget = WORK if left > WORK else -int(left)
+            budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
             ended = search.step(outer_nest.compiled, len(self.found) - 1, walk, growing.archive, TIE, budget)
             self.budget.work += walk.work - before
             if self.budget.stopped:

@@ -30,10 +30,9 @@ from einmap.mapper.fusion.paths.shortest_paths import (
     packed,
 )
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
+from einmap.mapper.tolerances import TIE_OF_SUMS
 
-TIE = 1e-12
-"""Costs that differ by less than this fraction count as equal."""
-WORK = 100_000
+PAIRS_AT_A_TIME = 100_000
 """Pairs that one call of the kernel looks at: milliseconds, more where many rows are kept."""
 
 
@@ -139,7 +138,7 @@ class LabelSetting:
                 go_on(self.graph.names[k], k)
                 at, rows = joined(
                     at, rows, near.edges, near.loops, near.behind, before.first, before.costs, before.stay, before.peak,
-                    *near.chains, near.added, self.room.capacity, *remainder, weights, WORK, TIE,
+                    *near.chains, near.added, self.room.capacity, *remainder, weights, PAIRS_AT_A_TIME, TIE_OF_SUMS,
                 )  # fmt: skip
             found.append(Labels(*rows))
         return found

@@ -8,7 +8,8 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.mapper.fusion.paths import envelope_kernels
-from einmap.mapper.fusion.paths.lower_envelope import ROUNDING, corners
+from einmap.mapper.fusion.paths.lower_envelope import corners
+from einmap.mapper.tolerances import ROUNDING
 
 NEAR = 1.02
 """Ratio of two weights that are as good as one."""

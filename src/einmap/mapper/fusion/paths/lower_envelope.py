@@ -6,9 +6,8 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.mapper.fusion.paths import envelope_kernels
+from einmap.mapper.tolerances import ROUNDING
 
-ROUNDING = 1e-9
-"""Costs that differ by less than this fraction may be equal."""
 HALVES = 20
 """How often the way between two corners is halved."""
 

@@ -16,9 +16,7 @@ from einmap.mapper.fusion.paths import path_kernels
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot
 from einmap.mapper.fusion.paths.lower_envelope import lines_of, lower_corners
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-
-ROUNDING = 1e-9
-"""What fits but for this part of a memory may fit."""
+from einmap.mapper.tolerances import ROUNDING
 
 
 @dataclass(frozen=True)
