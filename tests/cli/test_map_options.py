@@ -6,6 +6,7 @@ import pytest
 from tests.cli.test_map import SMALL
 
 import einmap
+from einmap.mapper.metrics import METRICS
 
 
 @pytest.mark.parametrize("metric", ["dynamic_energy", "leak_energy", "resource_usage"])
@@ -102,3 +103,8 @@ def test_a_front_shows_every_metric_and_says_which_mapping_is_written(run, tmp_p
     assert all({"dynamic_energy", "latency"} <= point.keys() for point in points)
     assert "dynamic energy" in front.out
     assert f"wrote the first of {len(points)} mappings" in " ".join(front.err.split())
+
+
+def test_the_help_names_every_metric(run):
+    text = run("map", "--help").out
+    assert [m.name for m in METRICS.values() if not any(word in text for word in (m.name, *m.aliases))] == []

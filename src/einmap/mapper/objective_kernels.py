@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)
+ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)  # the codes of `metrics.METRICS`, then memories
 BITS, KEPT = 1_000, 2_000
 """Objectives; USAGE + m is the used part of memory m, BITS + m what is used of it, KEPT + i a number that is given."""
 

@@ -9,19 +9,14 @@ import numpy as np
 from einmap.arch.component import Leaf, Memory
 from einmap.arrays import Ints
 from einmap.mapper import objective_kernels as kernels
+from einmap.mapper.metrics import METRICS
 
-GOALS = {
-    "energy": kernels.ENERGY,
-    "latency": kernels.LATENCY,
-    "energy_delay_product": kernels.PRODUCT,
-    "dynamic_energy": kernels.DYNAMIC,
-    "leak_energy": kernels.LEAK,
-}
+GOALS = {name: metric.code for name, metric in METRICS.items() if metric.code is not None}
 
 
 def table_columns(goals: Sequence[str], columns: int) -> Ints:
     """Columns whose cost to go is worth a table, for these objectives."""
-    if {"latency", "energy_delay_product", "leak_energy"} & set(goals):
+    if any(METRICS[goal].is_timed for goal in goals if goal in METRICS):
         return np.arange(columns)
     return np.array([0, columns - 1])
 

@@ -13,22 +13,13 @@ from pydantic import ValidationError
 
 from einmap.arch.component import Network
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
+from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.spec.schema.workload import MapperInput
 from einmap.spec.spec import Spec
 from einmap.visible import short
 
-METRICS = ("energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy", "resource_usage")
-_SYNONYMS = {"edp": "energy_delay_product", "delay": "latency"}
-_FLAGS = {
-    1: "latency",
-    2: "energy",
-    4: "dynamic_energy",
-    8: "leak_energy",
-    16: "resource_usage",
-    128: "energy_delay_product",
-}
-
+_FLAGS = {metric.flag: name for name, metric in sorted(METRICS.items(), key=lambda item: item[1].flag)}
 _LEAST = {
     "max_fused_loops": 0,
     "max_fused_loops_per_rank_variable": 0,
@@ -171,7 +162,7 @@ def metrics_named(given: object, option: str = "metrics", at: At | None = None) 
     Raises SpecError.
     """
     if given is None:
-        return ("energy_delay_product",)
+        return (DEFAULT,)
     if isinstance(given, int) and not isinstance(given, bool):
         names = [name for flag, name in _FLAGS.items() if given > 0 and given & flag]
         if not names or given & ~sum(_FLAGS):
@@ -194,7 +185,7 @@ def _metric(part: object, option: str, at: At | None) -> str:
     if not isinstance(part, str):
         raise _wrong(option, part, "the name of a metric", at)
     name = part.strip().lower()
-    name = _SYNONYMS.get(name, name)
+    name = ALIASES.get(name, name)
     if name not in METRICS:
         hint = did_you_mean(name, (*METRICS, "edp"), listing="metrics")
         raise SpecError(f"unknown metric {part!r} in {option}", at=at, hint=hint)

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from einmap.arrays import Floats, Ints
+from einmap.mapper.metrics import METRICS
 
-PARTS = {
-    "energy": ("energy",),
-    "latency": ("latency",),
-    "energy_delay_product": ("energy", "latency"),
-    "dynamic_energy": ("dynamic_energy",),
-    "leak_energy": ("leak_energy",),
-}
+PARTS = {name: metric.parts for name, metric in METRICS.items() if metric.of is not None}
 """What has to be added up over Einsums for each objective."""
 
 

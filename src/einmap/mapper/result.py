@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
@@ -125,12 +126,4 @@ def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
 
 def objective(cost: Cost, metric: str) -> float:
     """The value of one metric: J, s or J*s; of `resource_usage` the fullest memory's."""
-    values = {
-        "energy": cost.energy,
-        "latency": cost.latency,
-        "energy_delay_product": cost.edp,
-        "leak_energy": cost.leak_energy,
-        "dynamic_energy": cost.energy - cost.leak_energy,
-        "resource_usage": max((row.usage for row in cost.memory_usage), default=0.0),
-    }
-    return values[metric]
+    return METRICS[metric].of_cost(cost)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from einmap.gc_pause import set_aside
 from einmap.mapper.fusion_saving import Saving
+from einmap.mapper.metrics import METRICS
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
@@ -27,8 +28,6 @@ from einmap.report.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
 
-METRIC_NAMES = {"energy_delay_product": "EDP"}
-"""Metrics that are called otherwise; the others by their names with blanks."""
 _OUTCOMES = {
     "lane bounds": "ruled out\nby fanouts",
     "plan bounds": "by data-\nplacements",
@@ -105,17 +104,17 @@ def quality(result: MapResult) -> str:
 
 
 def _timeless(result: MapResult) -> str:
-    timed = [name for name in ("latency", "energy_delay_product", "leak_energy") if name in result.metrics]
+    timed = [name for name, metric in METRICS.items() if metric.is_timed and name in result.metrics]
     if not timed or result.cost.latency != 0:
         return ""
-    names = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in timed)
+    names = " and ".join(METRICS[name].title for name in timed)
     every = "" if timed == ["latency"] else f", and with it every {names}: mappings are not compared by more"
     return f"warning: the latency is 0{every}; nothing takes time, look at throughput and total_latency\n"
 
 
 def _quality(result: MapResult) -> str:
     stats = result.stats
-    metrics = " and ".join(METRIC_NAMES.get(name, name.replace("_", " ")) for name in result.metrics)
+    metrics = " and ".join(METRICS[name].title for name in result.metrics)
     took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
     if result.cached:
         took += ", now from the cache"
@@ -144,7 +143,7 @@ def shared_lines(found: Found) -> list[RenderableType]:
 def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> RenderableType:
     """The mappings of which none is better than another in all metrics: their metrics, energy, latency and EDP."""
     others = [name for name in metrics if name not in ("energy", "latency", "energy_delay_product")]
-    table = _table("", "energy", "latency", "EDP", *(name.replace("_", " ") for name in others))
+    table = _table("", "energy", "latency", "EDP", *(METRICS[name].title for name in others))
     for position, found in enumerate(front[:_MOST_BEST], start=1):
         cost = found.cost
         values = format_si(cost.energy, "J"), format_si(cost.latency, "s"), format_si(cost.edp, "J*s")
@@ -156,7 +155,7 @@ def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> Rendera
 
 
 def _metric(value: float, name: str) -> str:
-    return percent(value) if name == "resource_usage" else format_si(value, "J")
+    return format_si(value, METRICS[name].unit) if METRICS[name].unit else percent(value)
 
 
 def stats_section(stats: MapStats) -> RenderableType:

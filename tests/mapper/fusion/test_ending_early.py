@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.mapper.independent import independent_search as independent
 from einmap.mapper.fusion import fallback
 from einmap.mapper.fusion.budget import StoppedError
 from einmap.mapper.fusion.fallback import begun
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.refinement import LazyRefinement
 from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.independent import independent_search as independent
 from einmap.mapper.options import read_options
 from einmap.model.fusion import fusion_of
 

@@ -30,6 +30,7 @@ from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.memory import Ceiling
+from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder, Request
@@ -51,8 +52,6 @@ CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 DECIDING = 5.0
 """Seconds for whether anything fits at all; mostly milliseconds are enough."""
-UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s", "dynamic_energy": "J", "leak_energy": "J"}
-"""Units of objectives."""
 
 
 @dataclass
@@ -397,7 +396,7 @@ class EinsumSearch:
         if not self.archive.n:
             return None
         goal, best = self.request.goals[0], float(self.archive.values[: self.archive.n, 0].min())
-        text = f"{goal.replace('_', ' ')} {format_si(best, UNITS.get(goal, ''))}"
+        text = f"{goal.replace('_', ' ')} {format_si(best, METRICS[goal].unit if goal in METRICS else '')}"
         known = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
         return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if known else text
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from einmap.arch.component import Compute, Memory, Toll
 from einmap.arch.tree import Architecture, outermost_memory, own_fanout
 from einmap.einsum.einsum import Einsum
+from einmap.mapper.metrics import METRICS, Parts, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ def lower_bounds(einsum: Einsum, arch: Architecture) -> LowerBound:
 def least_costs(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> tuple[float, ...]:
     """Lower bounds of some objectives (J, s, J*s) of one instance by compulsory traffic; of any other objective 0."""
     low = lower_bounds(einsum, arch)
-    product = low.energy * low.latency if low.energy >= 0 else -math.inf
-    known = {"energy": low.energy, "latency": low.latency, "energy_delay_product": product}
-    known |= {"dynamic_energy": low.dynamic, "leak_energy": low.leak}
-    return tuple(known.get(goal, 0.0) for goal in goals)
+    values = values_of(goals, Parts(low.energy, low.dynamic, low.leak, low.latency))
+    # a product bounds nothing where one of its factors may be negative
+    is_open = [low.energy < 0 and len(METRICS[goal].parts) > 1 if goal in METRICS else False for goal in goals]
+    return tuple(-math.inf if unknown else value for unknown, value in zip(is_open, values, strict=True))
 
 
 def _of_path(einsum: Einsum, arch: Architecture, unit: Compute) -> LowerBound:

@@ -20,6 +20,7 @@ from einmap.mapper.branch_and_bound.smallest_tiles import Tiles
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.fanout_table import LaneTable, few_lanes
+from einmap.mapper.metrics import METRICS, Parts, values_of
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import SubspaceTally
@@ -102,13 +103,9 @@ def objectives_of(
     traffic = EinsumTraffic(path, request.rules)
     cost = einsum_cost(path, traffic, arch)
     energy, latency = float(cost.energy), float(cost.latency)
-    known = {
-        "energy": energy,
-        "latency": latency,
-        "energy_delay_product": energy * latency,
-        "dynamic_energy": float(cost.dynamic),
-        "leak_energy": energy - float(cost.dynamic),
-    }
+    names = [name for name in request.goals if name in METRICS]
+    parts = Parts(energy, float(cost.dynamic), energy - float(cost.dynamic), latency)
+    known = dict(zip(names, values_of(names, parts), strict=True))
     if not known.keys() >= set(request.goals):
         counts = {t.access.tensor: t.counts for t in traffic.tensors}
         for buffer in buffers_of(path, request.rules, counts, instances):
