@@ -163,6 +163,17 @@ def test_a_problem_that_is_too_large_is_refused_with_an_estimate():
         einmap.execute(spec)
 
 
+def test_uneven_loops_count_with_their_empty_iterations():
+    loops = "".join(
+        f"  - !Temporal {{rank_variable: {v}, tile_shape: {size}}}\n" for size in range(29, 0, -1) for v in "mkn"
+    )
+    text = (ARCH + MATMUL).replace("{M: 4, K: 6, N: 5}", "{M: 30, K: 30, N: 30}")
+    storage = "mapping:\n  nodes:\n  - !Storage {tensors: [A, B, Z], component: DRAM}\n"
+    text = f"{text[: text.index('mapping:')]}{storage}{loops}  - !Compute {{einsum: Z, component: MAC}}\n"
+    with pytest.raises(einmap.SpecError, match="iterations of loops"):
+        einmap.execute(einmap.loads(text))
+
+
 def test_an_unknown_traced_component_is_named():
     with pytest.raises(einmap.SpecError, match="no component 'GLBB' to trace"):
         einmap.execute(einmap.loads(ARCH + MATMUL), trace=["GLBB"])

@@ -30,7 +30,9 @@ from einmap.spec.spec import Spec
 MAX_OPERATIONS = 2_000_000_000
 MAX_VISITS = 3_000_000
 MAX_VALUES = 400_000_000
-"""Largest run that is started without `force`: operations, tile visits, values in memory."""
+"""Largest run that is started without `force`: operations (and iterations), tile visits, values in memory."""
+_COUNTED = 10**24
+"""Numbers above are told as this one: a thousand uneven loops multiply to more than a float holds."""
 
 
 def execute(
@@ -79,24 +81,34 @@ def execute(
 
 
 def _refuse_large(workload: Workload, routes: Mapping[str, Route]) -> None:
+    """Raise SpecError for a run that is beyond the limits: its work is known before anything is allocated."""
     operations = sum(math.prod(n for _, n in e.bounds) for e in workload.einsums)
     values = sum(math.prod(shape) for shape in shapes(workload).values())
-    visits = 0
+    visits, iterations, entries = 0, 0, 0
     for route in routes.values():
         last = max(h.position for holds in route.holds.values() for h in holds if isinstance(h.component, Memory))
         outside = [t for t in route.turns if t.position < last or t.level is not None]
         # every loop counts: a hundred loops of one iteration each take their time, too
         visits += sum(accumulate((route.iterations[t.address] for t in outside), mul, initial=1))
-    for what, amount, limit in (
+        # uneven tile shapes make iterations without a point, which the kernel steps through all the same
+        iterations += math.prod(route.iterations.values())
+        entries += sum(route.table_sizes.values())
+    steps = min(max(operations, iterations), _COUNTED)
+    for noun, amount, limit in (
         ("operations", operations, MAX_OPERATIONS),
         ("tile visits", visits, MAX_VISITS),
+        ("iterations of loops", iterations, MAX_OPERATIONS),
         ("values", values, MAX_VALUES),
+        ("entries in tables of indices", entries, MAX_VALUES),
     ):
         if amount > limit:
-            seconds = operations / 2e7 + visits / 5e3
+            seconds = steps / 2e7 + min(visits, _COUNTED) / 5e3
+            duration = f"{seconds:,.0f}" if seconds < 1e9 else f"{seconds:.2g}"
+            size = min(values * 20 + entries * 8, _COUNTED) / 1e9
+            memory = f"{size:,.1f}" if size < 1e9 else f"{size:.2g}"
             raise SpecError(
-                f"too large to execute: {amount:.2g} {what} (limit {limit:.2g}); "
-                f"it would take about {seconds:,.0f} s and {values * 20 / 1e9:.1f} GB",
+                f"too large to execute: {min(amount, _COUNTED):.2g} {noun} (limit {limit:.2g}); "
+                f"it would take about {duration} s and {memory} GB",
                 hint="reduce the rank sizes, or force it (--force)",
             )
 

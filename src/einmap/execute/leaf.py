@@ -83,7 +83,7 @@ class Leaf:
         # loops of one iteration are not axes: an array has room for few, and there may be a thousand
         axes = [t for t in (*timed, *lanes) if self.route.iterations[t.address] > 1]
         shape = [self.route.iterations[t.address] for t in axes]
-        index = dict(zip((t.address for t in axes), np.indices(shape), strict=True)) if axes else {}
+        index = dict(zip((t.address for t in axes), np.indices(shape, sparse=True), strict=True)) if axes else {}
         start: Any = np.zeros(shape, dtype=np.int64)
         size: Any = np.full(shape, self.route.einsum.extents[variable], dtype=np.int64)
         for turn in turns:

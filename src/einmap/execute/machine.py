@@ -176,7 +176,7 @@ class Machine:
         route = place.users[0]
         lane = route.lanes(place.hold.level)[0]
         size = 0
-        for clock in _early(place.users):
+        for clock in _early(place):
             boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
             size = max(size, volume(hull(boxes)) if boxes else 0)
         factor = self.workload.n_instances * max(r.einsum.n_instances for r in place.users)
@@ -262,8 +262,13 @@ class Machine:
             tile.free()
 
 
-def _early(routes: tuple[Route, ...]) -> Iterator[dict[Address, int]]:
-    """The first two iterations of every temporal loop: the largest tile is among them."""
-    loops = {t.address: r.iterations[t.address] for r in routes for t in r.turns if t.level is None}
+def _early(place: Place) -> Iterator[dict[Address, int]]:
+    """The first two iterations of every temporal loop above a storage node: the largest tile is among them."""
+    loops = {
+        t.address: r.iterations[t.address]
+        for r in place.users
+        for t in r.turns
+        if t.level is None and t.position < place.holds[r.einsum.name].position
+    }
     for chosen in product(*(range(min(n, 2)) for n in loops.values())):
         yield dict(zip(loops, chosen, strict=True))

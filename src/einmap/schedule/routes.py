@@ -93,16 +93,26 @@ class Route:
             extents[turn.variable] = max(first, min(turn.shape, extent - first))
         return found
 
+    @cached_property
+    def table_sizes(self) -> Mapping[str, int]:
+        """For each rank variable the combinations of its loops below `leaf_start` and its lanes, empty ones as well."""
+        sizes = dict.fromkeys(self.einsum.rank_variables, 1)
+        for turn in self.turns:
+            if turn.level is not None or turn.position > self.leaf_start:
+                sizes[turn.variable] *= self.iterations[turn.address]
+        return sizes
+
+    def lane_counts(self, level: int) -> tuple[int, ...]:
+        """Iterations of each loop that spreads a component at `level`, in path order; `lanes` lists what they make."""
+        return tuple(self.iterations[t.address] for t in self.lane_turns if (t.level or 0) <= level)
+
     def lanes(self, level: int) -> list[Instance]:
         """Instances of a component at `level`: lowest lanes first, outer loops first."""
         return self._lanes[level]
 
     @cached_property
     def _lanes(self) -> list[list[Instance]]:
-        return [
-            list(product(*(range(self.iterations[t.address]) for t in self.lane_turns if (t.level or 0) <= level)))
-            for level in range(self.unit_level + 1)
-        ]
+        return [list(product(*map(range, self.lane_counts(level)))) for level in range(self.unit_level + 1)]
 
     @cached_property
     def lane_levels(self) -> tuple[int, ...]:

@@ -138,9 +138,9 @@ def _places(routes: Mapping[str, Route]) -> dict[NodeTensor, Place]:
     for key, holds_by_name in found.items():
         users = tuple(routes[name] for name in holds_by_name)
         first = next(iter(holds_by_name.values()))
-        if any(
-            r.lanes(h.level) != users[0].lanes(first.level) for r, h in zip(users, holds_by_name.values(), strict=True)
-        ):
+        # counts, not the lanes themselves: there may be a billion of them
+        counts = {r.lane_counts(h.level) for r, h in zip(users, holds_by_name.values(), strict=True)}
+        if len(counts) > 1:
             raise NotSupportedError(
                 f"{key[1]!r} is held once for several Einsums that spread it over lanes in different ways; "
                 "that is not supported yet"
