@@ -1,6 +1,6 @@
 """A dataplacement as a chain of steps, each a gap with temporal loops, then lanes, then one storage node.
 
-Two prunings are applied to the loops of a gap (`docs/mapper.md`): a loop that indexes the tensor of the node above goes
+Two prunings are applied to the loops of a gap (`docs/algorithm.md`): a loop that indexes the tensor of the
 above that node (its values move as often, its tile is smaller), and one that does not index the tensor of the node
 below goes below it (same tile, fewer visits). Above the outermost storage of tensors that other Einsums use the order
 of loops matters: there nothing goes below, and only the first loop of a gap goes above, order by order (`rising`).

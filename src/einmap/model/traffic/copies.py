@@ -1,7 +1,7 @@
 """Copy Einsums: the source is read once, each destination elsewhere is written once.
 
 Levels between source and destination are charged only where the mapping holds the tensor there; a copy
-inside one memory is free (decision 1 of `docs/decisions.md` on counting rules).
+inside one memory is free (`docs/decisions.md`, 6).
 """
 
 from __future__ import annotations

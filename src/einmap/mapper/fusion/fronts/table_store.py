@@ -4,6 +4,8 @@ Tables are made for as many of them at once as have room. Dataplacements that ar
 in common, and so have most uses of the fanouts: these stay together.
 """
 
+# Tables are shared before they are split: portions of unrelated dataplacements made the same tables tens of times.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

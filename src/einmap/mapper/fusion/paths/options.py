@@ -2,6 +2,9 @@
 same options.
 """
 
+# Slots are handed out kind by kind, those longest in use first: with the lowest free number layers of a network
+# alternated between two ways of numbering, and equal structure did not give equal stages.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
