@@ -5,8 +5,8 @@ cost by itself and without the coupling of capacities; equal inner parts of data
 from the outside in, dataplacements in the order of their bounds.
 """
 
-# Searches and tables do not refer to themselves in a circle: full garbage collections are rare where a compiler is loaded,
-# and what a search made is to be freed with it.
+# Searches and tables do not refer to themselves in a circle: full garbage collections are rare where a compiler is
+# loaded, and what a search made is to be freed with it.
 
 from __future__ import annotations
 

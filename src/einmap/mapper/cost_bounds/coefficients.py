@@ -9,8 +9,8 @@ without a result at the parent:
     accelforge:  it brings  F/(lanes merged so far) - S  with S the tensor's size times its unmerged irrelevant lanes
 """
 
-# What all uses of the fanouts have in common is worked out once and kept with the whole table (FEW_USES), since searches
-# of parts of them ask again; that is a third of the time of an Einsum in a cascade.
+# What all uses of the fanouts have in common is worked out once and kept with the whole table (FEW_USES), since
+# searches of parts of them ask again; that is a third of the time of an Einsum in a cascade.
 
 from __future__ import annotations
 

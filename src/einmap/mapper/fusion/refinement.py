@@ -6,9 +6,9 @@ the cascade tells how much an Einsum may cost by itself. The slack that is left 
 long the cascade is.
 """
 
-# A join that finds nothing costs little, so the first cutoff is next to the bound (CLOSE) and grows by eight. Options are
-# refined one by one, each up to its own limit: one limit for all had most of them searched far too deep where memories
-# are tight. Listing goes by bounds without a cutoff: with one it took three times the choices.
+# A join that finds nothing costs little, so the first cutoff is next to the bound (CLOSE) and grows by eight.
+# Options are refined one by one, each up to its own limit: one limit for all had most of them searched far too deep
+# where memories are tight. Listing goes by bounds without a cutoff: with one it took three times the choices.
 
 from __future__ import annotations
 

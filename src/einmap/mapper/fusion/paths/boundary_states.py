@@ -4,9 +4,9 @@ fits, what lies behind the Einsum is another state.
 An Einsum's option fits behind a boundary state or not, and what lies behind the Einsum then is another boundary state.
 """
 
-# Behind an unexpanded option keys are forgotten: its bound says little of neighbours anyway, and kept keys of tensors that
-# pass by made millions of states. What lies behind an Einsum is put together from parts that are made once, and told by
-# their identities, so that stages that repeat are the same objects.
+# Behind an unexpanded option keys are forgotten: its bound says little of neighbours anyway, and kept keys of
+# tensors that pass by made millions of states. What lies behind an Einsum is put together from parts that are made
+# once, and told by their identities, so that stages that repeat are the same objects.
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The compiled part of label setting: rows of costs and of space, joined Einsum by Einsum."""
 
-# For a product, rows are compared by what one cost may be worth in terms of the other: corners and cutoff tell how small
-# either cost of a whole can be. Of 64 products 1,919 rows are kept so, 64,185 by costs alone.
+# For a product, rows are compared by what one cost may be worth in terms of the other: corners and cutoff tell how
+# small either cost of a whole can be. Of 64 products 1,919 rows are kept so, 64,185 by costs alone.
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Lower envelopes: corners of what bounds at several weights leave, where products of costs are least."""
 
-# Corners alone bound a product: between corners of a convex region it is not smaller. With all points there were a hundred
-# rows instead of ten.
+# Corners alone bound a product: between corners of a convex region it is not smaller. With all points there were a
+# hundred rows instead of ten.
 
 from __future__ import annotations
 

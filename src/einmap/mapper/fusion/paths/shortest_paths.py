@@ -1,7 +1,7 @@
 """Shortest paths through the state graph: what a whole cascade costs at least."""
 
-# What neighbours keep at least is a minimum over all chains of a boundary state, not row by row: sound, one pass, and it
-# closes most of the gap between the sum of least costs and the best that fits.
+# What neighbours keep at least is a minimum over all chains of a boundary state, not row by row: sound, one pass,
+# and it closes most of the gap between the sum of least costs and the best that fits.
 
 from __future__ import annotations
 
