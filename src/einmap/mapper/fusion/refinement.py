@@ -6,9 +6,8 @@ the cascade tells how much an Einsum may cost by itself. The slack that is left 
 long the cascade is.
 """
 
-# A join that finds nothing costs little, so the first cutoff is next to the bound (CLOSE) and grows by eight.
-# Options are refined one by one, each up to its own limit: one limit for all had most of them searched far too deep
-# where memories are tight. Listing goes by bounds without a cutoff: with one it took three times the choices.
+# A join that finds nothing costs little, so the first cutoff is next to the bound (CLOSE) and grows by eight. Options
+# are refined one by one, each up to its own limit: one limit for all searched most of them far too deep.
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ CLOSE = 1 / 64
 AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
 OF_FRONTS = 1 / 4
-"""The same for fronts, which take longer: in parts of these."""
+"""How far fronts are looked ahead, which take longer: in parts of AHEAD."""
 OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
 FAR = 100.0
