@@ -10,6 +10,7 @@
 - `identifiers`: identifiers of the target language for the names of a specification.
 - `linear`: integers of the emitted code: sums of `coefficient * name` and a constant.
 - `liveness`: when results are there: which exchanges of partial results happen, and which lanes take part.
+- `lower_leaf`: the innermost nests of a program: operations and copies.
 - `lower`: A mapping becomes a program: walk the LoopTree, open buffers, move tiles, compute.
 - `program`: the small language between mappings and printers: buffers, loops, moves, operations.
 - `pseudo`: text as a lecture would show it: loops with bounds, parallel loops, mvin and mvout.

@@ -9,7 +9,7 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.execute.buffers import Flags, Mask, Tile
-from einmap.execute.leaf import charge
+from einmap.execute.leaf import Passing, charge
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visit, Visits
 from einmap.schedule.boxes import Box
@@ -65,11 +65,11 @@ class Exchanges:
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
             if visit.produced:
                 visit.copied[lane] = mask
-            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=tile.box)
+            charge(self.recorder, route, hold, lane, Passing(amount, 0), child=hold, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
-                    charge(self.recorder, route, station, at, amount, 0, child=hold, box=tile.box)
+                    charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
         self._carry(route, tensor, hold, chain, moved)
 
     def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
@@ -104,10 +104,10 @@ class Exchanges:
             source.present(box)[comes] = 0
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
-            charge(self.recorder, route, hold, lane, amount, 0, child=hold, box=box, skipped=new)
+            charge(self.recorder, route, hold, lane, Passing(amount, 0, new), child=hold, box=box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
-                charge(self.recorder, route, station, at, amount, 0, child=hold, box=box, skipped=new)
+                charge(self.recorder, route, station, at, Passing(amount, 0, new), child=hold, box=box)
         self._carry(route, tensor, hold, chain, moved)
 
     def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
@@ -120,11 +120,11 @@ class Exchanges:
             if lane in visit.left:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
             amount = moved[lane] = int(leaves.sum())
-            charge(self.recorder, producer, hold, lane, 0, amount, child=hold, box=tile.box)
+            charge(self.recorder, producer, hold, lane, Passing(0, amount), child=hold, box=tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
-                    charge(self.recorder, producer, station, at, 0, amount, child=hold, box=tile.box)
+                    charge(self.recorder, producer, station, at, Passing(0, amount), child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             if lane in visit.copied:
                 # the parent has these values still: writing them once more changes nothing

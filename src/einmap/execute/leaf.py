@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -183,7 +183,7 @@ class Leaf:
                     down = int(live[o, n]) + int(fresh[o, n]) - new
                 tile = tiles.get(self.route.outward(lane, self.route.unit_level, chain[0][-1].level))
                 box = None if tile is None else tile.box
-                charge(recorder, self.route, hold, instance, down, up, child=None, box=box, skipped=new)
+                charge(recorder, self.route, hold, instance, Passing(down, up, new), child=None, box=box)
 
 
 def _only_products(code: Any) -> bool:
@@ -197,31 +197,38 @@ def innermost(route: Route, tensor: str) -> Hold:
     return [h for h in route.holds[tensor] if isinstance(h.component, Memory)][-1]
 
 
+class Passing(NamedTuple):
+    """Values that pass a station inward and outward, and fills that are not made for want of results."""
+
+    down: int
+    up: int
+    skipped: int = 0
+
+
 def charge(
     recorder: Recorder,
     route: Route,
     hold: Hold,
     instance: Instance,
-    down: int,
-    up: int,
+    passing: Passing,
     *,
     child: Hold | None,
     box: Box | None,
-    skipped: int = 0,
 ) -> None:
     """Values that pass a station: a memory is read for what goes to the other side and written for what comes.
 
     `child`: who is filled and writes back, None for the Compute; every other station is on the outer side of the
-    exchange, or a toll between. `box`: the tile they belong to. `skipped`: fills that are not made for want of results.
+    exchange, or a toll between. `box`: the tile they belong to.
     """
     below = () if child is None else child.address
-    recorder.exchange((route.einsum.name, hold.tensor, below, hold.address), down, up, skipped)
+    recorder.exchange((route.einsum.name, hold.tensor, below, hold.address), *passing)
     name = (route.einsum.name, hold.component.name, hold.tensor)
     if not isinstance(hold.component, Memory):
         way = hold.component.directions[hold.tensor]
-        passing = (down if way != "up" else 0) + (up if way != "down" else 0)
-        recorder.count((*name, "read"), instance, passing, box)
+        paid = (passing.down if way != "up" else 0) + (passing.up if way != "down" else 0)
+        recorder.count((*name, "read"), instance, paid, box)
         return
+    down, up, _ = passing
     read, write = (up, down) if hold is child else (down, up)
     recorder.count((*name, "read"), instance, read, box)
     recorder.count((*name, "write"), instance, write, box)
