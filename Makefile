@@ -51,10 +51,8 @@ check: .venv/.dev ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/.dev ## run every script of benchmarks/
-	@set -e; for script in benchmarks/*.py; do \
-		[ -e "$$script" ] || { echo 'benchmarks/ holds no scripts'; exit 0; }; \
-		echo "== $$script"; $(BIN)/python "$$script"; done
+bench: .venv/.dev ## run the benchmarks (ONLY="startup ...": some) and write docs/performance.md
+	$(BIN)/python benchmarks/run.py $(ONLY)
 
 clean: ## remove .venv, caches and builds
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,79 @@
+"""Run the benchmarks and write what they print into docs/performance.md: a section each, with date, commit and machine.
+
+`python benchmarks/run.py` runs all of them, `python benchmarks/run.py startup fusion_scaling` some; sections of scripts
+that are not run stay as they are. What limits a figure, and what to try next, is kept in `benchmarks/notes.yaml`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "performance.md"
+HEAD = """# Performance
+
+Measured figures: what was run, when, on which machine, with which result. `make bench` measures them again and writes
+this page; `make bench ONLY="startup evaluate_speed"` runs some. A script that misses its limit says so.
+"""
+SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
+
+
+def machine() -> str:
+    """Processor, cores, Python and NumPy, in a line."""
+    found = (
+        re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()) if Path("/proc/cpuinfo").exists() else None
+    )
+    import numpy
+
+    processor = found.group(1) if found else platform.processor() or platform.machine()
+    return f"{os.cpu_count()} x {processor}, Python {platform.python_version()}, NumPy {numpy.__version__}"
+
+
+def measured(script: str, arguments: list[str]) -> str:
+    """What a script prints, under a line that says when and where; a status other than 0 is told."""
+    command = [sys.executable, str(HERE / f"{script}.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE, check=False
+    )
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    shown = " ".join(["benchmarks/" + f"{script}.py", *arguments])
+    ended = "" if done.returncode == 0 else f"; ended with status {done.returncode}"
+    when = f"{datetime.date.today()}, commit {commit.stdout.strip()}, {machine()}, load {load:.1f}{ended}"
+    text = done.stdout.rstrip() or done.stderr.strip().splitlines()[-1]
+    return f"`{shown}`: {when}.\n\n```text\n{text}\n```\n"
+
+
+def main() -> None:
+    """Run what is asked for and write the page."""
+    notes = YAML(typ="safe").load((HERE / "notes.yaml").read_text())
+    asked = sys.argv[1:] or list(notes)
+    unknown = [name for name in asked if name not in notes]
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(notes)}")
+    known = dict(SECTION.findall(PAGE.read_text())) if PAGE.exists() else {}
+    for name in asked:
+        print(f"== {name}", flush=True)
+        known[name] = measured(name, [str(word) for word in notes[name].get("arguments", [])])
+        print(known[name], flush=True)
+    pages = [HEAD]
+    for name, note in notes.items():
+        body = known.get(name, "Not measured yet.\n")
+        figures = f"<!-- {name} -->\n{body}<!-- end -->\n"
+        prose = f"**What limits.** {note['limits']}\n\n**What to try next.** {note['next']}\n"
+        pages.append(f"## {note['title']}\n\n{figures}\n{prose}")
+    written = PAGE.with_suffix(".new")
+    written.write_text("\n".join(pages))
+    written.replace(PAGE)
+
+
+if __name__ == "__main__":
+    main()
