@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from typing import Any
 
 from einmap.errors import At, ExpressionError, SpecError
 from einmap.expressions.arithmetic import tensor_set
@@ -19,7 +19,7 @@ from einmap.visible import brief
 
 type Names = frozenset[str]
 
-_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "<=": operator.le,
     ">=": operator.ge,
@@ -40,11 +40,15 @@ class Comparison:
 
     def holds(self, values: Mapping[str, float], missing: float = 1) -> bool:
         """`values`: the number of each rank variable; absent ones count as `missing`."""
+        return bool(self.holds_each(values, missing))
+
+    def holds_each(self, values: Mapping[str, Any], missing: float = 1) -> Any:
+        """Whether the limit holds, element by element where `values` are arrays of numbers of one shape."""
         compare = _COMPARE[self.operator.removeprefix("product")]
         numbers = [values.get(v, missing) for v in sorted(self.variables)]
         if self.operator.startswith("product"):
-            return not numbers or compare(math.prod(numbers), self.value)
-        return all(compare(number, self.value) for number in numbers)
+            return compare(reduce(operator.mul, numbers, 1), self.value) if numbers else True
+        return reduce(operator.and_, (compare(number, self.value) for number in numbers), True)
 
 
 @dataclass(frozen=True)

@@ -25,4 +25,5 @@
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
 - `tables`: the numbers of a report as rows, taken from a Cost.
+- `layout`: titles and tables of reports on the terminal.
 """

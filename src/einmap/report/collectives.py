@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from einmap.distribute.backends.compare import Compiled, Match, after_compilation
@@ -15,6 +14,7 @@ from einmap.distribute.backends.observed_collectives import Collective
 from einmap.distribute.mesh import Group as Devices
 from einmap.distribute.mesh import Mesh
 from einmap.report.formatting import NONE
+from einmap.report.layout import new_table
 from einmap.report.simulation import exact
 
 
@@ -23,7 +23,7 @@ def comparison_section(found: Sequence[Match]) -> RenderableType:
     title = "Communication of the program against the prediction, per PE"
     if not found:
         return Text(f"{title}: none, as predicted", style="bold")
-    table = _table(["collective", "tensor", "groups"], ["operand B", "result B", "predicted", "executed"])
+    table = new_table("collective", "tensor", "groups", "operand B", "result B", "predicted", "executed", left=range(3))
     for one in found:
         row = one.collective
         names = one.collective.kind.replace("_", "-"), ", ".join(one.tensors) or NONE, _over(one.axes, row.groups)
@@ -37,7 +37,7 @@ def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Seq
     rows = after_compilation(lowered, compiled)
     if not any(row.why for row in rows):
         return Text("The compiled program has the same collectives.")
-    table = _table(["collective", "groups"], ["executed", "in all B", "compiled", "in all B"])
+    table = new_table("collective", "groups", "executed", "in all B", "compiled", "in all B", left=range(2))
     notes = []
     for row in rows:
         figures = (row.lowered_count, row.lowered_bytes, row.compiled_count, row.compiled_bytes)
@@ -95,12 +95,3 @@ def _over(axes: Sequence[str], groups: Sequence[Devices]) -> str:
     """`x: 1 of 8` - over axis x, one group of eight PEs."""
     sizes = f"{len(groups)} of {len(groups[0])}" if groups else NONE
     return f"{', '.join(axes)}: {sizes}" if axes else sizes
-
-
-def _table(names: Sequence[str], figures: Sequence[str]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name in figures:
-        table.add_column(name, justify="right", overflow="fold")
-    return table

@@ -24,6 +24,7 @@ from einmap.report import tables
 from einmap.report.console import SafeConsole
 from einmap.report.formatting import NONE, Bar, Scale, area, percent
 from einmap.report.fusion import fusion_section
+from einmap.report.layout import new_table, section_title
 from einmap.report.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
@@ -143,7 +144,7 @@ def shared_lines(found: Found) -> list[RenderableType]:
 def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> RenderableType:
     """The mappings of which none is better than another in all metrics: their metrics, energy, latency and EDP."""
     others = [name for name in metrics if name not in ("energy", "latency", "energy_delay_product")]
-    table = _table("", "energy", "latency", "EDP", *(METRICS[name].title for name in others))
+    table = new_table("", "energy", "latency", "EDP", *(METRICS[name].title for name in others))
     for position, found in enumerate(front[:_MOST_BEST], start=1):
         cost = found.cost
         values = format_si(cost.energy, "J"), format_si(cost.latency, "s"), format_si(cost.edp, "J*s")
@@ -151,7 +152,7 @@ def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> Rendera
         table.add_row(str(position), *values, *more_values)
     more = len(front) - _MOST_BEST
     rest = [Text(f"  ... and {more} more")] if more > 0 else []
-    return Group(_title(f"Best mappings ({len(front)}); the first one follows"), table, *rest)
+    return Group(section_title(f"Best mappings ({len(front)}); the first one follows"), table, *rest)
 
 
 def _metric(value: float, name: str) -> str:
@@ -161,8 +162,10 @@ def _metric(value: float, name: str) -> str:
 def stats_section(stats: MapStats) -> RenderableType:
     """How large the mapspace of each Einsum is, what became of its parts, and where the time went."""
     rows = [(name, row) for name, row in stats.by_einsum.items() if row.get("outcomes")]
-    sizes = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "tile\nshapes", "loops", "removed", "nodes")
-    fates = _table("", *_OUTCOMES.values())
+    sizes = new_table(
+        "", "mappings", "data-\nplacements", "uses of\nfanouts", "tile\nshapes", "loops", "removed", "nodes"
+    )
+    fates = new_table("", *_OUTCOMES.values())
     for name, row in rows:
         if row["same_as"]:
             sizes.add_row(name, Text(f"like {row['same_as']}", style="dim"))
@@ -178,18 +181,18 @@ def stats_section(stats: MapStats) -> RenderableType:
         f"  time       {format_si(stats.seconds, 's')}",
         "  of which   " + ", ".join(f"{step} {percent(share)}" for step, share in timed.items()),
     ]
-    parts: list[RenderableType] = [_title("Search"), *(Text(line) for line in lines)]
+    parts: list[RenderableType] = [section_title("Search"), *(Text(line) for line in lines)]
     if any("outlines" in row for row in stats.by_einsum.values()):
-        parts += [Text(""), _title("Chains of each Einsum"), _chains_table(stats)]
+        parts += [Text(""), section_title("Chains of each Einsum"), _chains_table(stats)]
     if rows:
-        parts += [Text(""), _title("Mapspace of each Einsum"), sizes]
-        parts += [Text(""), _title("What became of its mappings"), fates]
+        parts += [Text(""), section_title("Mapspace of each Einsum"), sizes]
+        parts += [Text(""), section_title("What became of its mappings"), fates]
     return Group(*parts)
 
 
 def _chains_table(stats: MapStats) -> Table:
     """What a fused search knows of each Einsum."""
-    table = _table("", "mappings", "data-\nplacements", "uses of\nfanouts", "heads", "outlines")
+    table = new_table("", "mappings", "data-\nplacements", "uses of\nfanouts", "heads", "outlines")
     for name, row in stats.by_einsum.items():
         if row["same_as"]:
             table.add_row(name, Text(f"like {row['same_as']}", style="dim"))
@@ -238,7 +241,7 @@ def einsums_section(cost: Cost, width: int) -> RenderableType:
     room = width - _natural_width(_einsum_table(units, [(widest, 0.0)], _LONGEST_BAR)) + _LONGEST_BAR
     bar = _LONGEST_BAR if room >= _LONGEST_BAR else next((bar for bar in (8, 6, 4, 2) if bar <= room), 0)
     shares = [row.latency_share for row in rows]
-    return Group(_title("Einsums"), _einsum_table(units, zip(lines, shares, strict=True), bar))
+    return Group(section_title("Einsums"), _einsum_table(units, zip(lines, shares, strict=True), bar))
 
 
 class _EinsumLine(NamedTuple):
@@ -267,7 +270,7 @@ def _einsum_line(row: tables.EinsumRow, energy: Scale, latency: Scale) -> _Einsu
 
 def _einsum_table(units: tuple[str, str], lines: Iterable[tuple[_EinsumLine, float]], bar: int) -> Table:
     """`lines`: with the share of the latency, which the bar shows."""
-    table = _table("", units[0], "", units[1], "", "", "\nlimited by", "\nfills most")
+    table = new_table("", units[0], "", units[1], "", "", "\nlimited by", "\nfills most")
     for line, share in lines:
         *numbers, limited_by, memory = line
         table.add_row(*numbers, Bar(share, bar), Text(limited_by), Text(memory))
@@ -279,12 +282,12 @@ def energy_section(cost: Cost, width: int) -> RenderableType:
     """Energy by component and tensor; where the columns do not fit, only the tensors that cost most."""
     rows, tensors = tables.energy_rows(cost), tables.tensors(cost)
     scale = Scale.of((row.total for row in rows), "J")
-    title = _title(f"Energy ({scale.unit}) by component and tensor")
+    title = section_title(f"Energy ({scale.unit}) by component and tensor")
     if len(tensors) * _NARROWEST <= width:
         matrix = _energy_matrix(rows, tensors, scale)
         if _natural_width(matrix) <= width:
             return Group(title, matrix)
-    table = _table("", "total", "", "", "of which")
+    table = new_table("", "total", "", "", "of which")
     for row in rows:
         parts = {**row.by_tensor, "compute": row.compute, "leak": row.leak}
         shares = {name: value / row.total if row.total else 0.0 for name, value in parts.items()}
@@ -300,7 +303,7 @@ def _energy_matrix(rows: tuple[tables.EnergyRow, ...], tensors: tuple[str, ...],
     if any(row.leak for row in rows):
         columns["leak"] = [row.leak for row in rows]
     columns["total"] = [row.total for row in rows]
-    table = _table("", *columns, "", "")
+    table = new_table("", *columns, "", "")
     for index, row in enumerate(rows):
         values = [scale.show(column[index]) for column in columns.values()]
         table.add_row(row.component, *values, percent(row.share), Bar(row.share))
@@ -315,7 +318,7 @@ def busy_section(cost: Cost) -> RenderableType:
     rows = tables.busy_rows(cost)
     cascade = len(cost.latency_by_einsum) > 1
     scale = Scale.of((row.busy for row in rows), "s")
-    table = _table("", scale.unit, "busy", "", "")
+    table = new_table("", scale.unit, "busy", "", "")
     for row in rows:
         limits = ""
         if row.limits:
@@ -324,12 +327,12 @@ def busy_section(cost: Cost) -> RenderableType:
         style = "bold" if row.limits else ""
         table.add_row(row.component, scale.show(row.busy), percent(row.share), bar, limits, style=style)
     _left(table, 3, 4)
-    return Group(_title("Latency: how long each component works"), table)
+    return Group(section_title("Latency: how long each component works"), table)
 
 
 def memory_section(rows: tuple[tables.MemoryRow, ...], width: int) -> RenderableType:
     """How full each memory is at its fullest, and with what."""
-    table = _table("", "full", "", "capacity", "largest tensors")
+    table = new_table("", "full", "", "capacity", "largest tensors")
     for row in rows:
         if row.size_bits is not None and math.isinf(row.size_bits):
             table.add_row(row.component, NONE, "", "unlimited", "")
@@ -339,12 +342,12 @@ def memory_section(rows: tuple[tables.MemoryRow, ...], width: int) -> Renderable
         bar = Bar(row.usage, 20 if width >= 100 else 12, "yellow" if row.usage >= _FULL else "cyan")
         table.add_row(row.component, percent(row.usage), bar, capacity, Text(_largest(row.by_tensor)))
     _left(table, 2, 4)
-    return Group(_title("Memories: how full at most"), table)
+    return Group(section_title("Memories: how full at most"), table)
 
 
 def spatial_section(rows: tuple[tables.SpatialRow, ...]) -> RenderableType:
     """How much of each fanout works."""
-    table = _table("", "used", "", "fanout", "")
+    table = new_table("", "used", "", "fanout", "")
     for row in rows:
         lowest = ""
         if row.highest - row.lowest > 1e-9:
@@ -353,13 +356,13 @@ def spatial_section(rows: tuple[tables.SpatialRow, ...]) -> RenderableType:
         name = f"{row.component}.{row.dimension}"
         table.add_row(name, percent(row.mean), Bar(row.mean, 20), fanout, Text(lowest))
     _left(table, 2, 4)
-    return Group(_title("Fanouts: how much is used"), table)
+    return Group(section_title("Fanouts: how much is used"), table)
 
 
 def loop_tree_section(mapping: LoopTree, spec: Spec | None, width: int) -> RenderableType:
     """The mapping as a loop nest."""
     lines = [_node_text(line) for line in loop_tree_lines(mapping, spec, width - 2)]
-    return Group(_title("LoopTree"), Padding(Group(*lines), (0, 0, 0, 2)))
+    return Group(section_title("LoopTree"), Padding(Group(*lines), (0, 0, 0, 2)))
 
 
 def _node_text(line: str) -> Text:
@@ -383,18 +386,6 @@ def _stacked(sections: Iterable[RenderableType]) -> Group:
     for section in sections:
         spaced += [Text(""), section] if spaced else [section]
     return Group(*spaced)
-
-
-def _title(text: str) -> Text:
-    return Text(text, style="bold")
-
-
-def _table(*headers: str) -> Table:
-    """A table without lines: names to the left, numbers to the right."""
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="right" if index else "left", no_wrap=False, overflow="fold")
-    return table
 
 
 def _left(table: Table, *columns: int) -> None:

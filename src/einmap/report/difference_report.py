@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from einmap.mapping.difference import NodeChange, tree_changes
@@ -14,6 +13,7 @@ from einmap.mapping.nodes import format_address
 from einmap.model.cost import Cost
 from einmap.model.cost_difference import Changed, row_changes, total_changes
 from einmap.report.formatting import NONE, area, percent
+from einmap.report.layout import new_table
 from einmap.spec.raw import to_python
 from einmap.spec.spec import TOP_LEVEL, Spec
 from einmap.spec.spec_difference import FieldChange, field_changes
@@ -109,7 +109,7 @@ def difference_report(difference: Difference) -> RenderableType:
 
 def fields_section(changes: tuple[FieldChange, ...]) -> RenderableType:
     """Field by field, with paths."""
-    table = _table("field", "A", "B", left=3)
+    table = new_table("field", "A", "B", left=range(3))
     table.columns[0].ratio, table.columns[1].ratio, table.columns[2].ratio = 2, 1, 1
     for change in changes:
         before = NONE if change.added else _value(change.before)
@@ -130,7 +130,7 @@ def _value(value: Any) -> str:
 
 def nodes_section(changes: tuple[NodeChange, ...]) -> RenderableType:
     """Node by node."""
-    table = _table("", "LoopTree A", "LoopTree B", left=3)
+    table = new_table("", "LoopTree A", "LoopTree B", left=range(3))
     for change in changes:
         kind = Text(change.kind, style=_STYLES[change.kind])
         table.add_row(kind, _node(change.before, change.before_at), _node(change.after, change.after_at))
@@ -145,7 +145,7 @@ def totals_section(rows: tuple[Changed, ...]) -> RenderableType:
     """Totals of both, equal or not."""
     units = {"energy": "J", "latency": "s", "edp": "J*s"}
     names = {"edp": "EDP"}
-    table = _table("", "A", "B", "B / A")
+    table = new_table("", "A", "B", "B / A")
     for row in rows:
         (name,) = row.name
         shown = [area(n) if name == "area" else format_si(n, units[name]) for n in (row.before, row.after)]
@@ -155,7 +155,7 @@ def totals_section(rows: tuple[Changed, ...]) -> RenderableType:
 
 def rows_section(title: str, rows: list[Changed]) -> RenderableType:
     """The rows of one kind that changed most."""
-    table = _table("", "A", "B", "difference", "B / A")
+    table = new_table("", "A", "B", "difference", "B / A")
     for row in rows[:MOST_ROWS]:
         sign = "+" if row.difference > 0 else ""
         numbers = [_shown(row.kind, n) for n in (row.before, row.after, row.difference)]
@@ -187,11 +187,3 @@ def _shown(kind: str, n: float) -> str:
 
 def _ratio(row: Changed) -> str:
     return NONE if row.ratio is None else f"{row.ratio:,.3g}"
-
-
-def _table(*headers: str, left: int = 1) -> Table:
-    """A table without lines: the first `left` columns to the left, numbers to the right."""
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="left" if index < left else "right", overflow="fold")
-    return table

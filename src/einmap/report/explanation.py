@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -28,6 +27,7 @@ from einmap.model.explanation.values import (
     Stationary,
 )
 from einmap.report.formatting import NONE, Bar, Scale, percent
+from einmap.report.layout import new_table, section_title
 from einmap.units import format_bits, format_si
 
 MOST_CHANGES = 12
@@ -73,14 +73,14 @@ def cases_section(cases: tuple[NodeCases, ...], *, several: bool) -> RenderableT
     if not cases:
         return None
     parts: list[RenderableType] = [
-        _title("Storage nodes: what the loops above and below them do"),
+        section_title("Storage nodes: what the loops above and below them do"),
         Padding(Text(NOTATION, style="dim"), (0, 0, 0, 2)),
     ]
     for node in cases:
         who = f"{node.einsum}: " if several else ""
         role = ", its outermost holder" if node.backing else ""
         head = f"{who}{node.tensor} in {node.component}{role} ({format_address(node.address)})"
-        table = _table("", "loops above", "loops below", left=(1, 2))
+        table = _wide_table("", "loops above", "loops below", left=(1, 2))
         for label, above, below in case_rows(node):
             table.add_row(label, above, below)
         parts += [Padding(Text(head, style="cyan"), (0, 0, 0, 2)), Padding(table, (0, 0, 0, 2))]
@@ -165,12 +165,12 @@ def stationary_section(rows: tuple[Stationary, ...]) -> RenderableType | None:
     """What stays while the innermost loops of a level run."""
     if not rows:
         return None
-    table = _table("Einsum", "loops of the level", "stationary", "stays for", left=(1, 2))
+    table = _wide_table("Einsum", "loops of the level", "stationary", "stays for", left=(1, 2))
     for row in rows:
         loops = "  ".join(_loop(use) for use in row.loops)
         what = "elements" if row.values == 1 else f"tiles {_shape(row.shape)}"
         table.add_row(row.einsum, loops, f"{row.tensor}: {what}", f"{row.iterations:,} iterations")
-    return Group(_title("Stationary: what the innermost loops of each level leave in place"), table)
+    return Group(section_title("Stationary: what the innermost loops of each level leave in place"), table)
 
 
 # counts
@@ -181,7 +181,7 @@ def counts_section(derivations: tuple[Derivation, ...]) -> RenderableType | None
     if not derivations:
         return None
     several = len({d.einsum for d in derivations}) > 1
-    parts: list[RenderableType] = [_title("Counts: what each is made of")]
+    parts: list[RenderableType] = [section_title("Counts: what each is made of")]
     for d in derivations:
         who = f"{d.einsum}: " if several else ""
         parts.append(Padding(Text(f"{who}{count_line(d)}", style="cyan"), (0, 0, 0, 2)))
@@ -271,10 +271,10 @@ def lives_section(lives: tuple[Life, ...], einsums: int) -> RenderableType | Non
     """Every buffer: how large, where its life begins and ends, how often."""
     if not lives:
         return None
-    table = _table("", "in", "bits", "times", "lives", left=(1, 4))
+    table = _wide_table("", "in", "bits", "times", "lives", left=(1, 4))
     for life in lives:
         table.add_row(life.tensor, life.memory, _number(life.bits), f"{life.times:,}", _span(life, einsums))
-    return Group(_title("Lives of the buffers"), table)
+    return Group(section_title("Lives of the buffers"), table)
 
 
 def _span(life: Life, einsums: int) -> str:
@@ -289,7 +289,7 @@ def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
     """What is live at the fullest moment of each memory."""
     if not rows:
         return None
-    parts: list[RenderableType] = [_title("Memories at their fullest")]
+    parts: list[RenderableType] = [section_title("Memories at their fullest")]
     for row in rows:
         parts.append(Padding(Text(fullest_line(row), style="cyan"), (0, 0, 0, 2)))
         held = ", ".join(f"{tensor} {_number(bits)}" for tensor, _, bits in row.live)
@@ -310,11 +310,11 @@ def occupied_section(rows: tuple[Occupied, ...], order: tuple[str, ...]) -> Rend
         return None
     memories = tuple(dict.fromkeys(row.memory for row in rows))
     bits = {(row.einsum, row.memory): row.bits for row in rows}
-    table = _table("while", *memories)
+    table = _wide_table("while", *memories)
     for einsum in order:
         if any((einsum, memory) in bits for memory in memories):
             table.add_row(einsum, *(_number(bits.get((einsum, memory), 0)) for memory in memories))
-    return Group(_title("Occupancy: the most bits at one time while each Einsum runs"), table)
+    return Group(section_title("Occupancy: the most bits at one time while each Einsum runs"), table)
 
 
 # bottlenecks
@@ -324,7 +324,7 @@ def bottleneck_section(rows: tuple[Bottleneck, ...]) -> RenderableType | None:
     """What sets the latency of each Einsum, and what follows."""
     if not rows:
         return None
-    table = _table("Einsum", "latency", "set by", "then", "", left=(2, 3, 4))
+    table = _wide_table("Einsum", "latency", "set by", "then", "", left=(2, 3, 4))
     for row in rows:
         if not row.latency:
             table.add_row(row.einsum, NONE, "nothing takes time")
@@ -333,7 +333,7 @@ def bottleneck_section(rows: tuple[Bottleneck, ...]) -> RenderableType | None:
         then = NONE if following is None or not following[1] else f"{following[0]} {format_si(following[1], 's')}"
         ahead = "" if row.margin is None else "equal" if row.margin == 1 else f"{row.margin:,.3g} x ahead"
         table.add_row(row.einsum, format_si(row.latency, "s"), row.busy[0][0], then, ahead)
-    return Group(_title("Bottlenecks"), table)
+    return Group(section_title("Bottlenecks"), table)
 
 
 def energy_section(rows: tuple[EnergyShare, ...]) -> RenderableType | None:
@@ -342,23 +342,23 @@ def energy_section(rows: tuple[EnergyShare, ...]) -> RenderableType | None:
     if not paid:
         return None
     scale = Scale.of((row.energy for row in paid), "J")
-    table = _table("", "", "", scale.unit, "", "", left=(1, 2, 5))
+    table = _wide_table("", "", "", scale.unit, "", "", left=(1, 2, 5))
     for row in paid[:MOST_ENERGY]:
         told = row.component, row.action, row.tensor or NONE
         table.add_row(*told, scale.show(row.energy), percent(row.share), Bar(row.share))
     more = len(paid) - MOST_ENERGY
     rest = [Text(f"  ... and {more} more")] if more > 0 else []
-    return Group(_title("Where the energy goes"), table, *rest)
+    return Group(section_title("Where the energy goes"), table, *rest)
 
 
 def fanouts_section(rows: tuple[Fanout, ...]) -> RenderableType | None:
     """Lanes in use."""
     if not rows:
         return None
-    table = _table("Einsum", "fanout", "lanes used", "of", left=(1,))
+    table = _wide_table("Einsum", "fanout", "lanes used", "of", left=(1,))
     for row in rows:
         table.add_row(row.einsum, f"{row.component}.{row.dimension}", f"{row.used:,}", f"{row.available:,}")
-    return Group(_title("Fanouts"), table)
+    return Group(section_title("Fanouts"), table)
 
 
 # changes
@@ -366,10 +366,10 @@ def fanouts_section(rows: tuple[Fanout, ...]) -> RenderableType | None:
 
 def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
     """What one change would help, most first."""
-    title = _title("What one change would help")
+    title = section_title("What one change would help")
     if not changes:
         return Group(title, Text("  no single change that was tried saves energy or time"))
-    table = _table("", "energy", "latency", left=(0,))
+    table = _wide_table("", "energy", "latency", left=(0,))
     table.columns[0].max_width = max(30, width - 24)
     shown = [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE][:MOST_CHANGES]
     for change in shown:
@@ -408,18 +408,10 @@ def _saved(change: float) -> str:
 # small parts
 
 
-def _title(text: str) -> Text:
-    return Text(text, style="bold")
-
-
 def _number(n: float) -> str:
     return f"{int(n):,}" if float(n).is_integer() else f"{n:,.6g}"
 
 
-def _table(*headers: str, left: tuple[int, ...] = ()) -> Table:
-    """A table without lines: numbers to the right, names and what `left` lists, which may wrap, to the left."""
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for index, header in enumerate(headers):
-        side: Literal["left", "right"] = "left" if not index or index in left else "right"
-        table.add_column(header, justify=side, no_wrap=index not in left, overflow="fold")
-    return table
+def _wide_table(*headers: str, left: tuple[int, ...] = ()) -> Table:
+    """Numbers to the right; names to the left, and what `left` lists, which may wrap."""
+    return new_table(*headers, left=(0, *left), whole=[i for i in range(len(headers)) if i not in left])

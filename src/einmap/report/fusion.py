@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from einmap.mapper.fusion_saving import Saving
 from einmap.model.fusion import FusedLoop, Fusion, KeptTensor
+from einmap.report.layout import new_table, section_title
 from einmap.units import format_bits, format_count, format_si
 
 _TOTALS = {"energy": "J", "latency": "s", "edp": "J*s"}
@@ -17,11 +17,11 @@ def fusion_section(fusion: Fusion, saving: Saving | None = None) -> RenderableTy
     """Where intermediate tensors are kept, and the Einsums that run in one nest; then what was saved."""
     if not fusion.fused:
         memories = " and ".join(dict.fromkeys(kept.memory for kept in fusion.tensors))
-        return Group(_title("Fusion"), Text(f"  none: every intermediate tensor goes through {memories}"))
-    rows = _table("", "kept in", "tile", "bits", "used by", "below the loops", left=(0, 1, 2, 4, 5))
+        return Group(section_title("Fusion"), Text(f"  none: every intermediate tensor goes through {memories}"))
+    rows = new_table("", "kept in", "tile", "bits", "used by", "below the loops", left=(0, 1, 2, 4, 5))
     for kept in fusion.tensors:
         rows.add_row(kept.tensor, *_row(kept), style="" if kept.fused else "dim")
-    parts: list[RenderableType] = [_title("Fusion: where intermediate tensors are kept"), rows]
+    parts: list[RenderableType] = [section_title("Fusion: where intermediate tensors are kept"), rows]
     parts += [Text(f"  in one nest: {', '.join(nest)}") for nest in fusion.nests]
     if saving is not None:
         parts += [Text(""), *saving_lines(saving)]
@@ -30,14 +30,14 @@ def fusion_section(fusion: Fusion, saving: Saving | None = None) -> RenderableTy
 
 def saving_lines(saving: Saving) -> list[RenderableType]:
     """Best against best unfused, with how far the latter can be trusted."""
-    rows = _table("", "best", "unfused", "", left=(0,))
+    rows = new_table("", "best", "unfused", "", left=(0,))
     for row in saving.rows:
         name, *memories = row.name
         before, after = (_shown(name, value) for value in (row.before, row.after))
         label = f"{' + '.join(memories)} traffic" if memories else name.replace("edp", "EDP")
         rows.add_row(label, after, before, _change(row.ratio))
     doubt = "" if saving.unfused.optimal else " (not proven optimal)"
-    return [_title(f"Against the best mapping that fuses nothing{doubt}"), rows]
+    return [section_title(f"Against the best mapping that fuses nothing{doubt}"), rows]
 
 
 def _row(kept: KeptTensor) -> tuple[str, str, str, str, str]:
@@ -64,14 +64,3 @@ def _change(ratio: float | None) -> str:
     if ratio <= 0 or 0.02 < ratio <= 2:
         return f"{ratio - 1:+.0%}"
     return f"{ratio:.3g} x as much" if ratio > 1 else f"{1 / ratio:.3g} x less"
-
-
-def _title(text: str) -> Text:
-    return Text(text, style="bold")
-
-
-def _table(*headers: str, left: tuple[int, ...]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="left" if index in left else "right", overflow="fold")
-    return table

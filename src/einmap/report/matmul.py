@@ -15,6 +15,7 @@ from einmap.matmul.machine import DIMENSIONS, TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree
 from einmap.report.formatting import NONE, percent
+from einmap.report.layout import new_table, section_title
 from einmap.units import format_bits, format_count, format_si
 
 
@@ -62,7 +63,7 @@ def _how(plan: MatmulPlan) -> str:
 
 def levels_section(plan: MatmulPlan) -> RenderableType:
     """Algorithm, blocks and partition counts of each level."""
-    table = _table("memory", "level", "workers", "keeps", "algorithm", "m", "k", "n", "parts m x k x n")
+    table = _narrow_table("memory", "level", "workers", "keeps", "algorithm", "m", "k", "n", "parts m x k x n")
     top = str(plan.machine.number(-1))
     table.add_row(plan.machine.main, top, NONE, NONE, NONE, *(str(size) for size in plan.product.size), NONE)
     for row in plan.levels:
@@ -71,12 +72,12 @@ def levels_section(plan: MatmulPlan) -> RenderableType:
         parts = " x ".join(str(count) for count in row.parts)
         head = (level.name, str(row.number), used, choice.algorithm.resident, str(choice.algorithm.value))
         table.add_row(*head, *(str(size) for size in choice.block), parts)
-    return Group(_title("Blocks; each memory keeps one while the others stream by"), table)
+    return Group(section_title("Blocks; each memory keeps one while the others stream by"), table)
 
 
 def space_section(plan: MatmulPlan) -> RenderableType:
     """Bytes of the blocks, how full memories are, and the part of the time."""
-    table = _table("memory", "A", "B", "C", "needed", "of", "full", "time", "")
+    table = _narrow_table("memory", "A", "B", "C", "needed", "of", "full", "time", "")
     m, k, n = plan.product.size
     whole = (rows * columns for rows, columns in ((m, k), (k, n), (m, n)))
     blocks = (format_bits(bits * values) for bits, values in zip(plan.product.bits, whole, strict=True))
@@ -89,12 +90,12 @@ def space_section(plan: MatmulPlan) -> RenderableType:
         table.add_row(row.stage.level.name, *shown, *sizes, full, *times)
     times = format_si(plan.compute_seconds, "s"), _share(plan.compute_seconds, plan)
     table.add_row(plan.machine.compute.name, *[NONE] * 6, *times)
-    return Group(_title("Space of one worker, and time that transfers and computing add"), table)
+    return Group(section_title("Space of one worker, and time that transfers and computing add"), table)
 
 
 def traffic_section(plan: MatmulPlan) -> RenderableType:
     """What crosses each link, all workers together, against what must."""
-    table = _table("into", *TENSORS, "in all", "at least", "times")
+    table = _narrow_table("into", *TENSORS, "in all", "at least", "times")
     for row in plan.levels:
         cells = [
             format_bits(bits * row.traffic.of(tensor).values) if row.traffic.of(tensor).values else NONE
@@ -102,15 +103,15 @@ def traffic_section(plan: MatmulPlan) -> RenderableType:
         ]
         times = f"{row.traffic.bits / row.least:.2f}" if row.least else NONE
         table.add_row(row.stage.level.name, *cells, format_bits(row.traffic.bits), format_bits(row.least), times)
-    return Group(_title("Traffic with the level above, all workers, both directions"), table)
+    return Group(section_title("Traffic with the level above, all workers, both directions"), table)
 
 
 def layout_section(plan: MatmulPlan) -> RenderableType:
     """How each operand should lie in main memory, and what the other orders cost."""
-    head = _title(f"Order in {plan.machine.main}; the plan's time takes blocks that lie in one piece")
+    head = section_title(f"Order in {plan.machine.main}; the plan's time takes blocks that lie in one piece")
     if not plan.layouts:
         return Group(head, Padding(Text("nothing crosses this link"), (0, 0, 0, 2)))
-    table = _table(
+    table = _narrow_table(
         "", "best", "in runs of", "time", *(f"by {order}" if order != "blocked" else order for order in ORDERS)
     )
     for layout in plan.layouts:
@@ -131,20 +132,14 @@ def nest_section(plan: MatmulPlan) -> RenderableType:
     """The loops, `einmap`'s LoopTree of the plan."""
     nest = Text(pretty(loop_tree(plan)), no_wrap=True, overflow="fold")
     loops = ", ".join(f"{name} {format_count(size)}" for name, size in zip(DIMENSIONS, plan.product.size, strict=True))
-    return Group(_title(f"Loop nest ({loops})"), Padding(nest, (0, 0, 0, 2)))
-
-
-def _title(text: str) -> Text:
-    return Text(text, style="bold")
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 1))
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="right" if index else "left", no_wrap=True)
-    return table
+    return Group(section_title(f"Loop nest ({loops})"), Padding(nest, (0, 0, 0, 2)))
 
 
 def _share(seconds: float, plan: MatmulPlan) -> str:
     """A part of a plan's time; nothing of it where the plan takes no time."""
     return percent(seconds / plan.seconds if plan.seconds else 0.0)
+
+
+def _narrow_table(*headers: str) -> Table:
+    """No column wraps, with one space between columns."""
+    return new_table(*headers, whole=range(len(headers)), gap=1)

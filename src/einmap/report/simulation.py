@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from einmap.execute.result import Execution
 from einmap.report.comparison import ComparedCount, Comparison, OutputError
 from einmap.report.formatting import NONE, percent
+from einmap.report.layout import new_table
 from einmap.report.occupancy import Series, series_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
@@ -65,7 +65,7 @@ def counts_section(rows: tuple[ComparedCount, ...], width: int = 80) -> Renderab
     """Actions of all instances, steps of the busiest one; what differs comes first."""
     several = len({row.einsum for row in rows}) > 1
     names = ("Einsum", "component", "tensor", "action")[not several :]
-    table = _table(*names, "model", "simulated", "difference")
+    table = new_table(*names, "model", "simulated", "difference")
     for column in table.columns[: len(names)]:
         column.justify, column.min_width = "left", 6
     for column in table.columns[len(names) :]:
@@ -79,7 +79,7 @@ def counts_section(rows: tuple[ComparedCount, ...], width: int = 80) -> Renderab
 
 def usage_section(rows: tuple[ComparedCount, ...], capacities: dict[str, float]) -> RenderableType:
     """The fullest instance of each finite memory at its fullest, in bits."""
-    table = _table("", "model", "simulated", "difference", "capacity", "full")
+    table = new_table("", "model", "simulated", "difference", "capacity", "full")
     for row in _mismatches_first(rows):
         capacity = capacities.get(row.component, math.inf)
         if math.isinf(capacity):
@@ -94,7 +94,7 @@ def usage_section(rows: tuple[ComparedCount, ...], capacities: dict[str, float])
 
 def occupancy_section(series: tuple[Series, ...], width: int) -> RenderableType:
     """One line for each memory: its course, full height at its own peak."""
-    table = _table("", "", "peak", "capacity")
+    table = new_table("", "", "peak", "capacity")
     table.columns[1].justify = "left"
     names = max((len(one.memory) for one in series), default=0)
     cells = max(10, min(60, width - names - 28))
@@ -149,11 +149,3 @@ def _difference(row: ComparedCount, difference: float) -> str:
 
 def _mismatches_first(rows: tuple[ComparedCount, ...]) -> list[ComparedCount]:
     return sorted(rows, key=lambda row: row.agrees)
-
-
-def _table(*headers: str) -> Table:
-    """A table without lines: names to the left, numbers to the right."""
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="right" if index else "left", overflow="fold")
-    return table

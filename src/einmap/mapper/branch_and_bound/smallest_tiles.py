@@ -22,7 +22,6 @@ from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import values_of
-from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held
 from einmap.model.counting.semantics import Semantics
@@ -243,7 +242,7 @@ class Tiles:
                 if len(axis.members) == 1
             }
             for limit in placement.tile_shape:
-                self.fits &= limit_holds(limit, extents)
+                self.fits &= limit.holds_each(extents)
 
     def lowered(self, node: Held, before: Ints, after: Ints) -> Floats:
         """Values reserved below the loops that index a tensor, and below one that does so in part."""

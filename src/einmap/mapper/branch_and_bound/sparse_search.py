@@ -17,7 +17,6 @@ from einmap.mapper.cost_bounds.cost_to_go import Level, Recipe
 from einmap.mapper.cost_bounds.sparse_tables import Around, Limit, NoRoomError, SparseTables
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
-from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 
 
@@ -88,7 +87,7 @@ class SparseSearch(PathSearch):
         if not self.lowers(node) and needed > memory.size_bits:
             return False
         limits = memory.placement.tile_shape if node.first and memory.placement is not None else ()
-        return all(bool(limit_holds(limit, dict(self.einsum.bounds))) for limit in limits)
+        return all(bool(limit.holds_each(dict(self.einsum.bounds))) for limit in limits)
 
     def around(self, levels: Sequence[Level]) -> list[Around]:
         """For each level what stands above it."""

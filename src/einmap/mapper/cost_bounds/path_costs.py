@@ -16,7 +16,6 @@ from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.fanout_tree import Prefixes
 from einmap.mapper.mapspace.layout import layout_of, top_values
-from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapper.templates.chain_template import Held
 
 
@@ -98,7 +97,7 @@ class PathCosts:
                 found &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
             if node.first and memory.placement is not None:
                 for limit in memory.placement.tile_shape:
-                    found &= limit_holds(limit, self.lattice.extents)
+                    found &= limit.holds_each(self.lattice.extents)
             self.known[key] = found
         allowed: Bools = self.known[key]
         return allowed

@@ -50,7 +50,7 @@ def _without(
             outer_nest.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
             rest = tuple(t for t in node.tensors if t not in inside)
             if rest:
-                found.append(tree.Storage(rest, node.component, node.persistent))
+                found.append(replace(node, tensors=rest))
         else:
             found.append(node)
     return tuple(found)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,14 +11,6 @@ from einmap.arch.component import Memory, Toll
 from einmap.arch.constraint import Comparison
 from einmap.mapper.mapspace.mapspace import Subspace
 from einmap.model.counting.path import EinsumPath, Station
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 def tile_limits(path: EinsumPath, subspace: Subspace, points: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -37,7 +27,7 @@ def tile_limits(path: EinsumPath, subspace: Subspace, points: NDArray[np.int64])
             if above:
                 extents[loop.variable] = shape
         for limit in limits:
-            allowed &= limit_holds(limit, extents)
+            allowed &= limit.holds_each(extents)
     return allowed
 
 
@@ -54,18 +44,3 @@ def _limited_holders(path: EinsumPath) -> list[tuple[Station, tuple[Comparison, 
         if placement is not None and placement.tile_shape:
             found.append((station, placement.tile_shape))
     return found
-
-
-def limit_holds(limit: Comparison, extents: Mapping[str, Any]) -> Any:
-    """Whether a limit holds, for arrays of extents; absent variables count as 1."""
-    compare = _COMPARE[limit.operator.removeprefix("product")]
-    values = [extents.get(v, 1) for v in sorted(limit.variables)]
-    if limit.operator.startswith("product"):
-        total: Any = 1
-        for value in values:
-            total = total * value
-        return compare(total, limit.value) if values else True
-    holds: Any = True
-    for value in values:
-        holds = holds & compare(value, limit.value)
-    return holds
