@@ -9,13 +9,13 @@
 - `cost`: what a plan sends and how long it takes.
 - `derive`: distribute(): from a workload, a mesh and placements to a plan.
 - `indices`: how a split rank variable splits the ranks that it indexes.
-- `mesh`: A mesh of processing elements (PEs) with named axes.
+- `mesh`: a mesh of processing elements (PEs) with named axes.
 - `moves`: the cheapest way from one placement of a tensor to another.
 - `naming`: actions of the search as a plan: buffers get names.
-- `notation`: A plan as Einsums: what each PE computes and what it exchanges.
-- `overlap`: A reduce-scatter in chunks, each of which travels while the next one is computed.
+- `notation`: a plan as Einsums: what each PE computes and what it exchanges.
+- `overlap`: a reduce-scatter in chunks, each of which travels while the next one is computed.
 - `placement`: which part of a tensor each PE holds.
-- `plan`: A plan: what every PE of a mesh does, step by step, to compute a workload together.
+- `plan`: a plan: what every PE of a mesh does, step by step, to compute a workload together.
 - `read`: the key `distribution` of a specification as a plan.
 - `request`: what a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh.
 """

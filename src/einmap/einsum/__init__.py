@@ -7,15 +7,15 @@
   concatenated.
 - `functions`: the functions of map expressions, one entry for each: what a new function adds here is all that the
   algebra asks.
-- `isomorphism`: einsums that are the same but for names: the layers of a network, say.
+- `isomorphism`: Einsums that are the same but for names: the layers of a network, say.
 - `names`: names of partitions: `K` becomes `K1, K0`, its rank variable `k` becomes `k1, k0`.
 - `numeric`: plain numpy evaluation of a workload: the meaning of everything else.
 - `operation`: what an Einsum computes: a map expression over its inputs and a reduction over the ranks that vanish.
 - `parse`: the concise notation: `Z[m, n] = A[m, k] * B[k, n]` <-> accesses and operation.
 - `partition`: partition a rank: in every tensor that has it, two or more ranks take its place.
-- `pretty`: A workload as text: its Einsums with the sizes of their ranks, or one loop nest for each Einsum.
+- `pretty`: a workload as text: its Einsums with the sizes of their ranks, or one loop nest for each Einsum.
 - `projection`: how rank variables index a tensor: one affine expression for each rank.
 - `space`: the iteration space of an Einsum: integer points that satisfy its constraints, and their bounding box.
 - `steps`: changes of a workload as values: done one after the other, read from text, and their tensors taken along.
-- `workload`: A workload: a cascade of Einsums in execution order.
+- `workload`: a workload: a cascade of Einsums in execution order.
 """

@@ -1,6 +1,6 @@
 """Loop nests as code with explicit data movement, derived from a mapping.
 
-- `build`: A Spec becomes a Program: check the mapping, declare, lower, tidy up.
+- `build`: a specification becomes a Program: check the mapping, declare, lower, tidy up.
 - `c`: C99: buffers as arrays, moves as small functions, and a main that checks itself against a plain loop nest.
 - `c_runtime`: the rest of a C file: functions that move boxes, the plain loop nest, main.
 - `comments`: what comments say.
@@ -11,7 +11,7 @@
 - `linear`: integers of the emitted code: sums of `coefficient * name` and a constant.
 - `liveness`: when results are there: which exchanges of partial results happen, and which lanes take part.
 - `lower_leaf`: the innermost nests of a program: operations and copies.
-- `lower`: A mapping becomes a program: walk the LoopTree, open buffers, move tiles, compute.
+- `lower`: a mapping becomes a program: walk the LoopTree, open buffers, move tiles, compute.
 - `program`: the small language between mappings and printers: buffers, loops, moves, operations.
 - `pseudo`: text as a lecture would show it: loops with bounds, parallel loops, mvin and mvout.
 - `python`: python: one function on NumPy arrays.

@@ -15,5 +15,5 @@
 - `result`: what an execution leaves behind: tensors, counts, occupancy over time.
 - `sliding`: sliding windows: buffers that keep, from one iteration of a loop to the next, what both need.
 - `visits`: visits of storage nodes: the tiles that are there now.
-- `warm`: A first call of the simulator's kernel, so that it can be compiled ahead.
+- `warm`: a first call of the simulator's kernel, so that it can be compiled ahead.
 """

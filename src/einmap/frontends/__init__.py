@@ -5,6 +5,6 @@
 
 - `code`: functions from Python files: run only when the user names the file, never because a specification does.
 - `files`: files: text read whole, with clear errors.
-- `store`: A directory that keeps texts under keys, for several processes at a time, any of which may be killed.
+- `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `yaml`: YAML specifications: text -> raw tree, and back.
 """

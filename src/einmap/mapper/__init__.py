@@ -8,7 +8,7 @@
   cannot handle.
 - `fusion`: the search of cascades: intermediate tensors kept inside, tile by tile.
 - `fusion_saving`: what fusion saves: the best mapping against the best one that fuses nothing.
-- `given`: A partly given mapping as a constraint of the search.
+- `given`: a partly given mapping as a constraint of the search.
 - `independent`: the search of every Einsum by itself, and the tree of the best parts.
 - `infeasibility`: why nothing fits, and the least changes that would help.
 - `mapper`: map_workload(): find the best mapping of a workload.

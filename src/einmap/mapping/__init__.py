@@ -6,7 +6,7 @@ Read `nodes`, `mapping`, `template`, `pretty`, `validate`, then the package `rew
   shapes.
 - `mapping`: mapping: a complete LoopTree, the path above a node, the part of one Einsum.
 - `nodes`: the nodes of a LoopTree.
-- `pretty`: A LoopTree as an indented loop nest.
+- `pretty`: a LoopTree as an indented loop nest.
 - `rewrite`: rewrites: from one mapping to another one that computes the same values.
 - `template`: mappings that are not complete, as types of their own: templates and partial mappings.
 - `validate`: the mapping fits workload and architecture, or a MappingError says where and why not.

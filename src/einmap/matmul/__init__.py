@@ -13,13 +13,13 @@
 - `lower_bounds`: what can never be beaten below a level: the planner's problem without last, smaller blocks and
   idle workers.
 - `machine`: the machine of a plan: memories, one for each worker, the links between them, and the compute units.
-- `measured`: A plan that runs on this processor: a packed, vectorised kernel, and its measurement.
+- `measured`: a plan that runs on this processor: a packed, vectorised kernel, and its measurement.
 - `plan`: plan_matmul(): blocks for every level, jointly or level by level.
 - `problem`: what is planned: one matrix product, its data types, and the rules of a plan.
-- `read_machine`: A machine from a YAML file, a shipped one by name, or a dictionary of the same form.
+- `read_machine`: a machine from a YAML file, a shipped one by name, or a dictionary of the same form.
 - `result`: matmulPlan: blocks for every level of a machine, and everything that follows from them.
 - `space`: the choices of one level: block sizes that are tried, and the blocks that fit.
-- `to_mapping`: A plan as a LoopTree on an equivalent architecture: what the planner counts, `einmap evaluate`
+- `to_mapping`: a plan as a LoopTree on an equivalent architecture: what the planner counts, `einmap evaluate`
   counts as well.
 - `traffic`: what a plan moves between a level and the one above: exactly, value for value.
 """

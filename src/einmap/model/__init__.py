@@ -11,7 +11,7 @@
 - `explanation`: why a mapping costs what it does: every number of an evaluation with what it is made of.
 - `fusion`: what a mapping fuses: where each intermediate tensor is kept, below which loops, and which Einsums share
   these.
-- `isomorphism`: einsums that see the same of a mapping but for names, layers of a network say: one is counted for
+- `isomorphism`: Einsums that see the same of a mapping but for names, layers of a network say: one is counted for
   all of them.
 - `latency`: seconds from action counts: a component is busy for the sum of its actions, or as its expression says.
 - `occupancy`: what memories hold at one time.

@@ -24,7 +24,7 @@ USAGE, STEPS = "usage", "steps"
 ROUNDING = 1e-9
 """Outputs, and counts that are not whole numbers, may differ by this part: the order of additions rounds."""
 ROUNDING_OF_USAGE = 1e-12
-"""The same for fractions of a capacity, where one bit of a large memory is a small part."""
+"""Fractions of a capacity may differ by this part: one bit of a large memory is a small part."""
 SMALL = 1e-3
 """Errors of elements below this part of the tensor's largest one are taken relative to that: they may be what is
 left when large values cancel."""

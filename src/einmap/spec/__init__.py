@@ -4,12 +4,12 @@
 - `dialects`: the older and the newer names of one format.
 - `loop_tree`: the LoopTree between its raw form and its nodes: read, check the shape, write.
 - `names`: what tensors, Einsums, renames, ranks, rank variables, components and dimensions may be called.
-- `partial_tree`: A partly given mapping from its raw form: per Einsum nodes in order, with `!Any {}` where nodes
+- `partial_tree`: a partly given mapping from its raw form: per Einsum nodes in order, with `!Any {}` where nodes
   may be inserted.
 - `raw`: the raw stage of a specification: a tree of values that remember where they come from.
 - `schema`: pydantic input models: which fields exist, of which form, with which defaults.
 - `shared_inputs`: copy Einsums for graph inputs that several Einsums read: one fill then serves them all.
 - `spec`: spec: a specification as users hold it.
 - `spec_difference`: fields in which two specifications differ, with their paths.
-- `write_workload`: A frozen workload -> the key `workload` of a specification that means the same.
+- `write_workload`: a frozen workload -> the key `workload` of a specification that means the same.
 """

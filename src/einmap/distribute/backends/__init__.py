@@ -1,6 +1,6 @@
 """Engines that run a plan.
 
-- `arithmetic`: A local Einsum on the arrays of one PE, for any array module with numpy's names.
+- `arithmetic`: a local Einsum on the arrays of one PE, for any array module with numpy's names.
 - `base`: what every engine is: a plan and whole arrays in, whole arrays out.
 - `compare`: predicted communication against that of the program that ran, and what its compiler made of it.
 - `engines`: engines by name.

@@ -6,7 +6,7 @@ lines), `parse` (YAML events to the tree; `scalars`, `merge` and `syntax` help i
 
 - `dump`: raw tree -> YAML text that reads back as an equal tree, and reads well.
 - `folders`: which files a specification may include: those in the folders of its own files, and below.
-- `given`: A partly given mapping from a YAML file.
+- `given`: a partly given mapping from a YAML file.
 - `include`: files that include files: by the tags `!include` and `!includedir`, and by the template functions.
 - `load`: files to one raw tree: find the files, render, parse, and join their top-level keys.
 - `merge`: merge keys: `<<` (shallow), `<<<` (deep), and `!nomerge` values that take part in neither.

@@ -3,7 +3,7 @@
 - `decode`: from a path through the lattice to a LoopTree.
 - `einsum_search`: the best mappings of one Einsum over all its compute paths, proven: lanes in chunks,
   dataplacements by their bounds.
-- `isomorphism`: einsums that are alike: equal but for names, so that one search serves all of them.
+- `isomorphism`: Einsums that are alike: equal but for names, so that one search serves all of them.
 - `kernels`: the compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is
   made of.
 - `path_search`: branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.

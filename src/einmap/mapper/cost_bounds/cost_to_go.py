@@ -74,7 +74,7 @@ class Tables:
         self._slots: dict[int, Ints] = {}
         """By the array of points (its id): many blocks have the same one."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
-        """The same with the axes, while blocks are filled."""
+        """Pairs of rows that loops may lead from and to, by the points and the axes, while blocks are filled."""
         self.pool: Floats = np.empty((0, 0))
         self.n_rows = 0
         """Rows of all tables."""

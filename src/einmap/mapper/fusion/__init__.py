@@ -3,7 +3,7 @@
 - `fronts`: what one Einsum offers to the others, by what they see of it.
 - `paths`: which options fit each other, what they cost together at least, and the best of them.
 - `search`: the best fused mappings of a cascade: what is asked of the search, and the trees of what it finds.
-- `problem`: A cascade whose best fused mapping is asked for: its Einsums with their chains, and what each costs at
+- `problem`: a cascade whose best fused mapping is asked for: its Einsums with their chains, and what each costs at
   least.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.

@@ -31,7 +31,7 @@ class Refined:
 
 @dataclass
 class OptionBounds:
-    """Signature classes and fronts of a search, as far as they are known, by the chains (by id) that they are of."""
+    """Signature classes and fronts of a search, as far as they are known, by the chains that they are of."""
 
     cascade: CascadeProblem
     signature_classes: dict[tuple[Fronts, SignatureClass], Refined] = field(default_factory=dict)

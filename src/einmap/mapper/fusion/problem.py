@@ -35,7 +35,7 @@ from einmap.spec.spec import Spec
 TABLES = 100_000_000
 """Bytes of tables kept for all Einsums together where these are few; those that use tables of others have none."""
 TABLES_OF_EACH = 2_000_000
-"""The same for each of many."""
+"""Bytes of tables kept for each Einsum where these are many."""
 DECIDING = 5.0
 """Seconds for whether an Einsum fits by itself; mostly milliseconds are enough."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)

@@ -1,6 +1,6 @@
 """Dataplacements as chains of segments, the form in which they are bounded and searched.
 
-- `chain_template`: A dataplacement as a chain of steps, each a gap with temporal loops, then lanes, then one
+- `chain_template`: a dataplacement as a chain of steps, each a gap with temporal loops, then lanes, then one
   storage node.
 - `given_planner`: the plans of a dataplacement that keep what is given: one for each alignment and variant of its
   gaps.

@@ -12,6 +12,6 @@ broken, `places`, how nodes are named, and `editing`.
 - `loops`: rewrites of loops alone: they change in which order, or in how many steps, the same tiles are visited.
 - `places`: pointing into a mapping: addresses, and names where they are unambiguous.
 - `storage`: rewrites of storage nodes: where in the LoopTree a memory holds a tensor, and whether it does.
-- `text`: A rewrite written as one line: `sink A@GLB below m`.
+- `text`: a rewrite written as one line: `sink A@GLB below m`.
 - `values`: what a rewrite must leave alone so that every Einsum reads the values that it read before.
 """

@@ -7,7 +7,7 @@ Read `values`, then `cases`, `counts`, `lifetimes`, `bottlenecks`, `changes`, an
 - `changes`: what one change would help: the specification is changed, and the cost computed anew.
 - `counts`: what every action count is made of: the flows of the exchanges, as the evaluation charges them.
 - `explain`: explain(): everything that can be said about why a mapping costs what it does.
-- `filters`: A part of an explanation: some Einsums, tensors or components.
+- `filters`: a part of an explanation: some Einsums, tensors or components.
 - `lifetimes`: from when to when each buffer lives in the LoopTree, and what lives at the fullest moment of each
   memory.
 - `moves`: small changes of a LoopTree: a storage node above one more loop, a spatial loop with twice the lanes.

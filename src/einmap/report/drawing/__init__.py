@@ -12,13 +12,13 @@ text that fits), the layouts `tidy` (trees) and `layered` (graphs), and `svg` (t
   has.
 - `layered`: layout of a directed graph without cycles: nodes in layers, every edge from an upper layer to a lower
   one.
-- `looptree`: A LoopTree as the field draws it: loops are boxes, storage nodes cylinders, computes ellipses, splits
+- `looptree`: a LoopTree as the field draws it: loops are boxes, storage nodes cylinders, computes ellipses, splits
   branches.
-- `page`: A page: a laid out drawing with its title above and its legend at the side or below.
+- `page`: a page: a laid out drawing with its title above and its legend at the side or below.
 - `shapes`: shapes with text inside that fits, lines between them, and the picture made of both.
-- `svg`: A picture as SVG text: the same text for the same picture, valid XML whatever its names hold.
+- `svg`: a picture as SVG text: the same text for the same picture, valid XML whatever its names hold.
 - `theme`: colours: hues of Okabe and Ito and of Tol, which colour-blind readers tell apart, as tints behind the
   text.
 - `tidy`: layout of trees: chains run straight down, branches stand side by side, as close as they fit.
-- `workload`: A workload as a graph: tensors flow into Einsums and out of them, from top to bottom.
+- `workload`: a workload as a graph: tensors flow into Einsums and out of them, from top to bottom.
 """

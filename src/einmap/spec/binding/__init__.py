@@ -7,7 +7,7 @@
 - `component_context`: what the parts of a component's binding have in common: place, name, scope of expressions.
 - `component_costs`: area, leakage, and for each action energy, throughput and actions for one value.
 - `component_placement`: which tensors a memory or toll holds, and in which direction they pay.
-- `isomorphism`: einsums for which the architecture means the same but for names, so that it is bound once for all
+- `isomorphism`: Einsums for which the architecture means the same but for names, so that it is bound once for all
   of them.
 - `per_tensor`: dictionaries keyed by set expressions: `{Inputs: 8, Other: 16}`, spread over the tensors of an
   Einsum.

@@ -3,5 +3,5 @@
 - `dialect`: which of the two spellings in circulation an architecture is written in.
 - `rewrite_expressions`: expressions from one dialect into the other: reciprocals, names of fields, names in
   `total_latency`.
-- `translate`: A specification in the other dialect: the raw tree rewritten, everything else left as it is.
+- `translate`: a specification in the other dialect: the raw tree rewritten, everything else left as it is.
 """

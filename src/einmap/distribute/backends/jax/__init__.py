@@ -5,10 +5,10 @@
 - `hlo`: the collectives of a compiled program, from the text of its HLO (`jax.stages.Compiled.as_text`).
 - `messages`: messages between a parent and its processes: one JSON document and named arrays, over a pipe.
 - `processes`: processes that work together on one request, and a parent that never waits for them in vain.
-- `program`: A plan as one JAX program: `jax.shard_map` over a device mesh, every step by the operation of JAX that
+- `program`: a plan as one JAX program: `jax.shard_map` over a device mesh, every step by the operation of JAX that
   it names.
 - `server`: what a process of the `jax` engine does for its parent: lower and run plans on the devices of JAX.
 - `stablehlo`: the collectives of a lowered program, with loops multiplied out.
-- `worker`: A process that `processes.Processes` starts: it answers requests until their stream ends, which also
+- `worker`: a process that `processes.Processes` starts: it answers requests until their stream ends, which also
   ends it.
 """

@@ -93,7 +93,7 @@ class EinsumFronts:
     space: FrontMemories = field(default_factory=FrontMemories)
     """The memories of the columns of fronts, once they are known."""
     _by_plan: dict[ChainTemplate, SignatureClass] = field(default_factory=dict)
-    """Signature classes of the dataplacements (by id)."""
+    """Signature classes of the dataplacements."""
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict)
     _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict)

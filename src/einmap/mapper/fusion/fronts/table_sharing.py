@@ -45,7 +45,7 @@ def _own(chains: EinsumFronts) -> Own:
 
 
 def _use_tables_of(chains: EinsumFronts, table_owner: EinsumFronts, plans: set[ChainTemplate]) -> None:
-    """Speak of the table owner's tensors and dataplacements (by id) from here on; who uses them is asked as before."""
+    """Speak of the table owner's tensors and dataplacements from here on; who uses them is asked as before."""
     chains.table_owner, request = table_owner, _renamed(chains.request, chains.einsum, table_owner.einsum)
     chains.einsum, chains.arch, chains.request = table_owner.einsum, table_owner.arch, request
     chains.paths = [

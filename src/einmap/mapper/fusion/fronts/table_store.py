@@ -35,7 +35,7 @@ MOST_MADE = 8
 AT_ONCE = 40_000_000
 """Bytes of tables that are made at once, in each thread."""
 OF_FIRST = 1.5
-"""The same in units of the tables of one dataplacement, if these are many."""
+"""Tables that are made at once where these are many, in units of the tables of one dataplacement."""
 MOST_AT_ONCE = 300_000_000
 """Bytes of tables of one dataplacement beyond which not all uses of the fanouts are looked at together."""
 FAR = 2**62
@@ -79,9 +79,9 @@ class Groups:
     _ready: dict[int, PathSearch] = field(default_factory=dict)
     """Searches by group whose tables are kept."""
     _roots: dict[ChainTemplate, Floats] = field(default_factory=dict)
-    """For a dataplacement (by id) objectives that no mapping is below, in all, where its tables were made."""
+    """For a dataplacement objectives that no mapping is below, in all, where its tables were made."""
     _made: dict[tuple[int, bytes, tuple[int, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
-    """The latest searches by group, lanes and plans (by id), with the number of plans that had room."""
+    """The latest searches by group, lanes and plans, with the number of plans that had room."""
     _portions: dict[int, int] = field(default_factory=dict)
 
     def add(self, path: Path, group: Group) -> None:
