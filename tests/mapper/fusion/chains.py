@@ -30,7 +30,6 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.mapper.mapspace.spatial_mappings import spatial_choices
-from einmap.mapper.mapspace.tile_limits import limit_holds
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.model.counting.path import EinsumPath, path_from_nodes
@@ -406,7 +405,7 @@ class _Frame:
             assert isinstance(leaf, Memory | Toll)
             assert leaf.placement is not None
             for limit in leaf.placement.tile_shape:
-                found &= limit_holds(limit, before[i])
+                found &= limit.holds_each(before[i])
         return found
 
     def head_orders(self, counts: dict[int, int]) -> Iterator[tuple[int, ...]]:
