@@ -183,17 +183,26 @@ class _PathCheck:
     where: Where
     problems: list[EinmapError]
 
+    @cached_property
+    def by_name(self) -> dict[str, Leaf]:
+        """Components of the path to the compute, from the outside in."""
+        last = self.path[-1].node
+        assert isinstance(last, Compute)
+        return {leaf.name: leaf for leaf in self.arch.path(last.component)}
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """Place of each component on the path."""
+        return {name: i for i, name in enumerate(self.by_name)}
+
     def complain(self, text: str, placed: PlacedNode, hint: str | None = None) -> None:
         text = f"Einsum {self.einsum.name!r}: {text}"
         if not any(p.message == text for p in self.problems):
             self.problems.append(MappingError(text, at=self.where(placed.address), hint=hint))
 
     def run(self) -> None:
-        leaves = self.leaves()
-        if leaves is None:
+        if not self.has_compute():
             return
-        self.levels = {leaf.name: i for i, leaf in enumerate(leaves)}
-        self.by_name = {leaf.name: leaf for leaf in leaves}
         before = len(self.problems)
         for placed in self.path:
             self.node(placed)
@@ -207,18 +216,19 @@ class _PathCheck:
         if len(self.problems) == before:
             self.crossing_loops()
 
-    def leaves(self) -> tuple[Leaf, ...] | None:
+    def has_compute(self) -> bool:
+        """Whether the path ends at a Compute of the architecture."""
         last = self.path[-1]
         assert isinstance(last.node, Compute)
         unit = self.arch.leaves.get(last.node.component)
         if unit is None:
             hint = did_you_mean(last.node.component, (c.name for c in self.arch.computes), listing="computes")
             self.complain(f"the architecture has no component {last.node.component!r}", last, hint)
-            return None
+            return False
         if not isinstance(unit, ComputeUnit):
             self.complain(f"{unit.name!r} is a {type(unit).__name__}, a Compute node needs a Compute", last)
-            return None
-        return self.arch.path(unit.name)
+            return False
+        return True
 
     def node(self, placed: PlacedNode) -> None:
         match placed.node:

@@ -10,6 +10,7 @@ price for the time of each size of block, at which everything that costs 1 or mo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product as combinations
 
 import numpy as np
@@ -72,9 +73,12 @@ class JointSearch:
     _known: dict[tuple[int, Axes], Searched] = field(default_factory=dict)
     _options: dict[tuple[int, Sizes], Options] = field(default_factory=dict)
 
+    @cached_property
+    def _bounds(self) -> LowerBounds:
+        return LowerBounds.of(self.stages, self.size, self.compute)
+
     def run(self) -> tuple[Choice, ...]:
         """The best choices, outermost level first; the best so far when the user stops the search."""
-        self._bounds = LowerBounds.of(self.stages, self.size, self.compute)
         seconds, _ = plan_seconds(self.stages, self.start, self.size, lambda b: float(self.compute(np.array([b]))[0]))
         if seconds == 0:
             return self.start  # boundless bandwidths and compute: nothing takes less

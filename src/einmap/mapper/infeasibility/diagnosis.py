@@ -105,10 +105,13 @@ class PathSearcher:
     arch: Architecture
     unit: Compute
     oracle: Oracle
+    found: PathReasons = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.found = PathReasons(self.unit)
 
     def run(self) -> PathReasons:
         """Try all single changes, then pairs if none helps; stops early when time is over."""
-        self.found = PathReasons(self.unit)
         force = self.oracle.request.force_hierarchy_order
         every = Candidates(self.spec, self.einsum, self.arch, self.unit.name, force).all()
         # a disabled compute must be enabled before anything else matters
