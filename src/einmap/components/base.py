@@ -1,0 +1,250 @@
+"""What a model of a hardware component takes and says: attributes in, area, leakage and the cost of actions out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from einmap.errors import SpecError, did_you_mean
+from einmap.visible import brief
+
+type AttributeValue = float | str | bool
+"""Value of one attribute, as a spec gives it: a number in J, s, m, V, bits, or a name."""
+
+_QUANTITY = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Zµ]*)\s*")
+_PREFIXES = {"": 1.0, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "c": 1e-2, "k": 1e3}
+_PREFIXES |= {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One input of a model.
+
+    `name` as specs write it, `unit` ("bits", "m", "V", "s", or empty for counts and names), `meaning` a sentence,
+    `default` the value without one (None: required), `least` and `most` the range for which the source holds (outside
+    of it the estimate carries a warning), `aliases` further spellings, `choices` the names allowed where it is a name,
+    `optional`: without a value the model does without.
+    """
+
+    __repr__ = brief
+
+    name: str
+    unit: str
+    meaning: str
+    default: float | str | None = None
+    least: float = 0.0
+    most: float = math.inf
+    aliases: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+
+    def read(self, value: AttributeValue, model: str) -> float | str:
+        """The value as number in `unit` ("45nm" is 4.5e-8), or as one of `choices`. Raises SpecError."""
+        if self.choices:
+            chosen = {choice.lower(): choice for choice in self.choices}.get(str(value).strip().lower())
+            if chosen is None:
+                raise SpecError(
+                    f"{self.name} of {model} is {value!r}, expected one of {', '.join(self.choices)}",
+                    hint=did_you_mean(str(value), self.choices, listing="choices"),
+                )
+            return chosen
+        number = _number(value, self.unit)
+        if number is None or math.isnan(number) or number <= 0:
+            unit = f" ({self.unit})" if self.unit else ""
+            raise SpecError(f"{self.name} of {model} is {value!r}, expected a number above 0{unit}")
+        return number * 1e-9 if self.name == "tech_node" and number >= 1 else number
+
+    def warning(self, value: float | str, model: str) -> str | None:
+        """A sentence if the value is outside the range for which the source holds."""
+        if isinstance(value, str) or self.least <= value <= self.most:
+            return None
+        return (
+            f"{self.name} {value:g} of {model} is outside the range of its source, "
+            f"{self.least:g} to {self.most:g}{' ' + self.unit if self.unit else ''}: extrapolated"
+        )
+
+
+def _number(value: AttributeValue, unit: str) -> float | None:
+    """A plain number, or one with a unit written behind it: "1.5 ns"; None where it is neither."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    match = _QUANTITY.fullmatch(value)
+    try:
+        number = float(match[1] if match else value)
+    except ValueError:
+        return None
+    suffix = match[2] if match else ""
+    prefix = suffix.removesuffix(unit if unit in ("m", "V", "s") else "")
+    return number * _PREFIXES[prefix] if prefix in _PREFIXES else None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCost:
+    """One action: `energy` in J, `throughput` in actions per second (may be inf), `source` of the figure, and
+    `scaling`: what was done to it since, a phrase for each step."""
+
+    __repr__ = brief
+
+    energy: float
+    throughput: float
+    source: str
+    scaling: tuple[str, ...] = ()
+
+    @property
+    def latency(self) -> float:
+        """Seconds of one action: the inverse of the throughput."""
+        return 1 / self.throughput
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a model says about one instance of a component: `area` in m^2, `leak_power` in W, cost of each action,
+    where the figures are from, how they were scaled, the steps of modelling (`log`) and `warnings`."""
+
+    __repr__ = brief
+
+    area: float
+    leak_power: float
+    actions: Mapping[str, ActionCost]
+    source: str
+    scaling: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class ComponentModel(Protocol):
+    """A model of a kind of component, found by its name or an alias."""
+
+    @property
+    def name(self) -> str:
+        """Class name, as `component_class` has it."""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further class names."""
+
+    @property
+    def summary(self) -> str:
+        """What is modelled, one sentence."""
+
+    @property
+    def source(self) -> str:
+        """Publication of the figures."""
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """Inputs that the model reads; further ones are ignored."""
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Names of the actions that have a cost."""
+
+    def estimate(
+        self, attributes: Mapping[str, AttributeValue], actions: Mapping[str, Mapping[str, AttributeValue]]
+    ) -> Estimate:
+        """Costs of a component with `attributes`; each entry of `actions` overrides them for that action.
+
+        Raises SpecError if an attribute is missing or impossible, or an action is unknown.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Attributes of one component after defaults, by the names that the model uses."""
+
+    values: Mapping[str, float | str]
+
+    def number(self, name: str) -> float:
+        """A value that the model declared as a number."""
+        return float(self.values[name])
+
+    def text(self, name: str) -> str:
+        """A value that the model declared as a name."""
+        return str(self.values[name])
+
+    def get(self, name: str) -> float | None:
+        """A number, or None if the attribute is optional and absent."""
+        value = self.values.get(name)
+        return None if value is None else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaModel:
+    """A model that is a formula: `price(values)` gives an Estimate with all actions for attributes that were read.
+
+    A model with one action takes any name for it (`compute`, `add`, `hop`); with several, further names go through
+    `synonyms` (`fill` -> `write`).
+    """
+
+    __repr__ = brief
+
+    name: str
+    summary: str
+    source: str
+    attributes: tuple[Attribute, ...]
+    actions: tuple[str, ...]
+    price: Callable[[Values], Estimate]
+    aliases: tuple[str, ...] = ()
+    synonyms: Mapping[str, str] | None = None
+
+    def estimate(
+        self, attributes: Mapping[str, AttributeValue], actions: Mapping[str, Mapping[str, AttributeValue]]
+    ) -> Estimate:
+        """Costs for attributes after aliases and defaults, with the warnings of values outside the source's range."""
+        values, warnings = read_attributes(self, attributes)
+        estimate = self.price(values)
+        costs = dict(estimate.actions)
+        for action, overrides in actions.items():
+            action_values, more = read_attributes(self, {**attributes, **overrides}) if overrides else (values, ())
+            warnings += tuple(text for text in more if text not in warnings)
+            costs[action] = self.price(action_values).actions[self._action(action)]
+        log = (f"{self.name}: {self.source}",)
+        return replace(estimate, actions=costs, log=log + estimate.log, warnings=estimate.warnings + warnings)
+
+    def _action(self, name: str) -> str:
+        """The action that `name` stands for. Raises SpecError."""
+        if name in self.actions:
+            return name
+        if len(self.actions) == 1:
+            return self.actions[0]
+        synonym = (self.synonyms or {}).get(name.lower())
+        if synonym is None:
+            raise SpecError(
+                f"{self.name} has no action {name!r}, it has {', '.join(self.actions)}",
+                hint=did_you_mean(name, self.actions, listing="actions"),
+            )
+        return synonym
+
+
+def read_attributes(model: ComponentModel, attributes: Mapping[str, AttributeValue]) -> tuple[Values, tuple[str, ...]]:
+    """Values of the attributes that the model reads, and warnings; names are compared without case, `-` is `_`.
+
+    Raises SpecError, with the names that are expected, if one is missing or impossible.
+    """
+    present = {name.lower().replace("-", "_"): value for name, value in attributes.items()}
+    values: dict[str, float | str] = {}
+    warnings: list[str] = []
+    for attribute in model.attributes:
+        spelling = next((name for name in (attribute.name, *attribute.aliases) if name in present), None)
+        if spelling is not None:
+            value = attribute.read(present[spelling], model.name)
+        elif attribute.default is not None:
+            value = attribute.default
+        elif attribute.optional:
+            continue
+        else:
+            also = f" (also written {', '.join(attribute.aliases)})" if attribute.aliases else ""
+            raise SpecError(
+                f"{model.name} needs {attribute.name}{also}, which is missing",
+                hint=f"set {attribute.name} in extra_attributes_for_component_model: {attribute.meaning}",
+            )
+        values[attribute.name] = value
+        warning = attribute.warning(value, model.name)
+        if warning:
+            warnings.append(warning)
+    return Values(values), tuple(warnings)
