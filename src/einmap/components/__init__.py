@@ -1,7 +1,16 @@
 """Energy, area and latency of hardware components, from published figures.
 
-Read `base`, then `registry`.
+Read `base`, then `registry`, then a model.
 
+- `analog`: converters and embedded DRAM of compute in memory.
 - `base`: what a model takes and says, and models that are formulas.
+- `dram`: off-chip memories by kind.
+- `inputs`: attributes that many models share.
+- `logic`: integer arithmetic and small logic.
+- `measured_nodes`: arithmetic and caches published for 45 nm and 7 nm.
+- `memory`: SRAM, buffers with address generators, register files.
+- `network`: wires, routers, links.
+- `plausible`: ranges that catch slips of units.
 - `registry`: models by name; an estimate is made once for each distinct component.
+- `technology`: scaling between nodes and voltages.
 """

@@ -1,0 +1,97 @@
+"""Ranges in which energy, area and leakage of a kind of component lie: values outside are likely slips of a unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from einmap.components.memory import sram_area
+from einmap.units import format_si
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of a quantity, its unit, and the publication that it is drawn around."""
+
+    least: float
+    most: float
+    unit: str
+    source: str
+
+
+_TPU = "Jouppi et al., ISCA 2021, table 2"
+_HOROWITZ = "Horowitz, ISSCC 2014"
+_KECKLER = "Keckler et al., IEEE Micro 2011"
+_RANGES = {
+    # From a bit of a flip-flop at 7 nm (about 1 fJ) with a margin of ten, to ten times a bit of a 1 MB cache at 45 nm.
+    ("memory", "energy_per_bit"): Range(1e-16, 20e-12, "J", f"{_HOROWITZ}; {_TPU}"),
+    # HBM4 3.2 pJ, DDR3 70 pJ.
+    ("dram", "energy_per_bit"): Range(0.3e-12, 700e-12, "J", f"{_HOROWITZ}; Malladi et al., ISCA 2012"),
+    # Add of 8 bits at 7 nm 7 fJ, of which a tenth for a few bits; multiply of 64 bits at 40 nm 114 pJ.
+    ("compute", "energy"): Range(1e-16, 10e-9, "J", f"{_TPU}; Shao et al., Aladdin, ISCA 2014"),
+    # A bit over 10 um of wire 1 fJ, between chips 10 pJ.
+    ("network", "energy_per_bit"): Range(1e-17, 1e-10, "J", f"{_KECKLER}; Shafiee et al., ISAAC, ISCA 2016"),
+    ("compute", "area"): Range(1e-13, 1e-5, "m^2", "Shao et al., Aladdin, ISCA 2014"),
+    ("network", "area"): Range(1e-15, 1e-4, "m^2", "Shafiee et al., ISAAC, ISCA 2016, table I"),
+    ("dram", "area"): Range(1e-8, 1e-1, "m^2", "dies and packages of JEDEC devices"),
+    # A bit 1 pW to 10 uW.
+    ("memory", "leak_power_per_bit"): Range(1e-15, 1e-6, "W", "Wang et al., JSSC 43(1), 2008; Aladdin, ISCA 2014"),
+    ("compute", "leak_power"): Range(1e-12, 1e-1, "W", "Shao et al., Aladdin, ISCA 2014"),
+    ("network", "leak_power"): Range(1e-12, 10.0, "W", "Shafiee et al., ISAAC, ISCA 2016, table I"),
+    ("dram", "leak_power"): Range(1e-6, 1e3, "W", "data sheets of JEDEC devices"),
+    # Peak rates: 1 action per millisecond to 10 THz times a million lanes.
+    ("compute", "throughput"): Range(1e3, 1e19, "/s", "clocks of published accelerators"),
+    ("memory", "throughput"): Range(1e3, 1e19, "/s", "clocks of published accelerators"),
+    ("network", "throughput"): Range(1e3, 1e19, "/s", "clocks of published accelerators"),
+    ("dram", "throughput"): Range(1e3, 1e19, "/s", "clocks of published accelerators"),
+}
+KINDS = ("memory", "dram", "compute", "network")
+"""Kinds that have ranges: on-chip memories, off-chip memories, arithmetic, networks and tolls."""
+_PREFIXES = {3: "milli", 6: "micro", 9: "nano", 12: "pico", 15: "femto", 18: "atto"}
+
+
+def implausible(kind: str, quantity: str, value: float) -> str | None:
+    """A sentence if `value` is outside what hardware of this kind has, else None.
+
+    `kind` is one of `KINDS`; `quantity` one of energy (J an action), energy_per_bit (J), area (m^2), leak_power (W),
+    leak_power_per_bit (W), throughput (actions/s). Zero and infinity are chosen on purpose and never implausible, as is
+    a quantity without a range.
+    """
+    span = _RANGES.get((kind, quantity))
+    if span is None or value == 0 or not math.isfinite(value) or span.least <= value <= span.most:
+        return None
+    return _sentence(f"{quantity.replace('_', ' ')} of a {kind}", value, span)
+
+
+def implausible_area(size: float, area: float) -> str | None:
+    """A sentence if `area` (m^2) cannot hold a memory of `size` bits or is far too large for it, else None.
+
+    The least is a tenth of the cells of SRAM at 7 nm; the most a hundred times register bits at 130 nm, above 1 um^2 in
+    each case. An area of 10 mm^2 for 1 KB, meant as 10 um^2, is caught.
+    """
+    if area == 0 or not math.isfinite(area) or not math.isfinite(size) or size <= 0:
+        return None
+    span = Range(sram_area(size, 7e-9) / 10, max(1e-12, size * _LARGEST_BIT), "m^2", "cells of IEDM 2000 to 2017")
+    if span.least <= area <= span.most:
+        return None
+    return _sentence(f"area of a memory of {size:g} bits", area, span)
+
+
+_LARGEST_BIT = 500e-12
+"""m^2 of a bit: 5.98 um^2 of a register of Aladdin at 40 nm, about 50 um^2 at 130 nm, and a margin of ten."""
+
+
+def _sentence(thing: str, value: float, span: Range) -> str:
+    """What is out of range, how far, and which slip of a unit would explain it."""
+    low = value < span.least
+    ratio = span.least / value if low else value / span.most
+    power = next((power for power in _PREFIXES if 10**power >= ratio), 18)
+    slip = f"a factor of 1e{power} ({_PREFIXES[power]})"
+    if span.unit == "m^2":
+        text, least, most = f"{value:g} m^2", f"{span.least:.2g} m^2", f"{span.most:.2g} m^2"
+    else:
+        text, least, most = (format_si(number, span.unit) for number in (value, span.least, span.most))
+    return (
+        f"{thing} is {text}, expected {least} to {most} ({span.source}); "
+        f"{slip} {'too small' if low else 'too large'} by a slip of the unit?"
+    )

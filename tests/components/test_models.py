@@ -1,0 +1,161 @@
+"""Built-in models equal their sources at the cited points, and grow with size, width, node and voltage."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from einmap.components.registry import builtin
+from einmap.components.technology import energy_factor
+from einmap.errors import SpecError
+
+KB = 8 * 1024
+REGISTRY = builtin()
+
+
+def cost(name, action, **attributes):
+    return REGISTRY.estimate(name, attributes, {action: {}}).actions[action]
+
+
+POINTS = [
+    ("HorowitzAdder", "add", {"width": 8, "tech_node": 45}, 0.03),
+    ("HorowitzAdder", "add", {"width": 32, "tech_node": 45}, 0.1),
+    ("HorowitzAdder", "add", {"width": 8, "tech_node": 7}, 0.007),
+    ("HorowitzAdder", "add", {"width": 32, "tech_node": 7}, 0.03),
+    ("HorowitzMultiplier", "multiply", {"width": 8, "tech_node": 45}, 0.2),
+    ("HorowitzMultiplier", "multiply", {"width": 32, "tech_node": 45}, 3.1),
+    ("HorowitzMultiplier", "multiply", {"width": 8, "tech_node": 7}, 0.07),
+    ("FPAdder", "add", {"width": 16, "tech_node": 45}, 0.4),
+    ("fp_adder", "add", {"width": 32, "tech_node": 45}, 0.9),
+    ("fpadder", "add", {"width": 32, "tech_node": 7}, 0.38),
+    ("fpmultiplier", "multiply", {"width": 16, "tech_node": 45}, 1.1),
+    ("fpmultiplier", "multiply", {"width": 32, "tech_node": 45}, 3.7),
+    ("fpmultiplier", "multiply", {"width": 32, "tech_node": 7}, 1.31),
+    ("fpmac", "compute", {"width": 32, "tech_node": 45}, 4.6),
+    ("SRAM", "read", {"size": 8 * KB, "width": 64, "tech_node": "45nm"}, 10),
+    ("SRAM", "read", {"size": 32 * KB, "width": 64, "tech_node": "45nm"}, 20),
+    ("SRAM", "write", {"size": 1024 * KB, "width": 64, "tech_node": "45nm"}, 100),
+    ("SRAM", "read", {"memory_depth": 1024, "memory_width": 64, "technology": "7nm"}, 7.5),
+    ("SRAM", "read", {"size": 32 * KB, "width": 64, "tech_node": 7}, 8.5),
+    ("SRAM", "read", {"size": 1024 * KB, "width": 64, "tech_node": 7}, 14),
+    ("intadder", "add", {"width": 32, "tech_node": 40}, 0.21),
+    ("intmultiplier", "multiply", {"width": 32, "tech_node": 40}, 12.68),
+    ("register", "read", {"width": 1, "tech_node": 40}, 0.009),
+    ("comparator", "compare", {"tech_node": 40}, 0.02947),
+    ("counter", "count", {"tech_node": 40}, 0.25074),
+    ("shifter", "shift", {"tech_node": 40}, 0.417),
+    ("bitwise", "compute", {"tech_node": 40}, 0.0181),
+    ("crossbar", "transfer", {"tech_node": 40}, 0.6804),
+    ("AladdinFPAdder", "add", {"width": 32, "tech_node": 40}, 16.679),
+    ("AladdinFPAdder", "add", {"width": 64, "tech_node": 40}, 43.754),
+    ("AladdinFPMultiplier", "multiply", {"width": 32, "tech_node": 40}, 35.3),
+    ("AladdinFPMultiplier", "multiply", {"width": 64, "tech_node": 40}, 113.763),
+    ("AladdinIntMAC", "mac", {"multiplier_width": 8, "adder_width": 16, "tech_node": 65}, 1.28138),
+    ("regfile", "read", {"depth": 12, "width": 16, "tech_node": 65}, 0.202442),
+    ("regfile", "write", {"depth": 24, "width": 16, "tech_node": 65}, 0.2191),
+    ("regfile", "read", {"depth": 224, "width": 16, "tech_node": 65}, 1.976602),
+    ("DRAM", "read", {"type": "LPDDR4", "width": 64}, 512),
+    ("DRAM", "read", {"type": "ddr4", "width": 64}, 1300),
+    ("LPDDR", "write", {"bits_per_action": 1}, 40),
+    ("DRAM_DDR3", "read", {"bits_per_action": 1}, 70),
+    ("HBM2", "read", {"bits_per_action": 1}, 6.25),
+    ("HBM2E", "read", {"bits_per_action": 1}, 6.0),
+    ("HBM3", "read", {"bits_per_action": 1}, 4.05),
+    ("HBM4", "read", {"bits_per_action": 1}, 3.2),
+    ("GDDR6", "read", {"bits_per_action": 1}, 7.5),
+    ("Wire", "hop", {"width": 256, "length": 10e-3, "tech_node": 40}, 310),
+    ("EDRAM", "read", {"tech_node": 32}, 20.45),
+    ("Router", "hop", {"tech_node": 32}, 20.74),
+    ("ADC", "convert", {"tech_node": 32}, 1.6667),
+    ("ShiftAdd", "compute", {"tech_node": 32}, 0.021),
+    ("EDRAMBus", "read", {"tech_node": 32}, 0.054),
+    ("DAC", "convert", {"tech_node": 32}, 0.41667),
+    ("ChipLink", "read", {}, 26),
+]
+
+
+@pytest.mark.parametrize(("name", "action", "attributes", "picojoules"), POINTS)
+def test_energy_equals_the_source_at_a_cited_point(name, action, attributes, picojoules):
+    estimate = REGISTRY.estimate(name, attributes, {action: {}})
+    assert estimate.actions[action].energy == pytest.approx(picojoules * 1e-12, rel=1e-4)
+    assert estimate.actions[action].source and estimate.log
+
+
+def test_area_and_leakage_equal_the_source():
+    adder = REGISTRY.estimate("adder", {"width": 32, "tech_node": 40}, {})
+    multiplier = REGISTRY.estimate("multiplier", {"width": 32, "tech_node": 40}, {})
+    assert (adder.area, adder.leak_power) == pytest.approx((278e-12, 2.40e-6))
+    assert (multiplier.area, multiplier.leak_power) == pytest.approx((6350e-12, 80e-6))
+    assert energy_factor(40e-9, 65e-9) == pytest.approx(1.4277, rel=1e-4)
+
+
+GROWING = {
+    "size": st.floats(64, 1e8),
+    "width": st.integers(1, 512),
+    "tech_node": st.floats(5e-9, 180e-9),
+    "voltage": st.floats(0.4, 1.4),
+    "n_inputs": st.integers(2, 64),
+    "length": st.floats(1e-5, 1e-2),
+    "resolution": st.integers(1, 12),
+    "rows": st.integers(1, 512),
+    "multiplier_width": st.integers(1, 64),
+    "adder_width": st.integers(1, 64),
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("model", list(REGISTRY), ids=lambda model: model.name)
+def test_costs_grow_with_size_width_node_and_voltage(model, data):
+    names = [attribute.name for attribute in model.attributes if attribute.name in GROWING]
+    base = {name: data.draw(GROWING[name], name) for name in names}
+    if not names:
+        return
+    grown = data.draw(st.sampled_from(names))
+    larger = {**base, grown: base[grown] * data.draw(st.integers(2, 4))}
+    if grown == "width" and "size" in base:  # a wider row of the same capacity: fewer, longer words
+        larger["size"] = base["size"] * larger["width"] / base["width"]
+    before, after = (model.estimate(attributes, {}) for attributes in (base, larger))
+    tolerance = 1 + 1e-9
+    for action in model.actions:
+        assert 0 < before.actions[action].energy <= after.actions[action].energy * tolerance
+    assert 0 <= before.area <= after.area * tolerance
+    assert 0 <= before.leak_power <= after.leak_power * tolerance
+
+
+def test_costs_of_an_eyeriss_like_design_are_about_1_2_6_200():
+    """Chen et al., ISCA 2016, table IV, within 25 %: 16 bits at 65 nm, wires over half of a die of 3.5 mm."""
+    node = {"tech_node": "65nm", "bits_per_action": 16}
+    file = cost("regfile", "read", size=224 * 16, width=16, **node).energy
+    wire = cost("wire", "transfer", width=16, length=1.75e-3, **node).energy
+    buffer = cost("SRAM", "read", size=108 * KB, width=64, **node).energy
+    dram = cost("DRAM", "read", type="DDR4", bits_per_action=16).energy
+    assert [wire / file, buffer / file, dram / file] == pytest.approx([2, 6, 200], rel=0.25)
+
+
+def test_banks_make_an_access_cheaper_and_ports_make_a_memory_larger():
+    plain, banked = (cost("SRAM", "read", size=1024 * KB, tech_node=45, n_banks=n) for n in (1, 16))
+    assert banked.energy < plain.energy / 2
+    one, two = (REGISTRY.estimate("SRAM", {"size": KB, "tech_node": 45, "n_rw_ports": n}, {}) for n in (1, 2))
+    assert two.area > one.area and two.actions["read"].throughput == 2 * one.actions["read"].throughput
+
+
+def test_an_action_has_attributes_of_its_own():
+    actions = REGISTRY.estimate(
+        "SRAM", {"size": KB, "width": 64, "tech_node": 45}, {"read": {"bits_per_action": 8}, "write": {}}
+    ).actions
+    assert actions["write"].energy == pytest.approx(8 * actions["read"].energy)
+    assert actions["read"].throughput == pytest.approx(8 * actions["write"].throughput)
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "attributes", "message"),
+    [
+        ("SRAM", "read", {"tech_node": 45}, "needs size, or depth and width"),
+        ("SRAM", "raed", {"tech_node": 45, "size": 8}, "no action 'raed'"),
+        ("DRAM", "read", {"type": "LPDDR9"}, "expected one of"),
+        ("intmac", "compute", {"width": 8}, "needs tech_node"),
+    ],
+)
+def test_impossible_components_are_errors(name, action, attributes, message):
+    with pytest.raises(SpecError, match=message):
+        cost(name, action, **attributes)
