@@ -1,5 +1,7 @@
 """Built-in models equal their sources at the cited points, and grow with size, width, node and voltage."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -120,6 +122,20 @@ def test_costs_grow_with_size_width_node_and_voltage(model, data):
         assert 0 < before.actions[action].energy <= after.actions[action].energy * tolerance
     assert 0 <= before.area <= after.area * tolerance
     assert 0 <= before.leak_power <= after.leak_power * tolerance
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("model", list(REGISTRY), ids=lambda model: model.name)
+def test_extreme_attributes_are_an_error_or_have_finite_costs(model, data):
+    positive = st.floats(1e-300, 1e300)
+    attributes = {at.name: data.draw(positive, at.name) for at in model.attributes if not at.choices}
+    try:
+        estimate = model.estimate(attributes, {})
+    except SpecError:
+        return
+    assert math.isfinite(estimate.area) and math.isfinite(estimate.leak_power)
+    assert all(math.isfinite(priced.energy) and priced.latency >= 0 for priced in estimate.actions.values())
 
 
 def test_costs_of_an_eyeriss_like_design_are_about_1_2_6_200():

@@ -41,14 +41,17 @@ def test_a_model_is_asked_once_for_a_distinct_component():
     [
         ("SmalMemory", {"width": 1}, "did you mean"),
         ("small", {}, "needs width .also written datawidth., which is missing"),
-        ("small", {"width": 0}, "expected a number above 0"),
-        ("small", {"width": True}, "expected a number above 0"),
-        ("small", {"width": "wide"}, "expected a number above 0"),
+        ("small", {"width": 0}, "expected a finite number above 0"),
+        ("small", {"width": True}, "expected a finite number above 0"),
+        ("small", {"width": float("inf")}, "expected a finite number above 0"),
+        ("small", {"width": [1]}, "expected a finite number above 0"),
+        ("small", {"width": None}, "is missing"),
+        ("small", {"width": "wide"}, "expected a finite number above 0"),
     ],
 )
 def test_impossible_input_is_an_error(name, attributes, message):
     with pytest.raises(SpecError) as error:
-        REGISTRY.estimate(name, attributes, {})
+        REGISTRY.find(name).estimate(attributes, {})
     assert re.search(message, str(error.value), re.IGNORECASE)
 
 

@@ -52,9 +52,9 @@ class Attribute:
                 )
             return chosen
         number = _number(value, self.unit)
-        if number is None or math.isnan(number) or number <= 0:
+        if number is None or not math.isfinite(number) or number <= 0:
             unit = f" ({self.unit})" if self.unit else ""
-            raise SpecError(f"{self.name} of {model} is {value!r}, expected a number above 0{unit}")
+            raise SpecError(f"{self.name} of {model} is {value!r}, expected a finite number above 0{unit}")
         return number * 1e-9 if self.name == "tech_node" and number >= 1 else number
 
     def warning(self, value: float | str, model: str) -> str | None:
@@ -67,16 +67,14 @@ class Attribute:
         )
 
 
-def _number(value: AttributeValue, unit: str) -> float | None:
+def _number(value: object, unit: str) -> float | None:
     """A plain number, or one with a unit written behind it: "1.5 ns"; None where it is neither."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, int | float):
-        return float(value)
-    match = _QUANTITY.fullmatch(value)
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     try:
         number = float(match[1] if match else value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     suffix = match[2] if match else ""
     prefix = suffix.removesuffix(unit if unit in ("m", "V", "s") else "")
@@ -197,14 +195,30 @@ class FormulaModel:
     ) -> Estimate:
         """Costs for attributes after aliases and defaults, with the warnings of values outside the source's range."""
         values, warnings = read_attributes(self, attributes)
-        estimate = self.price(values)
+        estimate = self._priced(values)
         costs = dict(estimate.actions)
         for action, overrides in actions.items():
             action_values, more = read_attributes(self, {**attributes, **overrides}) if overrides else (values, ())
             warnings += tuple(text for text in more if text not in warnings)
-            costs[action] = self.price(action_values).actions[self._action(action)]
+            costs[action] = self._priced(action_values).actions[self._action(action)]
         log = (f"{self.name}: {self.source}",)
         return replace(estimate, actions=costs, log=log + estimate.log, warnings=estimate.warnings + warnings)
+
+    def _priced(self, values: Values) -> Estimate:
+        """The formula's estimate. Raises SpecError if attributes are so extreme that a cost is not a finite number."""
+        try:
+            estimate = self.price(values)
+        except (OverflowError, ZeroDivisionError) as error:
+            raise self._too_extreme(values) from error
+        numbers = (estimate.area, estimate.leak_power, *(cost.energy for cost in estimate.actions.values()))
+        if not all(map(math.isfinite, numbers)) or any(cost.throughput <= 0 for cost in estimate.actions.values()):
+            raise self._too_extreme(values)
+        return estimate
+
+    def _too_extreme(self, values: Values) -> SpecError:
+        """An error that names the attributes."""
+        words = ", ".join(f"{name} {value}" for name, value in values.values.items())
+        return SpecError(f"{self.name} has no finite cost for {words}", hint="values are in bits, m, s, V")
 
     def _action(self, name: str) -> str:
         """The action that `name` stands for. Raises SpecError."""
@@ -221,12 +235,14 @@ class FormulaModel:
         return synonym
 
 
-def read_attributes(model: ComponentModel, attributes: Mapping[str, AttributeValue]) -> tuple[Values, tuple[str, ...]]:
+def read_attributes(
+    model: ComponentModel, attributes: Mapping[str, AttributeValue | None]
+) -> tuple[Values, tuple[str, ...]]:
     """Values of the attributes that the model reads, and warnings; names are compared without case, `-` is `_`.
 
     Raises SpecError, with the names that are expected, if one is missing or impossible.
     """
-    present = {name.lower().replace("-", "_"): value for name, value in attributes.items()}
+    present = {name.lower().replace("-", "_"): value for name, value in attributes.items() if value is not None}
     values: dict[str, float | str] = {}
     warnings: list[str] = []
     for attribute in model.attributes:
