@@ -36,7 +36,7 @@ POINTS = [
     ("SRAM", "read", {"size": 8 * KB, "width": 64, "tech_node": "45nm"}, 10),
     ("SRAM", "read", {"size": 32 * KB, "width": 64, "tech_node": "45nm"}, 20),
     ("SRAM", "write", {"size": 1024 * KB, "width": 64, "tech_node": "45nm"}, 100),
-    ("SRAM", "read", {"memory_depth": 1024, "memory_width": 64, "technology": "7nm"}, 7.5),
+    ("SRAM", "read", {"memory_depth": 1024, "memory_width": 64, "datawidth": 16, "technology": "7nm"}, 7.5),
     ("SRAM", "read", {"size": 32 * KB, "width": 64, "tech_node": 7}, 8.5),
     ("SRAM", "read", {"size": 1024 * KB, "width": 64, "tech_node": 7}, 14),
     ("intadder", "add", {"width": 32, "tech_node": 40}, 0.21),

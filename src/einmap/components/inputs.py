@@ -33,7 +33,8 @@ DEPTH = Attribute("depth", "", "words of `width` bits; or give size", None, alia
 
 def width(default: float | None, least: float, most: float, meaning: str = "bits of an operand") -> Attribute:
     """Bits of a word or an operand."""
-    aliases = ("datawidth", "data_width", "bitwidth", "memory_width", "n_bits", "word_bits", "width_bits")
+    # Timeloop's memories have a row (memory_width) and, beside it, a datum (datawidth, word_bits): the row comes first.
+    aliases = ("memory_width", "width_bits", "datawidth", "data_width", "bitwidth", "n_bits", "word_bits")
     return Attribute("width", "bits", meaning, default, least, most, aliases)
 
 
