@@ -29,8 +29,7 @@ def distinct(specs, goal):
     for workload, spec in specs.items():
         for einsum in spec.workload.einsums:
             arch = spec.bound[einsum.name].arch
-            search = EinsumSearch(einsum, arch, Request((goal,), EXACT), Progress().within(PATIENCE))
-            search.prepare()
+            search = EinsumSearch.over_all(einsum, arch, Request((goal,), EXACT), Progress().within(PATIENCE))
             key = (workload, canonical_key(einsum, arch, search.paths))
             found.setdefault(key, (f"{workload} {einsum.name}", search))
     return dict(found.values())

@@ -10,7 +10,7 @@ from tests.mapper.test_optimal import covers, front
 import einmap
 from einmap.mapper import request
 from einmap.mapper.branch_and_bound import einsum_search
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
@@ -117,8 +117,7 @@ def search_of(problem, semantics, goal):
     arch = given.bound[einsum.name].arch
     if why_not_searchable(einsum, arch, (goal,)) is not None:
         return None
-    search = EinsumSearch(einsum, arch, Request((goal,), semantics_named(semantics)), Progress())
-    search.prepare()
+    search = EinsumSearch.over_all(einsum, arch, Request((goal,), semantics_named(semantics)), Progress())
     path = search.paths[0]
     group = next(path.groups(), None)
     if group is None:
@@ -167,14 +166,14 @@ def test_little_room_for_tables_changes_nothing(monkeypatch):
     given = einmap.load("eyeriss", "conv")
     best = einmap.map_workload(given)
     sizes = []
-    with_room = EinsumSearch.with_room
+    with_room = SearchRun.with_room
 
     def noted(self, path, plans, lanes, chosen):
         found = with_room(self, path, plans, lanes, chosen)
         sizes.append((len(chosen), len(found)))
         return found
 
-    monkeypatch.setattr(EinsumSearch, "with_room", noted)
+    monkeypatch.setattr(SearchRun, "with_room", noted)
     monkeypatch.setattr(request, "POOL_BYTES", 2_000_000)
     little = einmap.map_workload(given, workers=1)
     assert little.optimal

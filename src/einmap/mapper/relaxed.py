@@ -79,8 +79,7 @@ def _relaxed_least(
         return floor
     given = whole.request(einsum.name)
     asked = replace(given, given=None, shared=shared, intermediates=shared, uncut=frozenset())
-    search = EinsumSearch(einsum, arch, asked, token)
-    search.prepare()
+    search = EinsumSearch.over_all(einsum, arch, asked, token)
     if any(path.lanes_above() for path in search.paths):
         return floor
     found = []

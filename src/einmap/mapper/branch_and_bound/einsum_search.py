@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -91,27 +91,43 @@ class Optimum:
 
 @dataclass
 class EinsumSearch:
-    """The search of one Einsum. `progress` says when to stop, `max_work` how many choices may be looked at."""
+    """The search of one Einsum over some paths. `progress` says when to stop, `instances` how often the Einsum runs.
+
+    `max_work`: how many choices may be looked at. `first_only`: the first mapping that fits ends the search, which
+    reports nothing. `tally`: what became of the mapspace.
+    """
 
     einsum: Einsum
     arch: Architecture
     request: Request
     progress: Progress
+    paths: list[Path]
     instances: int = 1
     max_work: float = math.inf
+    first_only: bool = False
+    tally: SubspaceTally = field(default_factory=SubspaceTally)
 
-    def prepare(self) -> None:
-        """List the dataplacements and lanes of all paths."""
-        self.paths = []
-        given = self.request.given
-        self.tally = SubspaceTally()
-        with self.tally.timed("planning"):
-            for unit in self.arch.computes:
+    @staticmethod
+    def over_all(
+        einsum: Einsum,
+        arch: Architecture,
+        request: Request,
+        progress: Progress,
+        instances: int = 1,
+        *,
+        first_only: bool = False,
+    ) -> EinsumSearch:
+        """A search over the paths to all compute units, their dataplacements listed."""
+        search = EinsumSearch(einsum, arch, request, progress, [], instances, first_only=first_only)
+        given = request.given
+        with search.tally.timed("planning"):
+            for unit in arch.computes:
                 if unit.enabled and (given is None or given.compute in (None, unit.name)):
-                    path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
-                    path.make_plans(self.progress)
-                    self.tally.plan(path.plans)
-                    self.paths.append(path)
+                    path = Path(einsum, arch, arch.path(unit.name), request)
+                    path.make_plans(progress)
+                    search.tally.plan(path.plans)
+                    search.paths.append(path)
+        return search
 
     def fits_nowhere(self, progress: Progress) -> bool:
         """Whether it is certain, and found out soon, that no mapping fits."""
@@ -129,22 +145,7 @@ class EinsumSearch:
 
     def run(self) -> Optimum:
         """Search all paths; ends early with the best so far when the progress token says so."""
-        self.archive = Archive(len(self.request.goals))
-        self.decoders: list[tuple[PathSearch, TemplateTables]] = []
-        self.left: list[Floats] = []
-        self.then = self.later = math.inf
-        self.floor = 0.0
-        self.unlisted = 0
-        self.searched = self.nodes = self.work = 0
-        with self.tally.timed("planning"):
-            groups = {path: list(path.groups()) for path in self.paths}
-            for group in (group for own in groups.values() for group in own):
-                self.tally.mapspace += group.mapping_counts.total()
-                self.tally.subspaces += len(group.plans) * len(group.lanes)
-        self.waiting = sum(len(own) for own in groups.values())
-        for path in self.paths:
-            self.search_path(path, groups[path])
-        return self.result()
+        return SearchRun(self).optimum()
 
     def narrow(self, remainder: Remainder) -> None:
         """Look only for what can be a part of a good product of sums (see `Request.remainder`)."""
@@ -155,21 +156,14 @@ class EinsumSearch:
     def alone(self, goal: str, tolerance: float, progress: Progress, max_work: float = math.inf) -> Optimum:
         """The best mapping for one objective, by itself."""
         request = replace(self.request, goals=(goal,), tolerance=tolerance, remainder=None)
-        other = EinsumSearch(self.einsum, self.arch, request, progress, self.instances, max_work)
-        other.paths = [path.with_plans(other.request, path.plans) for path in self.paths]
-        other.tally = SubspaceTally()
-        return other.run()
+        paths = [path.with_plans(request, path.plans) for path in self.paths]
+        return EinsumSearch(self.einsum, self.arch, request, progress, paths, self.instances, max_work).run()
 
     def cost_of(self, mapping: Mapping) -> tuple[float, float]:
         """Energy and latency of one instance."""
         path = path_of(mapping, self.einsum, self.arch)
         cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
         return float(cost.energy), float(cost.latency)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether time, budget or memory is over."""
-        return self.work >= self.max_work or self.progress.stopped or self.ceiling.is_near()
 
     @cached_property
     def ceiling(self) -> Ceiling:
@@ -183,6 +177,51 @@ class EinsumSearch:
         if self.ceiling.reached:
             found = (*found, f"other mappings of {self.einsum.name}, since memory_limit was reached")
         return found
+
+
+class SearchRun:
+    """One run of a search, with what is known so far. `left`: bounds of what was not searched."""
+
+    def __init__(self, search: EinsumSearch) -> None:
+        self.einsum, self.arch, self.request, self.progress = (
+            search.einsum,
+            search.arch,
+            search.request,
+            search.progress,
+        )
+        self.paths, self.instances, self.max_work = search.paths, search.instances, search.max_work
+        self.tally, self.ceiling, self.first_only = search.tally, search.ceiling, search.first_only
+        self.archive = Archive(len(self.request.goals))
+        self.decoders: list[tuple[PathSearch, TemplateTables]] = []
+        """The plan of each mapping of the archive, by number."""
+        self.left: list[Floats] = []
+        self.then = self.later = math.inf
+        """Least values of the first objective of plans and of lanes whose turn comes later."""
+        self.floor = 0.0
+        """What the first objective is at least, in all that is listed."""
+        self.unlisted = 0
+        """How many of `left` were not left out for want of time."""
+        self.searched = self.nodes = self.work = self.waiting = 0
+        """Plans searched; nodes of the search; choices looked at; groups of plans that were not begun."""
+
+    def optimum(self) -> Optimum:
+        """Search all paths."""
+        with self.tally.timed("planning"):
+            groups = {path: list(path.groups()) for path in self.paths}
+            for group in (group for of_path in groups.values() for group in of_path):
+                self.tally.mapspace += group.mapping_counts.total()
+                self.tally.subspaces += len(group.plans) * len(group.lanes)
+        self.waiting = sum(len(of_path) for of_path in groups.values())
+        for path in self.paths:
+            self.search_path(path, groups[path])
+        return self.result()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time, budget or memory is over, or the first mapping found where that is enough."""
+        if self.first_only and self.archive.n:
+            return True
+        return self.work >= self.max_work or self.progress.stopped or self.ceiling.is_near()
 
     @property
     def slack(self) -> float:
@@ -228,7 +267,7 @@ class EinsumSearch:
     def search_chunk(self, path: Path, group: Group, known: Bounds, chunk: Ints) -> None:
         """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
         plans, lanes, mapping_counts = group.plans, group.lanes, group.mapping_counts
-        if not path.is_sparse:
+        if not path.tile_shapes.is_sparse:
             self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), mapping_counts.weights(chunk))
             return
         parts: dict[bytes, list[int]] = {}
@@ -249,7 +288,7 @@ class EinsumSearch:
         """The first of some uses of the fanouts, as many as leave room for tables of several templates."""
         room = self.request.room * PART_OF_ROOM
         # for few lanes room is there without looking
-        while not path.is_sparse and len(chosen) > max(1, path.lanes_with_room()):
+        while not path.tile_shapes.is_sparse and len(chosen) > max(1, path.lanes_with_room()):
             search = new_search(path, lanes.only(chosen), self.instances)
             if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
                 break
@@ -265,7 +304,7 @@ class EinsumSearch:
         `weights`: mappings of a plan with these lanes, by its loops.
         """
         waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
-        size = 1 if path.is_sparse else FIRST_PLANS
+        size = 1 if path.tile_shapes.is_sparse else FIRST_PLANS
         while waiting:
             out = self.ruled_out(bounds[waiting])
             self.count(
@@ -386,7 +425,7 @@ class EinsumSearch:
 
     def say(self) -> None:
         """Report what has been done."""
-        if self.progress.callback is None:
+        if self.progress.callback is None or self.first_only:
             return
         done = sum(self.tally.subspaces_by.values())
         self.progress.report(f"{self.einsum.name}: {self.tally.shown()}", done, self.tally.subspaces, self.shown())

@@ -78,6 +78,10 @@ class PathSearch(PathCosts):
         self.goal_codes = goal_codes(self.goals, self.leaves)
         self.wanted = self.goal_codes
         self.compiled: list[TemplateTables] = []
+        self.row_of: dict[object, int] = {}
+        """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
+        self.rates = self.fixed = np.zeros((0, self.columns))
+        """Coefficients of the nodes, once they are gathered."""
         columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
         self.tables = self.new_tables(columns)
 
@@ -161,11 +165,11 @@ class PathSearch(PathCosts):
         """Put the coefficients of all nodes into one array for the kernel."""
         rows: list[Floats] = []
         fixed: list[Floats] = []
-        self.row_of: dict[int, int] = {}
+        self.row_of = {}
         total = 0
-        for (kind, *_), value in self.known.items():
-            if kind == "rates":
-                self.row_of[id(value)] = total
+        for key, value in self.known.items():
+            if key[0] == "rates":
+                self.row_of[key] = total
                 rows.append(value[0])
                 fixed.append(value[1])
                 total += len(value[0])
@@ -221,11 +225,11 @@ class PathSearch(PathCosts):
             if level.node is None:
                 node[i] = (-1, -1, 0)
                 continue
-            value = self.rates_of(compiled.plan.chains, level.node, level.r)
+            row = self.row_of[self.rates_key(compiled.plan.chains, level.node, level.r)]
             memory = self.memory(level.node.level)
             counted = math.isfinite(memory.size_bits) and not self.lowers(level.node)
             place = self.memories.index(level.node.level) if counted else -1
-            node[i] = (self.tensors.index(level.node.tensor), place, self.row_of[id(value)] - first)
+            node[i] = (self.tensors.index(level.node.tensor), place, row - first)
             bits[i] = memory.bits[level.node.tensor]
             # a node whose following gap does not lower it (a toll stands between) takes its place itself
             following = compiled.levels[i + 1]

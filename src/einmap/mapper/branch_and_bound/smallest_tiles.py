@@ -15,7 +15,7 @@ import numpy as np
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
-from einmap.arrays import Floats, Ints
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
@@ -94,7 +94,7 @@ class Smallest:
         """
         listed = self.listed(arch, compute)
         path = listed.path
-        if path.lattice.size > 1 and path.is_coarse:
+        if path.lattice.size > 1 and path.tile_shapes.is_coarse:
             return None, False
         best: Fit | None = None
         tiles = Tiles(self.einsum, self.request.rules, self.instances, path, arch.path(compute))
@@ -122,8 +122,8 @@ class Smallest:
             path = Path(self.einsum, arch, leaves, replace(self.request, prune=False))
             fanouts = (tuple(leaf.spatial for leaf in leaves), path.lattice)
             if fanouts in self.tables:
-                # fills the cached property: the table depends on nothing but fanouts and lattice
-                vars(path)["lanes"] = self.tables[fanouts]
+                # the table depends on nothing but fanouts and lattice
+                path = path.with_lanes(self.tables[fanouts])
             self.tables[fanouts] = path.lanes
             self.known[key] = Listed(path)
         return self.known[key]
@@ -138,7 +138,7 @@ def fits_nowhere(einsum: Einsum, request: Request, instances: int, paths: Sequen
     for path in paths:
         if path.given is not None or not path.all_plans or why_not_smallest(path.leaves) is not None:
             return False
-        if path.lattice.size > 1 and path.is_coarse:
+        if path.lattice.size > 1 and path.tile_shapes.is_coarse:
             return False
         tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
         for plan in path.plans:
@@ -147,6 +147,19 @@ def fits_nowhere(einsum: Einsum, request: Request, instances: int, paths: Sequen
             if not tiles.too_large(plan.placement) and tiles.fit(plan, path.admitted(plan), None) is not None:
                 return False
     return True
+
+
+@dataclass
+class PlanTiles:
+    """The smallest tiles of one plan, with a row for each use of the lanes.
+
+    `passed`: the tile shapes below each choice of the plan. `held`: storage nodes with the values in their tiles.
+    `fits`: which uses of the lanes fit, as far as that is known.
+    """
+
+    fits: Bools
+    passed: list[Ints] = field(default_factory=list)
+    held: list[tuple[Held, Floats]] = field(default_factory=list)
 
 
 class Tiles:
@@ -161,7 +174,8 @@ class Tiles:
         self.sizes = [np.array(axis.sizes, dtype=np.int64) for axis in self.lattice.axes]
         self.tops = np.array([axis.sizes[-1] for axis in self.lattice.axes], dtype=np.int64)
         memories = [leaf for leaf in leaves if isinstance(leaf, Memory)]
-        self.capacity = {leaf.name: leaf.size_bits for leaf in memories}
+        self.size_of = {leaf.name: leaf.size_bits for leaf in memories}
+        self.capacity = dict(self.size_of)
         """More is not looked for in each memory (bits)."""
         each = [(leaf, a) for leaf in memories for a in einsum.accesses]
         self.value = {(leaf.name, a.tensor): float(leaf.bits.get(a.tensor, 0)) for leaf, a in each}
@@ -195,17 +209,33 @@ class Tiles:
         return points
 
     def fit(self, plan: ChainTemplate, lanes: LaneTable, least: str | None) -> Fit | None:
-        """The use of the lanes with which a plan fits, the one that needs least if a memory is named.
+        """The use of the lanes with which a plan fits, the one that needs least if a memory is named."""
+        tiles = self.of(plan, lanes)
+        needed = self.needed(tiles)
+        rows = np.flatnonzero(tiles.fits)
+        if not len(rows):
+            return None
+        row = rows[0] if least is None or least not in needed else rows[np.argmin(needed[least][rows])]
+        held: dict[str, tuple[tuple[str, float, float], ...]] = {}
+        for node, values in tiles.held:
+            entry = (node.tensor, float(self.bits(node, values)[row]), float(values[row]))
+            held[self.memory(node).name] = (*held.get(self.memory(node).name, ()), entry)
+        return Fit(held, is_least=False)
 
-        Leaves behind which uses fit (`fits`), and the tile shapes below each choice of the plan (`passed`).
-        """
+    def of(self, plan: ChainTemplate, lanes: LaneTable) -> PlanTiles:
+        """The smallest tiles of a plan with each use of the lanes, and which of these fit into all memories."""
+        tiles = self._shapes(plan, lanes)
+        for memory, bits in self.needed(tiles).items():
+            tiles.fits &= bits <= self.size_of[memory]
+        return tiles
+
+    def _shapes(self, plan: ChainTemplate, lanes: LaneTable) -> PlanTiles:
+        """The smallest tiles of a plan, judged by limits on tile shapes alone."""
         n = len(lanes)
-        self.passed: list[Ints] = []
-        self.held: list[tuple[Held, Floats]] = []
-        self.fits = np.ones(n, dtype=bool)
+        tiles = PlanTiles(np.ones(n, dtype=bool))
         shapes = np.broadcast_to(self.tops, (n, len(self.tops))).copy()
         for node in plan.outer:
-            self.place(node, shapes)
+            self.place(tiles, node, shapes)
         even = np.where(lanes.shapes > 0, 1, lanes.bounds)
         rest, uneven = even.prod(axis=1), lanes.shapes.max(axis=1, initial=0)
         # uneven lanes are the outermost loop over their axis: no loop above brings it down
@@ -214,26 +244,26 @@ class Tiles:
             before = shapes.copy()
             for axis in step.axes:
                 shapes[:, axis] = left[:, axis]
-            self.passed.append(shapes.copy())
+            tiles.passed.append(shapes.copy())
             if step.lowers is not None:
-                self.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
+                tiles.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
             for level in step.fanouts:
                 own = lanes.levels == level
                 used, first = even[:, own].prod(axis=1), lanes.shapes[:, own].max(axis=1, initial=0)
                 shapes = np.where(first > 0, first, shapes) // used
                 rest, uneven = rest // used, np.where(first > 0, 0, uneven)
                 left = np.where(uneven > 0, self.tops, rest)
-                self.passed.append(shapes)
+                tiles.passed.append(shapes)
             if step.node is not None:
-                self.place(step.node, shapes, plan.steps[i + 1])
-        self.fits &= (shapes == 1).all(axis=1)
-        return self.chosen(least)
+                self.place(tiles, step.node, shapes, plan.steps[i + 1])
+        tiles.fits &= (shapes == 1).all(axis=1)
+        return tiles
 
-    def place(self, node: Held, shapes: Ints, following: ChainSegment | None = None) -> None:
-        """One storage node; `following` is the step after it, in which its space may be reserved instead."""
+    def place(self, tiles: PlanTiles, node: Held, shapes: Ints, following: ChainSegment | None = None) -> None:
+        """Put one storage node into its memory, or let the step that follows it reserve the space."""
         lowers = self.rules.lowering and not node.backing and following is not None and following.lowers is not None
         if not lowers:
-            self.held.append((node, self.values_at(node.tensor, shapes)))
+            tiles.held.append((node, self.values_at(node.tensor, shapes)))
         placement = self.memory(node).placement
         if node.first and placement is not None:
             extents: dict[str, Floats | float] = {
@@ -242,7 +272,7 @@ class Tiles:
                 if len(axis.members) == 1
             }
             for limit in placement.tile_shape:
-                self.fits &= limit.holds_each(extents)
+                tiles.fits &= limit.holds_each(extents)
 
     def lowered(self, node: Held, before: Ints, after: Ints) -> Floats:
         """Values reserved below the loops that index a tensor, and below one that does so in part."""
@@ -257,23 +287,13 @@ class Tiles:
                 found = np.minimum(found, self.values_at(node.tensor, other))
         return found
 
-    def chosen(self, least: str | None) -> Fit | None:
-        """One use of the lanes that fits in all memories."""
+    def needed(self, tiles: PlanTiles) -> dict[str, Floats]:
+        """Bits that the tiles take in each memory, for each use of the lanes."""
         needed: dict[str, Floats] = {}
-        for node, values in self.held:
-            needed[self.memory(node).name] = needed.get(self.memory(node).name, 0.0) + self.bits(node, values)
-        for leaf in self.leaves:
-            if isinstance(leaf, Memory) and leaf.name in needed:
-                self.fits &= needed[leaf.name] <= leaf.size_bits
-        rows = np.flatnonzero(self.fits)
-        if not len(rows):
-            return None
-        row = rows[0] if least is None or least not in needed else rows[np.argmin(needed[least][rows])]
-        held: dict[str, tuple[tuple[str, float, float], ...]] = {}
-        for node, values in self.held:
-            entry = (node.tensor, float(self.bits(node, values)[row]), float(values[row]))
-            held[self.memory(node).name] = (*held.get(self.memory(node).name, ()), entry)
-        return Fit(held, is_least=False)
+        for node, values in tiles.held:
+            memory = self.memory(node).name
+            needed[memory] = needed.get(memory, 0.0) + self.bits(node, values)
+        return needed
 
     def bits(self, node: Held, values: Floats) -> Floats:
         """Bits of a tensor's tiles; what stays over all instances of the Einsum is kept for each."""

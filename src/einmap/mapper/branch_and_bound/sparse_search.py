@@ -192,7 +192,7 @@ def new_search(path: Path, lanes: LaneTable, instances: int) -> PathSearch:
 
     `instances`: how often the Einsum runs.
     """
-    kind = SparseSearch if path.is_sparse else PathSearch
+    kind = SparseSearch if path.tile_shapes.is_sparse else PathSearch
     return kind(
         path.pricer,
         lanes,

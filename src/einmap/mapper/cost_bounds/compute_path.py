@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -45,6 +46,20 @@ class Group:
     mapping_counts: MappingCounts
 
 
+@dataclass(frozen=True)
+class TileShapes:
+    """The tile shapes that a path is searched with.
+
+    `is_sparse`: tables have rows for a few points only. `has_many`: an axis has more sizes than are listed.
+    `is_coarse`: tile shapes are left out, for that reason or since tables of all have no room.
+    """
+
+    lattice: Lattice
+    is_sparse: bool
+    has_many: bool
+    is_coarse: bool
+
+
 @dataclass(eq=False)
 class Path:
     """What is the same for all dataplacements on one path."""
@@ -56,28 +71,38 @@ class Path:
     given: GivenPlanner | None = field(default=None, init=False)
     plans: list[ChainTemplate] = field(default_factory=list, init=False)
     """Dataplacements, once they are made; a first mapping is found without all of them."""
+    all_plans: bool = field(default=False, init=False)
+    """Whether `plans` has all dataplacements of the path."""
+    hurried: bool = field(default=False, init=False)
+    """Whether there was a limit to the time in which dataplacements were listed."""
+    _looked_at: list[Dataplacement] = field(default_factory=list, init=False)
+    """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
 
     @cached_property
-    def lattice(self) -> Lattice:
-        """Tile shapes; a coarser choice of them where there is no room for tables of all."""
+    def tile_shapes(self) -> TileShapes:
+        """All tile shapes; a coarser choice of them where there is no room for tables of all."""
         coarseness = self.request.coarseness
-        found = self._lattice(coarseness)
-        self.has_many = any(axis.is_thinned for axis in found.axes)
-        while any(len(axis.sizes) > MOST_SIZES for axis in found.axes):
-            self.has_many = True
+        lattice = self._lattice(coarseness)
+        has_many = any(axis.is_thinned for axis in lattice.axes)
+        while any(len(axis.sizes) > MOST_SIZES for axis in lattice.axes):
+            has_many = True
             coarseness *= 1.5
-            found = self._lattice(coarseness)
+            lattice = self._lattice(coarseness)
         columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
         most = self.request.room // (PLAN_TABLES * 8 * len(columns))
-        self.is_sparse = found.size > min(LARGE, most) and found.size > 1 and self.may_be_sparse
-        most = found.size if self.is_sparse else most
-        while found.size > max(most, 2 ** len(found.axes)):
+        is_sparse = lattice.size > min(LARGE, most) and lattice.size > 1 and self.may_be_sparse
+        most = lattice.size if is_sparse else most
+        while lattice.size > max(most, 2 ** len(lattice.axes)):
             coarseness *= 1.5
-            found = self._lattice(coarseness)
-        self.is_coarse = coarseness != self.request.coarseness or self.has_many
-        return found
+            lattice = self._lattice(coarseness)
+        return TileShapes(lattice, is_sparse, has_many, coarseness != self.request.coarseness or has_many)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The lattice of tile shapes."""
+        return self.tile_shapes.lattice
 
     @property
     def may_be_sparse(self) -> bool:
@@ -119,9 +144,10 @@ class Path:
         shared = self.request.shared
         if not shared or not any(leaf.spatial for leaf in self.leaves):
             return frozenset()
+        self._looked_at = list(islice(self._walked(InOrder()), MOST_LOOKED_AT))
         backing = {
             next(memory for memory, held in placement.nodes if held == tensor)
-            for placement in self._first_ones
+            for placement in self._looked_at
             for tensor in shared & self.einsum.tensors
         }
         deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
@@ -191,16 +217,10 @@ class Path:
             self.request.fused_per_axis,
         )
 
-    @cached_property
-    def _first_ones(self) -> list[Dataplacement]:
-        """Dataplacements in their order, the first ones or all."""
-        return list(islice(self._walked(InOrder()), MOST_LOOKED_AT))
-
     def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
-        known = self.__dict__.get("_first_ones", ())
-        every = isinstance(walk, InOrder) and 0 < len(known) < MOST_LOOKED_AT
-        found = iter(known) if every else self._walked(walk)
-        return found if self.given is None else filter(self.given.may_hold, found)
+        are_all = isinstance(walk, InOrder) and 0 < len(self._looked_at) < MOST_LOOKED_AT
+        placements = iter(self._looked_at) if are_all else self._walked(walk)
+        return placements if self.given is None else filter(self.given.may_hold, placements)
 
     def _walked(self, walk: Walk) -> Iterator[Dataplacement]:
         return dataplacements(
@@ -226,9 +246,10 @@ class Path:
             found.append(f"dataplacements of {name} beyond max_pmapping_templates_per_einsum")
         elif not self.all_plans:
             found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
-        if self.is_coarse:
+        if self.tile_shapes.is_coarse:
             room = "tables of all have no room (80 MB, or what memory_limit leaves)"
-            found.append(f"some tile shapes of {name}, since {'there are too many' if self.has_many else room}")
+            reason = "there are too many" if self.tile_shapes.has_many else room
+            found.append(f"some tile shapes of {name}, since {reason}")
         if not self.lanes.complete:
             found.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.short_of_room:
@@ -245,9 +266,15 @@ class Path:
 
     def with_plans(self, request: Request, plans: list[ChainTemplate]) -> Path:
         """This path with some of its templates, for other objectives or other uses of its tensors."""
-        other = Path(self.einsum, self.arch, self.leaves, request)
-        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "request"})
-        other.plans = plans
+        # what was computed of the path holds for the other one, too
+        other = copy(self)
+        other.request, other.plans = request, plans
+        return other
+
+    def with_lanes(self, lanes: LaneTable) -> Path:
+        """This path with other uses of the fanouts. Levels of fanouts that templates speak of stay as they are."""
+        other = copy(self)
+        other.lanes = lanes
         return other
 
     def groups(self) -> Iterator[Group]:

@@ -71,11 +71,15 @@ class Tables:
         """For each block and table the first prefix that has it."""
         self.points: list[Ints] = []
         """For each block the points at which its tables can be finite, in order, with all that are inside of them."""
+        self.with_points: list[int] = []
+        """For each block the first one that has its points: many have the same ones."""
         self._slots: dict[int, Ints] = {}
-        """By the array of points (its id): many blocks have the same one."""
+        """By the first block with the points."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
-        """Pairs of rows that loops may lead from and to, by the points and the axes, while blocks are filled."""
+        """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
         self.pool: Floats = np.empty((0, 0))
+        self.first_row: Ints = np.zeros(1, dtype=np.int64)
+        """For each block the row of `pool` at which its tables begin, once they are filled."""
         self.n_rows = 0
         """Rows of all tables."""
 
@@ -99,7 +103,10 @@ class Tables:
             table, first = numbered(self.alike(recipe))
             self.table_of.append(table)
             self.stands_for.append(first)
-            self.points.append(self.finite(recipe))
+            points = self.finite(recipe)
+            same = (block for block, other in enumerate(self.points) if other is points)
+            self.with_points.append(next(same, number))
+            self.points.append(points)
             self.n_rows += len(first) * len(self.points[-1])
         return number
 
@@ -124,16 +131,16 @@ class Tables:
 
     def slots(self, block: int) -> Ints:
         """For each point of the lattice its row in the tables of a block, -1 where there is none."""
-        points = self.points[block]
-        if id(points) not in self._slots:
-            found = np.full(self.costs.lattice.size, -1, dtype=np.int64)
-            found[points] = np.arange(len(points))
-            self._slots[id(points)] = found
-        return self._slots[id(points)]
+        first, points = self.with_points[block], self.points[block]
+        if first not in self._slots:
+            rows = np.full(self.costs.lattice.size, -1, dtype=np.int64)
+            rows[points] = np.arange(len(points))
+            self._slots[first] = rows
+        return self._slots[first]
 
     def moves(self, block: int, axes: tuple[int, ...]) -> Ints:
         """Pairs of rows of a block's tables, what loops over some axes may do."""
-        costs, key = self.costs, (id(self.points[block]), axes)
+        costs, key = self.costs, (self.with_points[block], axes)
         if key in self._moves:
             return self._moves[key]
         found: Ints = cost_to_go_kernels.moves_inside(

@@ -127,12 +127,15 @@ class PathCosts:
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
         """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
-        chain = chains[node.tensor]
-        key = ("rates", node.tensor, node.level, r, self.pricer.tail(chain, node.level))
+        key = self.rates_key(chains, node, r)
         if key not in self.known:
-            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chain, node.level)
+            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
         found: tuple[Floats, Floats] = self.known[key]
         return found
+
+    def rates_key(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[object, ...]:
+        """What the rows of `rates_of` depend on."""
+        return "rates", node.tensor, node.level, r, self.pricer.tail(chains[node.tensor], node.level)
 
     def constants_of(self, chains: Mapping[str, Chain]) -> Floats:
         """Rows of `pricer.constants` for the uses of all fanouts."""

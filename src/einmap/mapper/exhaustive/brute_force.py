@@ -72,7 +72,7 @@ class Searched:
 
 @dataclass
 class Search:
-    """One search; `run` does it."""
+    """One search; `run` does it. `uncounted`: why some mappings cannot be counted."""
 
     space: Mapspace
     semantics: Semantics
@@ -81,13 +81,15 @@ class Search:
     progress: Progress
     budget: Budget
 
-    def run(self) -> Searched:
-        """Search until the space is covered, the budget is spent or the progress token says stop."""
-        start = time.perf_counter()
+    def __post_init__(self) -> None:
         self.front = ExhaustiveFront(keep=self._keep())
         self.seen: set[int] = set()
         self.uncounted: NotSupportedError | None = None
         self.batches: dict[int, Batch] = {}
+
+    def run(self) -> Searched:
+        """Search until the space is covered, the budget is spent or the progress token says stop."""
+        start = time.perf_counter()
         complete = self._cover() if self.space.size <= COMPLETE_LIMIT else self._sample()
         seconds = time.perf_counter() - start
         complete = complete and not self.space.truncated

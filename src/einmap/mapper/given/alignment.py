@@ -46,7 +46,6 @@ class Aligner:
 
     def alignments(self, builder: TemplateBuilder) -> Iterator[tuple[Gap, ...]]:
         """All ways to let the given nodes stand in a dataplacement, the gaps from the outermost memory inwards."""
-        self.kept = self.named(builder.placement.nodes[0][0])
         start = self.outer(builder)
         if start is not None:
             yield from self.gaps(builder, builder.placement.n_outer, (start, NONE))
@@ -77,7 +76,7 @@ class Aligner:
     def gaps(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, ...]]:
         """The gaps from the one before node `index` on."""
         nodes = builder.placement.nodes
-        tolls = builder.tolls
+        kept, tolls = self.named(nodes[0][0]), builder.tolls
         for above in self.tolls([(t.component, t.tensors[0]) for t in tolls.get((index, ABOVE), ())], state):
             for gap, inner in self.loops(builder, index, above):
                 below = [(t.component, t.tensors[0]) for t in tolls.get((index, BELOW), ())]
@@ -86,7 +85,7 @@ class Aligner:
                         if self.ends(builder, met):
                             yield (gap,)
                         continue
-                    for after in self.holder(*nodes[index], False, met):
+                    for after in self.holder(*nodes[index], kept, met):
                         for rest in self.gaps(builder, index + 1, after):
                             yield (gap, *rest)
 
@@ -102,17 +101,21 @@ class Aligner:
         if not tolls:
             yield state
             return
-        for after in self.holder(*tolls[0], True, state):
+        for after in self.holder(*tolls[0], None, state):
             yield from self.tolls(tolls[1:], after)
 
-    def holder(self, component: str, tensor: str, toll: bool, state: State) -> Iterator[State]:
-        """Past a storage node or toll: the given one, or one inserted at a free place."""
+    def holder(self, component: str, tensor: str, kept: frozenset[str] | None, state: State) -> Iterator[State]:
+        """Past a storage node or toll: the given one, or one inserted at a free place.
+
+        `kept`: tensors that have only the given storage nodes; None for a toll.
+        """
         at, met = state
+        toll = kept is None
         token = self.pattern.tokens[at]
         if token == FREE:
-            if toll or tensor not in self.kept:
+            if kept is None or tensor not in kept:
                 yield at, NONE
-            yield from self.holder(component, tensor, toll, (at + 1, NONE))
+            yield from self.holder(component, tensor, kept, (at + 1, NONE))
         elif isinstance(token, GivenHolder) and (token.component, token.toll) == (component, toll):
             more = met | ({tensor} & token.tensors)
             if more != met:

@@ -6,7 +6,7 @@ that these leave. So the work does not depend on the size of the mapspace, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,6 @@ from einmap.mapper.mapspace.fanout_table import LaneTable, few_lanes
 from einmap.mapper.metrics import METRICS, Parts, values_of
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
-from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
@@ -87,12 +86,9 @@ def _improved(
     einsum: Einsum, arch: Architecture, best: _Fitting, instances: int, progress: Progress, budget: float
 ) -> First:
     """The best with a dataplacement and a use of the lanes, as far as that is found."""
-    search = EinsumSearch(einsum, arch, best.path.request, progress, instances, budget)
-    search.paths = [best.path.with_plans(best.path.request, [best.plan])]
-    vars(search.paths[0])["lanes"] = best.lanes
-    search.tally = SubspaceTally()
-    found = search.run()
-    return First(found.values, found.mappings, found.work)
+    path = best.path.with_plans(best.path.request, [best.plan]).with_lanes(best.lanes)
+    optimum = EinsumSearch(einsum, arch, best.path.request, progress, [path], instances, budget).run()
+    return First(optimum.values, optimum.mappings, optimum.work)
 
 
 def objectives_of(
@@ -122,8 +118,8 @@ def _fitting(
         if not unit.enabled:
             continue
         path = Path(einsum, arch, arch.path(unit.name), request)
-        vars(path)["lanes"] = few_lanes(einsum, path.leaves, path.lattice, path.fused_dimensions)
-        path.all_plans, path.hurried = False, True
+        path = path.with_lanes(few_lanes(einsum, path.leaves, path.lattice, path.fused_dimensions))
+        path.hurried = True
         tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
         for placement in path.in_order():
             if last.stopped:
@@ -131,23 +127,20 @@ def _fitting(
             if tiles.too_large(placement):
                 continue
             plan = path.planner.plan(placement)
-            path.plans = [plan]
-            # what is worth a table depends on the plans
-            vars(path).pop("of_tables", None)
             admitted = path.admitted(plan)
-            tiles.fit(plan, admitted, None)
-            rows = np.flatnonzero(tiles.fits)
-            if path.is_coarse:
+            smallest = tiles.of(plan, admitted)
+            rows = np.flatnonzero(smallest.fits)
+            if path.tile_shapes.is_coarse:
                 # other tile shapes than all and one may be missing
                 rows = rows[(admitted.bounds[rows] == 1).all(axis=(1, 2))]
             for row in dict.fromkeys(rows[[0, -1]].tolist() if len(rows) else ()):
                 lanes = admitted.only(np.array([row]))
-                mapping = _mapping(path, plan, tiles, lanes, row, instances)
+                points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in smallest.passed]
+                mapping = _mapping(path, plan, points, lanes, instances)
                 yield _Fitting(objectives_of(mapping, einsum, arch, request, instances), mapping, path, plan, lanes)
 
 
-def _mapping(path: Path, plan: ChainTemplate, tiles: Tiles, lanes: LaneTable, row: int, instances: int) -> Mapping:
-    """The mapping with the smallest tiles that some lanes leave."""
+def _mapping(path: Path, plan: ChainTemplate, points: Sequence[int], lanes: LaneTable, instances: int) -> Mapping:
+    """The mapping with tiles at these points of the lattice, one for each choice of the plan."""
     search = new_search(path.with_plans(path.request, [plan]), lanes, instances)
-    points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in tiles.passed]
     return mapping_of(search, TemplateTables(plan, search.levels(plan), []), search.prefixes.n - 1, points)

@@ -133,15 +133,14 @@ class IndependentSearch:
         einsum, arch = part.einsum, self.spec.bound[part.einsum.name].arch
         if why_not_searchable(einsum, arch, self.goals) is not None:
             return None
-        search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
-        search.prepare()
+        search = EinsumSearch.over_all(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
         return None if any(path.lanes_above() for path in search.paths) else search
 
     def why_nothing(self, name: str, token: Progress) -> NoMappingError:
         """Why an Einsum, of which not even the smallest tiles fit, has no mapping."""
         einsum = self.workload.by_name[name]
-        search = EinsumSearch(einsum, self.spec.bound[name].arch, self.request(name), token, self.weight(einsum))
-        search.prepare()
+        arch = self.spec.bound[name].arch
+        search = EinsumSearch.over_all(einsum, arch, self.request(name), token, self.weight(einsum))
         return self.nothing(EinsumResult(einsum, search, None, optimum=search.nothing()), token)
 
     def share_evaluations(self, most: float) -> None:
@@ -220,10 +219,9 @@ class IndependentSearch:
         found = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
         if not found.mappings and any(why_not_smallest(arch.path(unit.name)) for unit in arch.computes if unit.enabled):
             # where tiles must not be small only a search comes to one that fits
-            search = EinsumSearch(
+            search = EinsumSearch.over_all(
                 einsum, arch, replace(request, tolerance=ANY), Progress(token.callback).within(LONGEST), times
             )
-            search.prepare()
             return replace(search.run(), complete=False, cut=True, bound=known.bound)
         return replace(
             known, mappings=found.mappings, values=found.values, complete=False, work=known.work + found.work
@@ -296,9 +294,9 @@ class IndependentSearch:
                 first = known.setdefault(rules, einsum.name)
                 self.parts[einsum.name] = EinsumResult(einsum, None, why, first if first != einsum.name else None)
                 continue
-            search = EinsumSearch(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
+            search: EinsumSearch | None = None
             if why is None:
-                search.prepare()
+                search = EinsumSearch.over_all(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
                 if any(path.lanes_above() for path in search.paths):
                     why = "lanes may stand above its outermost memory"
             if why is not None and einsum.name in self.given:
@@ -307,7 +305,7 @@ class IndependentSearch:
                     at=self.given[einsum.name].places[0],
                     hint="leave it out of what is given",
                 )
-            if why is not None:
+            if why is not None or search is None:
                 self.parts[einsum.name] = EinsumResult(einsum, None, why)
                 continue
             key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)

@@ -30,17 +30,6 @@ class UndecidedError(Exception):
     """A question took more time or evaluations than there are."""
 
 
-class _FirstFound(EinsumSearch):
-    """A search that ends with the first mapping, and in time whether it has one or not."""
-
-    @property
-    def stopped(self) -> bool:
-        return self.archive.n > 0 or self.progress.stopped
-
-    def say(self) -> None:
-        """Nothing: the oracle reports by itself."""
-
-
 @dataclass
 class Oracle:
     """Answers for one Einsum. `instances`: how often it runs; `asked`: questions so far."""
@@ -81,9 +70,9 @@ class Oracle:
     def searched(self, arch: Architecture, searchable: bool) -> tuple[Fit | None, bool]:
         """Whether a search finds a mapping, with tables if that is possible."""
         if searchable:
-            search = _FirstFound(self.einsum, arch, self.request, self.progress, self.instances)
-            search.prepare()
-            found = search.run()
+            found = EinsumSearch.over_all(
+                self.einsum, arch, self.request, self.progress, self.instances, first_only=True
+            ).run()
         else:
             rng = np.random.default_rng(0)
             found = brute_force(self.einsum, arch, self.request, self.progress, EVALUATIONS, rng)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Affine
@@ -99,19 +99,35 @@ class _Binder:
         read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
         self.reader = WorkloadReader(root, self.problems, read)
 
+    @cached_property
+    def _checked(self) -> WorkloadInput | None:
+        raw = self.root.get("workload") or RawMap(())
+        return check(WorkloadInput, raw, self.root, ("workload",), self.problems, drop=("einsums",))
+
+    @property
+    def given(self) -> WorkloadInput:
+        """The workload as it was written, but for the Einsums. Raises what is wrong with it."""
+        if self._checked is None:
+            raise_all(self.problems)
+        assert self._checked is not None
+        return self._checked
+
+    @cached_property
+    def sizes(self) -> Scope:
+        """The sizes of ranks that are given for all Einsums."""
+        return lazy_layer(self.given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
+
     def bind(self) -> BoundWorkload:
         raw = self.root.get("workload") or RawMap(())
-        given = check(WorkloadInput, raw, self.root, ("workload",), self.problems, drop=("einsums",))
+        checked = self._checked
         einsums = [e for e in self.reader.read_einsums(raw) if e is not None]
         raise_all(self.problems)
-        assert given is not None
-        self.given = given
+        assert checked is not None
         if self.root.get("workload") is None:
             hint = "give a file with this key, or one of the workloads that `einmap examples` lists"
             raise SpecError("the specification has no key 'workload'", at=place(self.root, ("workload",)), hint=hint)
         if not einsums:
             raise SpecError("the workload has no Einsums", at=place(self.root, ("workload",)))
-        self.sizes = lazy_layer(given.rank_sizes, self.scope, lambda name: self.at("workload", "rank_sizes", name))
         self.as_read = {einsum.path: einsum for einsum in einsums}
         einsums = self.with_second_names(einsums)
         self.reader.check_cascade(einsums)
@@ -130,11 +146,11 @@ class _Binder:
         paths = {e.name: e.path for e in einsums}
         self.problems += disagreements(done, lambda name: place(self.root, paths[name]))
         raise_all(self.problems)
-        n_instances = self.count(given.n_instances, self.sizes, "workload", "n_instances")
-        self.notes += unused_sizes(given, einsums, self.at)
+        n_instances = self.count(checked.n_instances, self.sizes, "workload", "n_instances")
+        self.notes += unused_sizes(checked, einsums, self.at)
         tables = [own.symbols for own in bound.values()]
         self.notes += hidden_variables(self.root.get("variables"), facts, tables, self.at)
-        sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in given.rank_sizes}
+        sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in checked.rank_sizes}
         known = {rank: size for rank, size in sizes.items() if size is not None}
         return BoundWorkload(Workload(done, n_instances), bound, known, tuple(self.notes))
 

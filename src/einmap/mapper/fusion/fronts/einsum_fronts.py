@@ -111,7 +111,7 @@ class EinsumFronts:
         """Sort the dataplacements by the uses of the fanouts that they admit."""
         self.by_lanes: list[tuple[Path, Group]] = []
         for path in self.paths:
-            self.complete &= path.all_plans and not path.is_coarse
+            self.complete &= path.all_plans and not path.tile_shapes.is_coarse
             self.by_lanes += [(path, group) for group in path.groups()]
         self.mapping_counts = sum(group.mapping_counts.total() for _, group in self.by_lanes)
 
