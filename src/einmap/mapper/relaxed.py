@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.independent.independent_search import IndependentSearch

@@ -11,7 +11,7 @@ from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.fusion.test_long_chains import THREE_LEVELS
 
 import einmap
-from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.relaxation import Relaxation
 
 
 class Checked:
@@ -19,32 +19,32 @@ class Checked:
 
     def __init__(self, monkeypatch):
         self.possible, self.impossible, self.raised = 0, 0, 0
-        self._tighten, self._join = LazyRefinement.tighten, LazyRefinement.join
+        self._tighten, self._join = Relaxation.tighten, Relaxation.join
 
-        def tighten(refinement, limit):
-            return self.tighten(refinement, limit)
+        def tighten(relaxed, limit):
+            return self.tighten(relaxed, limit)
 
-        monkeypatch.setattr(LazyRefinement, "tighten", tighten)
+        monkeypatch.setattr(Relaxation, "tighten", tighten)
 
-    def tighten(self, refinement, limit):
-        refinement.tightened_up_to = -math.inf
-        found = self._tighten(refinement, limit)
-        with_limit = refinement.tightened_paths if found else None
-        least = self.joined(refinement, limit) if found else math.inf
-        refinement.tightened_up_to = -math.inf
-        everything = self.joined(refinement, limit)
+    def tighten(self, relaxed, limit):
+        relaxed.tightened_up_to = -math.inf
+        found = self._tighten(relaxed, limit)
+        with_limit = relaxed.tightened_paths if found else None
+        least = self.joined(relaxed, limit) if found else math.inf
+        relaxed.tightened_up_to = -math.inf
+        everything = self.joined(relaxed, limit)
         assert least == pytest.approx(everything, rel=1e-12)
         self.possible += math.isfinite(least)
         self.impossible += not found
         if found:
-            refinement.tightened_paths, refinement.tightened_up_to = with_limit, limit
-            assert (with_limit.least >= refinement.paths.least * (1 - 1e-12)).all()
-            self.raised += bool((with_limit.least > refinement.paths.least * (1 + 1e-9)).any())
+            relaxed.tightened_paths, relaxed.tightened_up_to = with_limit, limit
+            assert (with_limit.least >= relaxed.paths.least * (1 - 1e-12)).all()
+            self.raised += bool((with_limit.least > relaxed.paths.least * (1 + 1e-9)).any())
         return found
 
-    def joined(self, refinement, limit):
-        near = refinement.everywhere(lambda k: refinement.near(k, limit))
-        costs = self._join(refinement, near, limit).reached[-1].costs.prod(axis=1)
+    def joined(self, relaxed, limit):
+        near = relaxed.all_near(limit)
+        costs = self._join(relaxed, near, limit).reached[-1].costs.prod(axis=1)
         return np.min(costs[costs <= limit * (1 - 1e-9)], initial=math.inf)
 
 

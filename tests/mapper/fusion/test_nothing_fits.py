@@ -5,6 +5,7 @@ import pytest
 import einmap
 from einmap.mapper.exhaustive import brute_force
 from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.relaxation import Relaxation
 from einmap.mapper.fusion.whether import Whether
 
 ARCH = """
@@ -62,9 +63,10 @@ def bounds(monkeypatch):
     found = []
     bound = LazyRefinement.bound
 
-    def counted(self: LazyRefinement) -> None:
-        bound(self)
+    def counted(self: LazyRefinement) -> Relaxation | None:
+        relaxed = bound(self)
         found.append(len(self.cascade.weights))
+        return relaxed
 
     monkeypatch.setattr(LazyRefinement, "bound", counted)
     return found

@@ -1,6 +1,7 @@
 """In what portions dataplacements are looked at, and where a tensor that passes by may be."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 from tests.mapper.fusion.prepared import prepared
@@ -38,8 +39,8 @@ def least_of_outlines(cascade: CascadeProblem, monkeypatch, **limits):
         for member in cascade.distinct:
             chains = member.chains
             assert isinstance(chains, EinsumFronts)
-            chains.begin(0)
-            chains.signature_classes = {}
+            owner = chains.table_owner and replace(chains.table_owner, room=0)
+            chains = replace(chains, room=0, table_owner=owner)
             chains.least(cascade.weights)
             chains.survey(dict.fromkeys(chains.signature_classes))
             found.append({signature: chains.bounds(signature)[:, 0].min() for signature in chains.signatures})

@@ -6,6 +6,7 @@
 - `isomorphism`: Einsums that are alike: equal but for names, so that one search serves all of them.
 - `kernels`: the compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is
   made of.
+- `optimum`: what the search of one Einsum comes to: the best mappings, a bound, and how much was looked at.
 - `path_search`: branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.
 - `smallest_tiles`: whether anything fits, without a search: the smallest tiles that a dataplacement and a use of
   the lanes leave.

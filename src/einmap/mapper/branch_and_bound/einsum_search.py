@@ -20,6 +20,7 @@ from einmap.errors import NoMappingError
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import mapping_of
+from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
@@ -32,7 +33,6 @@ from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.memory import Ceiling
 from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_archive import Archive
-from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import Loops, SubspaceTally
@@ -52,41 +52,6 @@ CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 DECIDING = 5.0
 """Seconds for whether anything fits at all; mostly milliseconds are enough."""
-
-
-@dataclass
-class Optimum:
-    """What was found: rows of objectives (one instance of the Einsum) with their mappings, best first.
-
-    `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
-    dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
-    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
-    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
-    `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
-    brute force could not look at, in words.
-    """
-
-    values: list[tuple[float, ...]]
-    mappings: list[Mapping]
-    complete: bool
-    bound: tuple[float, ...]
-    plans: int = 0
-    searched: int = 0
-    nodes: int = 0
-    work: int = 0
-    lanes: int = 0
-    size: float = 0.0
-    points: int = 0
-    tally: SubspaceTally | None = None
-    cut: bool = False
-    without: tuple[str, ...] = ()
-
-    def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
-        """The best of what was found and of other mappings with their objectives."""
-        values = [*self.values, *(own for own, _ in points)]
-        mappings = [*self.mappings, *(mapping for _, mapping in points)]
-        kept = [int(i) for i in nondominated(np.array(values, dtype=np.float64))]
-        return replace(self, values=[values[i] for i in kept], mappings=[mappings[i] for i in kept])
 
 
 @dataclass

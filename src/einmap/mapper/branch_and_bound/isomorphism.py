@@ -22,14 +22,14 @@ from einmap.mapping.mapping import Mapping
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def canonical_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
+def canonical_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> Any:
     """Equal for two Einsums only if their searches are the same up to names of tensors and rank variables."""
     names = _Names(einsum)
     plans = tuple(hash(tuple(names.plan(plan) for plan in path.plans)) for path in paths)
     return tables_key(einsum, arch, paths), plans
 
 
-def tables_key(einsum: Einsum, arch: Architecture, paths: list[Path]) -> Any:
+def tables_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> Any:
     """Equal for two Einsums only if dataplacements that they both have are searched alike, up to names."""
     if any(
         c.total_latency is not None and _speaks_of(c.total_latency.text, einsum) for c in arch.components.values()

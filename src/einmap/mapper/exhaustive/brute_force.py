@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
-from einmap.mapper.branch_and_bound.einsum_search import Optimum
+from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.exhaustive.front import ExhaustiveFront
 from einmap.mapper.mapspace.dataplacement import Dataplacement

@@ -7,6 +7,8 @@
   least.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.
+- `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
+  best, and the best of what is complete.
 - `refinement`: lazy refinement: the best of a cascade when, of each Einsum, only what can be a part of something
   good is listed.
 - `front_listing`: lists signature classes and completes fronts of Einsums, each up to a limit.

@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.option_bounds import OptionBounds, Refined
-from einmap.mapper.fusion.paths.options import Fronts
 from einmap.mapper.fusion.problem import CascadeProblem, Member
 from einmap.mapper.fusion.refinement_request import RefinementRequest
 
@@ -51,10 +50,9 @@ class FrontListing:
             listing(member.einsum.name, position)
             chains = member.chains
             own = {signature_class: asked.united() for signature_class, asked in wanted[chains].items()}
-            assert isinstance(chains, EinsumFronts)
-            outer_nests = chains.outer_nests
+            outer_nests = chains.statistics.outer_nests
             anew = chains.survey(own)
-            if chains.outer_nests <= GROWTH * outer_nests:
+            if chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
             for signature_class, remainder in own.items():
                 known = Refined(wanted[chains][signature_class].limit, () if remainder is None else (remainder,))
@@ -92,8 +90,7 @@ class FrontListing:
         """Do something for each Einsum, in several threads; those that have their tables in common in one."""
         together: dict[Fronts, list[tuple[Member, int]]] = {}
         for position, member in enumerate(members):
-            table_owner = member.chains.table_owner if isinstance(member.chains, EinsumFronts) else None
-            together.setdefault((table_owner or member.chains), []).append((member, position))
+            together.setdefault(member.chains.tables_of, []).append((member, position))
 
         def work(some: Sequence[tuple[Member, int]]) -> None:
             for member, position in some:

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.paths.lower_envelope import corners
-from einmap.mapper.fusion.paths.options import Fronts
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
@@ -54,8 +51,7 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
 
 def _cut(search: FusedSearch) -> bool:
     """Whether a search was stopped, or had no time to list all dataplacements."""
-    own = [member.chains for member in search.distinct if isinstance(member.chains, EinsumFronts)]
-    return search.budget.cut or any(path.cut for chains in own for path in chains.paths)
+    return search.budget.cut or any(member.chains.is_cut for member in search.distinct)
 
 
 def bound_of(searches: Sequence[FusedSearch]) -> float | None:
@@ -73,7 +69,7 @@ def known_bound(search: FusedSearch) -> float | None:
     """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
     members = {member.einsum.name: member for member in search.members}
     known = 0.0
-    if search.least and all(covers_all(member.chains) for member in search.members):
+    if search.least and all(member.chains.covers_mapspace for member in search.members):
         known = search.lower_bound()
     total = np.zeros(len(search.weights))
     for einsum in search.workload.einsums:
@@ -82,7 +78,7 @@ def known_bound(search: FusedSearch) -> float | None:
         # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
         floor = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
         own = np.full(len(floor), -np.inf)
-        if member is not None and covers_all(member.chains) and member.chains in search.least:
+        if member is not None and member.chains.covers_mapspace and member.chains in search.least:
             # where there was no time for bounds it is nothing
             own = search.least[member.chains]
         least = np.fmax(own, floor)
@@ -92,28 +88,20 @@ def known_bound(search: FusedSearch) -> float | None:
     return max(known, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
 
 
-def covers_all(chains: Fronts) -> bool:
-    """Whether the chains of an Einsum are all that the mapspace has."""
-    return chains.complete and not (isinstance(chains, UnfusedFronts) and chains.request.intermediates)
-
-
 def left_out_by(searches: Sequence[FusedSearch]) -> tuple[str, ...]:
     """What some searches left out, in words."""
     return tuple(dict.fromkeys(text for search in searches for text in _not_searched(search)))
 
 
 def _not_searched(search: FusedSearch) -> list[str]:
-    found = []
+    found: list[str] = []
     for member in search.distinct:
         chains, name = member.chains, member.einsum.name
-        if isinstance(chains, EinsumFronts):
-            found += [text for path in chains.paths for text in path.pruned]
-        elif isinstance(chains, UnfusedFronts):
-            found += chains.optimum.without
-        if isinstance(chains, UnfusedFronts) and chains.request.intermediates:
+        found += chains.omissions
+        if chains.why_brute_force is not None and chains.request.intermediates:
             found.append(
                 f"mappings that keep {_kept(search, name)} inside tile by tile, and some that keep them whole: "
-                f"{_alone(search, name, chains.why)}"
+                f"{_alone(search, name, chains.why_brute_force)}"
             )
     return found
 

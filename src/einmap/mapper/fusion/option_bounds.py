@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.paths.boundary_states import Option
-from einmap.mapper.fusion.paths.options import Fronts
 from einmap.mapper.fusion.paths.shortest_paths import OptionCosts
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.request import Remainder
@@ -94,12 +93,12 @@ class OptionBounds:
         front = None if known is None else known.front
         outer_nests = np.zeros((1, n + m * (1 + fused)))
         outer_nests[:, n : n + m] = cascade.own(chains)
-        listed = isinstance(chains, EinsumFronts) and not option.unexpanded
-        if isinstance(chains, EinsumFronts) and listed:
-            outer_nests = chains.outer_nest_rows(option.signature)
+        listed = None if option.unexpanded else chains.outer_nest_rows(option.signature)
+        if listed is not None:
+            outer_nests = listed
         rows = outer_nests[:0] if front is None or not len(front.values) else front.values
         is_open = False
-        if listed and front is None:
+        if listed is not None and front is None:
             rows = outer_nests
         elif np.isfinite(self.rest(chains, option, cascade.weights)).all():
             rows, is_open = np.concatenate([rows, outer_nests.min(axis=0, keepdims=True)]), True
@@ -111,5 +110,4 @@ def bounds_of(chains: Fronts, option: Option) -> Floats:
     """Costs that no chain of an option is below, in all: a row for each outer nest of a signature."""
     if option.signature_class is None:
         return chains.bounds(option.signature)
-    assert isinstance(chains, EinsumFronts)
     return chains.signature_classes[option.signature_class]

@@ -18,12 +18,14 @@ from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts, FrontMemories
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.hulls import Hulls
-from einmap.mapper.fusion.fronts.table_sharing import share_tables
+from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
+from einmap.mapper.fusion.fronts.protocol import FrontMemories, Fronts
+from einmap.mapper.fusion.fronts.table_sharing import table_owners
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.paths.lower_envelope import corners
-from einmap.mapper.fusion.paths.options import Fronts, SlotAssignment
+from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
@@ -78,6 +80,10 @@ class CascadeProblem:
         self.distinct: list[Member] = []
         self.weights = np.eye(len(self.goals))
         self.least: dict[Fronts, Floats] = {}
+        self.space = FrontMemories()
+        """Memories that can be too small for what several Einsums keep at the same time, once they are known."""
+        self.capacity: Floats = np.zeros(0)
+        """Bits of each of them."""
 
     @property
     def joint(self) -> frozenset[str]:
@@ -127,7 +133,9 @@ class CascadeProblem:
 
     def prepare(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
-        known: dict[Any, tuple[str, Fronts]] = {}
+        known: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
+        firsts: list[str] = []
+        parts: dict[str, PlannedEinsum | Fronts] = {}
         numbers: dict[Any, int] = {}
         rules_of: dict[str, int] = {}
         kinds = self.workload.shared, self.workload.intermediates, self.joint
@@ -145,25 +153,23 @@ class CascadeProblem:
             written = rules_of[bound.like], asked
             if written not in known:
                 arch = bound.arch
-                chains = self.fronts_of(einsum, arch, self.request(einsum), position)
-                paths = chains.paths if isinstance(chains, EinsumFronts) else []
+                part = self.planned(einsum, arch, self.request(einsum), position)
+                paths = part.paths if isinstance(part, PlannedEinsum) else []
                 key = canonical_key(einsum, arch, paths), asked
-                known[written] = known.setdefault(key, (einsum.name, chains))
-            first, own = known[written]
-            self.members.append(Member(einsum, own, None if first == einsum.name else first))
+                known[written] = known.setdefault(key, (einsum.name, part))
+            first, part = known[written]
+            firsts.append(first)
+            parts[first] = part
+        planned = {name: part for name, part in parts.items() if isinstance(part, PlannedEinsum)}
+        self.impossible = self.unfit(planned)
+        fronts = self.with_tables(list(planned.values()))
+        for einsum, first in zip(self.workload.einsums, firsts, strict=True):
+            part = parts[first]
+            chains = fronts[part] if isinstance(part, PlannedEinsum) else part
+            self.members.append(Member(einsum, chains, None if first == einsum.name else first))
         self.distinct = [member for member in self.members if member.same_as is None]
-        searched = [member.chains for member in self.distinct if isinstance(member.chains, EinsumFronts)]
-        for chains in searched:
-            chains.sort()
-        self.impossible = self.unfit()
         if self.impossible is not None:
             return
-        share_tables(searched)
-        # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
-        tables = max(sum(chains.table_owner is None for chains in searched), 1)
-        room = min(max(TABLES / tables, TABLES_OF_EACH), self.options.memory / tables)
-        for chains in sorted(searched, key=lambda chains: chains.table_owner is not None):
-            chains.begin(room)
         if len(self.goals) == 2 and len(self.options.goals) == 1:
             least = self.sums(self.minima())
             ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
@@ -175,28 +181,38 @@ class CascadeProblem:
             if not np.isfinite(self.least[member.chains]).all():
                 self.impossible = member.einsum.name
 
-    def unfit(self) -> str | None:
+    def unfit(self, planned: Mapping[str, PlannedEinsum]) -> str | None:
         """An Einsum of which not even the smallest tiles fit, whatever the others do; None where none is known."""
-        for member in self.distinct:
-            chains = member.chains
-            if isinstance(chains, EinsumFronts):
-                token = self.budget.progress.within(DECIDING)
-                if fits_nowhere(member.einsum, chains.request, self.times(member.einsum), chains.paths, token):
-                    return member.einsum.name
+        for name, part in planned.items():
+            token = self.budget.progress.within(DECIDING)
+            if fits_nowhere(part.einsum, part.request, self.times(part.einsum), part.paths, token):
+                return name
         return None
 
-    def fronts_of(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> Fronts:
-        """The chains of one Einsum, not searched yet."""
+    def with_tables(self, planned: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, EinsumFronts]:
+        """The fronts of Einsums that are searched with tables; some use the tables of others."""
+        most = self.options.most_fused, self.options.most_fused_per_variable
+        owners = table_owners(planned) if self.impossible is None else {}
+        # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
+        n_tables = max(len(planned) - len(owners), 1)
+        room = min(max(TABLES / n_tables, TABLES_OF_EACH), self.options.memory / n_tables)
+        fronts = {part: EinsumFronts(part, *most, self.budget, room) for part in planned if part not in owners}
+        for part, owner in owners.items():
+            own = owner.planned_as(part)
+            fronts[part] = EinsumFronts(own, *most, self.budget, room, fronts[owner.planned])
+        return fronts
+
+    def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:
+        """The dataplacements of one Einsum; its fronts where these need no tables."""
         most = self.options.most_fused, self.options.most_fused_per_variable
         if einsum.is_copy:
             kind = OptionalCopyFronts if einsum.name in self.optional else CopyFronts
             return kind(einsum, arch, request, *most)
         why = why_not_searchable(einsum, arch, self.goals)
         if why is None:
-            chains = EinsumFronts(einsum, arch, request, *most, self.budget)
-            chains.prepare()
-            if not any(path.lanes_above() for path in chains.paths):
-                return chains
+            planned = PlannedEinsum.of(einsum, arch, request, self.budget.progress)
+            if not any(path.lanes_above() for path in planned.paths):
+                return planned
             why = "lanes may stand above its outermost memory"
         return UnfusedFronts(einsum, arch, request, why, self.budget, (self.options.seed, position))
 
@@ -246,8 +262,6 @@ class CascadeProblem:
         names = tuple(name for name in sizes if order[name] <= deepest)
         self.space = FrontMemories(names, self.options.rules.lifetimes == "tree")
         self.capacity = np.array([sizes[name] for name in names], dtype=np.float64)
-        for member in self.distinct:
-            member.chains.space = self.space
         crossing: dict[Fronts, set[str]] = {}
         for t, first in self.slots.first.items():
             users = [self.members[k] for k in range(first, self.slots.last[t] + 1)]
@@ -258,15 +272,14 @@ class CascadeProblem:
         # what persistent tensors of all Einsums take is taken all the time
         always = {name for member in self.distinct for name, bits in member.chains.persistent().items() if bits > 0}
         for member in self.distinct:
-            if isinstance(member.chains, EinsumFronts):
-                member.chains.crossed = frozenset(crossing.get(member.chains, set()) | always)
+            member.chains.select(self.space, frozenset(crossing.get(member.chains, set()) | always))
 
     def may_keep_whole(self, tensor: str, users: Sequence[Member]) -> list[str]:
         """Memories of the space that have room for the whole of a tensor, as far as that is known."""
         bits = dict.fromkeys(self.space.memories, math.inf)
         for user in users:
             (t,) = (t for t, access in enumerate(user.einsum.accesses) if access.tensor == tensor)
-            own = user.chains.whole(t) if isinstance(user.chains, EinsumFronts) else {}
+            own = user.chains.whole(t)
             bits = {name: min(known, own.get(name, 0.0)) for name, known in bits.items()}
         room = zip(self.space.memories, self.capacity, strict=True)
         return [name for name, capacity in room if bits[name] <= capacity]

@@ -12,8 +12,6 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.branch_and_bound.isomorphism import renamed_nodes
 from einmap.mapper.fusion.budget import Budget, StoppedError
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.paths.label_setting import Answer, Labels
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem
@@ -34,6 +32,8 @@ class FusedSearch(CascadeProblem):
         self.proving = True
         self.value = math.inf
         self.spent = 0
+        self.seconds: dict[str, float] = {}
+        self.best_so_far: list[LoopTree] = []
 
     def run(self, progress: Progress, most: float = math.inf) -> list[LoopTree]:
         """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time.
@@ -41,8 +41,7 @@ class FusedSearch(CascadeProblem):
         `most`: choices that may be looked at; what was `spent` on it before counts.
         """
         self.budget = Budget(progress, most, self.spent)
-        self.seconds: dict[str, float] = {}
-        self.best_so_far: list[LoopTree] = []
+        self.seconds, self.best_so_far = {}, []
         try:
             return self._run(progress)
         except StoppedError:
@@ -69,14 +68,13 @@ class FusedSearch(CascadeProblem):
 
     def with_few_loops(self) -> list[LoopTree]:
         """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""
-        own = [member.chains for member in self.distinct if isinstance(member.chains, EinsumFronts)]
-        for chains in own:
-            chains.begin_again(1)
+        for member in self.distinct:
+            member.chains.begin_again(1)
         self.proving = False
         several = len(self.options.goals) > 1
         found = self.within(None if several else math.inf)
-        for chains in own:
-            chains.begin_again(self.options.most_fused)
+        for member in self.distinct:
+            member.chains.begin_again(self.options.most_fused)
         self.proving = True
         return found
 
@@ -111,18 +109,16 @@ class FusedSearch(CascadeProblem):
         found: dict[str, dict[str, Any]] = {}
         for member in self.members:
             chains = member.chains
-            plans = [path.plans for path in chains.paths] if isinstance(chains, EinsumFronts) else []
+            statistics = chains.statistics
             found[member.einsum.name] = {
-                "mapspace_size": chains.mapping_counts
-                if isinstance(chains, EinsumFronts)
-                else float(len(chains.signatures)),
-                "templates": sum(map(len, plans)),
-                "lanes": sum(len(path.lanes) for path in chains.paths) if isinstance(chains, EinsumFronts) else 0,
+                "mapspace_size": statistics.mapspace_size,
+                "templates": statistics.templates,
+                "lanes": statistics.lanes,
                 "outlines": len(chains.signatures),
-                "heads": chains.outer_nests if isinstance(chains, EinsumFronts) else len(chains.signatures),
+                "heads": statistics.outer_nests,
                 "complete": chains.complete and not self.budget.cut,
                 "same_as": member.same_as,
-                "brute_force": chains.why if isinstance(chains, UnfusedFronts) else None,
+                "brute_force": chains.why_brute_force,
             }
         return found
 

@@ -26,20 +26,23 @@ class LinearNest:
     backed: dict[str, int]
 
     def backing(self) -> dict[int, int]:
-        """The outermost storage nodes (by id) of shared tensors, with the number of loops above each."""
-        found: dict[str, tree.Node] = {}
-        for node in self.nodes:
+        """The positions of the outermost storage nodes of shared tensors, with the number of loops above each."""
+        first: dict[str, int] = {}
+        for position, node in enumerate(self.nodes):
             if isinstance(node, tree.Storage):
-                found.setdefault(node.tensors[0], node)
-        return {id(found[tensor]): depth for tensor, depth in self.backed.items() if tensor in found}
+                first.setdefault(node.tensors[0], position)
+        return {first[tensor]: depth for tensor, depth in self.backed.items() if tensor in first}
 
-    def segments(self) -> list[list[tree.Node]]:
-        """What stands below the first 0, 1, ... fused loops and above the next one; each begins with its loop."""
-        found: list[list[tree.Node]] = [[]]
-        for node in self.nodes[self.n_outer :]:
+    def segments(self) -> list[list[tuple[int, tree.Node]]]:
+        """What stands below the first 0, 1, ... fused loops and above the next one; each begins with its loop.
+
+        Nodes with their positions.
+        """
+        found: list[list[tuple[int, tree.Node]]] = [[]]
+        for position, node in enumerate(self.nodes[self.n_outer :], start=self.n_outer):
             if isinstance(node, tree.Temporal | tree.Spatial) and len(found) <= self.fused:
                 found.append([])
-            found[-1].append(node)
+            found[-1].append((position, node))
         return found
 
 
@@ -50,13 +53,13 @@ class TreeBuilder:
     chains: Sequence[LinearNest]
     shared: Sequence[int]
     done: set[str] = field(default_factory=set)
-    emitted: set[int] = field(default_factory=set)
-    """Storage nodes and tolls (by id) that are in the tree. Loops may be one object in several chains."""
+    emitted: set[tuple[int, int]] = field(default_factory=set)
+    """Storage nodes and tolls that are in the tree, by chain and position."""
 
     def __post_init__(self) -> None:
         self.segments = [chain.segments() for chain in self.chains]
         self.backing = [chain.backing() for chain in self.chains]
-        """For each chain the outermost storage nodes (by id) of shared tensors, with the loops above."""
+        """For each chain the positions of the outermost storage nodes of shared tensors, with the loops above."""
         self.users: dict[str, list[int]] = {}
         for i, chain in enumerate(self.chains):
             for tensor in chain.backed:
@@ -99,10 +102,10 @@ class TreeBuilder:
     def own(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
         """What a chain has below `level` loops, but for what is there already."""
         backing = self.backing[k]
-        for i, node in enumerate(self.segments[k][level]):
-            if (i == 0 and level > 0 and not with_loop) or id(node) in self.emitted:
+        for i, (position, node) in enumerate(self.segments[k][level]):
+            if (i == 0 and level > 0 and not with_loop) or (k, position) in self.emitted:
                 continue
-            if backing.get(id(node)) == level:
+            if backing.get(position) == level:
                 assert isinstance(node, tree.Storage)
                 if node.tensors[0] in self.done:
                     continue
@@ -116,20 +119,20 @@ class TreeBuilder:
         """
         for k in range(begin, end):
             nodes = self.segments[k][level]
-            common = [i for i, node in enumerate(nodes) if self.is_common(k, level, node, begin, end)]
-            for i, node in enumerate(nodes[: max(common, default=-1) + 1]):
+            common = [
+                i
+                for i, (position, node) in enumerate(nodes)
+                if self.backing[k].get(position) == level and self.is_shared(node, begin, end)
+            ]
+            for i, (position, node) in enumerate(nodes[: max(common, default=-1) + 1]):
                 if i in common or not self.is_shared(node, begin, end):
                     if i in common:
                         assert isinstance(node, tree.Storage)
                         if node.tensors[0] in self.done:
                             continue
                         self.done.add(node.tensors[0])
-                    self.emitted.add(id(node))
+                    self.emitted.add((k, position))
                     yield node
-
-    def is_common(self, k: int, level: int, node: tree.Node, begin: int, end: int) -> bool:
-        """Whether a node is the outermost storage of a tensor that several chains of a group use."""
-        return self.backing[k].get(id(node)) == level and self.is_shared(node, begin, end)
 
     def is_shared(self, node: tree.Node, begin: int, end: int) -> bool:
         """Whether several chains of a group use the tensor of a node. Loops stay where they are."""
@@ -139,7 +142,7 @@ class TreeBuilder:
 
     def loop(self, begin: int, end: int, level: int) -> tree.Node:
         """The loop that several chains share, with names and tile shapes by Einsum where they differ."""
-        own = [(self.chains[k].einsum, self.segments[k][level][0]) for k in range(begin, end)]
+        own = [(self.chains[k].einsum, self.segments[k][level][0][1]) for k in range(begin, end)]
         first = own[0][1]
         assert isinstance(first, tree.Temporal | tree.Spatial)
         variables, shapes = [], []

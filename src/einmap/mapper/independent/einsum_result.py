@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.templates.statistics import STEPS
 from einmap.mapping.mapping import Mapping as LoopTree
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, NotSupportedError
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, Optimum
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, renamed, rules_key
+from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force

@@ -8,28 +8,35 @@ be a part of anything good. Only their outer nests are then completed, by branch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.arch.tree import Architecture
-from einmap.arrays import Floats, Ints
-from einmap.einsum.einsum import Einsum
+from einmap.arrays import Floats
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
-from einmap.mapper.cost_bounds.compute_path import Group, Path
 from einmap.mapper.fusion.budget import Budget
+from einmap.mapper.fusion.fronts.dominance import undominated
 from einmap.mapper.fusion.fronts.loops import loop_nodes
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, OuterNest, OuterNestEnumerator, SignatureClass
+from einmap.mapper.fusion.fronts.outer_nests import (
+    FusionSignature,
+    NestRules,
+    OuterNest,
+    OuterNestEnumerator,
+    SignatureClass,
+)
+from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
+from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.table_store import FAR, Groups, TableStore
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.pareto_sums import nondominated
-from einmap.mapper.request import Remainder, Request
+from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.tolerances import TIE
 from einmap.mapping import nodes as tree
@@ -38,24 +45,6 @@ CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 ROOM = 64
 """Points of a front that are made room for at first."""
-
-
-@dataclass(frozen=True)
-class FrontMemories:
-    """Memories that are looked at when Einsums are put together; `by_tree`: what lives on is seen from the tree."""
-
-    memories: tuple[str, ...] = ()
-    by_tree: bool = True
-
-
-@dataclass(frozen=True)
-class FusedFront:
-    """The best chains of a signature. Columns of `values`: costs, then for each memory of the space the bits in use,
-    then for each memory those that stay while other Einsums run below the first, the first two, ... fused loops.
-    """
-
-    values: Floats
-    paths: Ints
 
 
 @dataclass
@@ -68,62 +57,93 @@ class GrowingFront:
 
 @dataclass(eq=False)
 class EinsumFronts:
-    """All chains of one Einsum. `request`: its goals are what is added up over Einsums."""
+    """All chains of one Einsum. `most`, `most_per_axis`: fused loops; `room`: bytes of tables to keep.
 
-    einsum: Einsum
-    arch: Architecture
-    request: Request
+    `planned`: its dataplacements; where tables are those of `table_owner`, with the names of that one.
+    """
+
+    planned: PlannedEinsum
     most: float
     most_per_axis: float
     budget: Budget
+    room: float
     table_owner: EinsumFronts | None = None
     """The fronts whose tables these use, with their names of tensors and rank variables; see `table_sharing`."""
-    crossed: frozenset[str] = frozenset()
+    crossed: frozenset[str] = field(default=frozenset(), init=False)
     """Memories that may keep the whole of a shared tensor while the Einsum runs that does not use it."""
-    complete: bool = True
-    mapping_counts: float = 0.0
     listed: dict[SignatureClass, dict[FusionSignature, list[tuple[PathSearch, OuterNest]]]] = field(
-        default_factory=dict
+        default_factory=dict, init=False
     )
     """The outer nests of each signature class, as far as they were asked for."""
-    found: list[tuple[PathSearch, OuterNest]] = field(default_factory=list)
+    found: list[tuple[PathSearch, OuterNest]] = field(default_factory=list, init=False)
     """Heads that chains of fronts have."""
-    signature_classes: dict[SignatureClass, Floats] = field(default_factory=dict)
+    signature_classes: dict[SignatureClass, Floats] = field(default_factory=dict, init=False)
     """What the chains of each signature class cost at least: in all, none of them is below each of these rows."""
-    space: FrontMemories = field(default_factory=FrontMemories)
+    space: FrontMemories = field(default_factory=FrontMemories, init=False)
     """The memories of the columns of fronts, once they are known."""
-    _by_plan: dict[ChainTemplate, SignatureClass] = field(default_factory=dict)
-    """Signature classes of the dataplacements."""
-    _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict)
-    _whole: dict[int, dict[str, float]] = field(default_factory=dict)
-    _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict)
+    _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict, init=False)
+    _whole: dict[int, dict[str, float]] = field(default_factory=dict, init=False)
+    _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict, init=False)
 
-    def prepare(self) -> None:
-        """List the dataplacements of all paths."""
-        self.paths: list[Path] = []
-        for unit in self.arch.computes:
-            if unit.enabled:
-                path = Path(self.einsum, self.arch, self.arch.path(unit.name), self.request)
-                path.make_plans(self.budget.progress)
-                self.paths.append(path)
-
-    def sort(self) -> None:
-        """Sort the dataplacements by the uses of the fanouts that they admit."""
-        self.by_lanes: list[tuple[Path, Group]] = []
-        for path in self.paths:
-            self.complete &= path.all_plans and not path.tile_shapes.is_coarse
-            self.by_lanes += [(path, group) for group in path.groups()]
-        self.mapping_counts = sum(group.mapping_counts.total() for _, group in self.by_lanes)
-
-    def begin(self, room: float) -> None:
-        """Bound what the dataplacements cost without tables; lenders first. `room`: bytes of tables to keep."""
+    def __post_init__(self) -> None:
+        self.einsum, self.arch, self.request = self.planned.einsum, self.planned.arch, self.planned.request
+        self.paths, self.complete = self.planned.paths, self.planned.has_all
         self._by_plan = {plan: self._signature_class(plan) for path in self.paths for plan in path.plans}
+        """Signature classes of the dataplacements."""
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The dataplacements with their tables; at first they are bounded without tables."""
         if self.table_owner is not None:
-            self.groups: Groups = self.table_owner.groups
-            return
-        self.groups = Groups(self.budget, self.request.memory, TableStore(room))
-        for path, group in self.by_lanes:
-            self.groups.add(path, group)
+            return self.table_owner.groups
+        groups = Groups(self.budget, self.request.memory, TableStore(self.room))
+        for path, group in self.planned.groups:
+            groups.add(path, group)
+        return groups
+
+    @property
+    def covers_mapspace(self) -> bool:
+        """Whether the chains are all that the mapspace of the Einsum has."""
+        return self.complete
+
+    @property
+    def why_brute_force(self) -> None:
+        """Nothing: the Einsum is searched with tables."""
+        return None
+
+    @property
+    def omissions(self) -> tuple[str, ...]:
+        """What was not searched, in words."""
+        return tuple(text for path in self.paths for text in path.pruned)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there was no time to list all dataplacements."""
+        return any(path.cut for path in self.paths)
+
+    @property
+    def tables_of(self) -> EinsumFronts:
+        """The fronts whose tables these use: others, or themselves."""
+        return self.table_owner or self
+
+    @property
+    def statistics(self) -> FrontStatistics:
+        """How much there is to search."""
+        templates, lanes = sum(len(path.plans) for path in self.paths), sum(len(path.lanes) for path in self.paths)
+        return FrontStatistics(self.planned.mapping_counts, templates, lanes, self.outer_nests)
+
+    def may_stand_below_loops(self, memory: str) -> bool:
+        """Whether fused loops may stand above the outermost node of a shared tensor in a memory."""
+        return any(path.top != memory for path in self.paths)
+
+    def is_absent(self, signature: FusionSignature) -> bool:
+        """Whether the Einsum is left out with this signature: never."""
+        del signature
+        return False
+
+    def select(self, space: FrontMemories, crossed: frozenset[str]) -> None:
+        """Say which memories have columns in fronts, and which of them may keep a shared tensor beside the Einsum."""
+        self.space, self.crossed = space, crossed
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
@@ -188,34 +208,33 @@ class EinsumFronts:
         pruned: Mapping[SignatureClass, PrunedBounds],
     ) -> None:
         """List the outer nests of one search."""
-        maker = OuterNestEnumerator(
-            search, self.request.shared, self.most, self.most_per_axis, None, self.request.joint
+        rules = NestRules(
+            search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider
         )
-        maker.wider = self.request.wider
         found: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
             signature_class = self._by_plan.get(compiled.plan)
             if signature_class is None or signature_class not in limits:
                 continue
-            maker.remainder, maker.pruned = limits[signature_class], pruned[signature_class]
-            for outer_nest in maker.of(compiled):
+            remainder, bounds = limits[signature_class], pruned[signature_class]
+            for outer_nest in OuterNestEnumerator(rules, compiled, bounds, remainder).outer_nests():
                 self.budget.listed += 1
                 self.budget.go_on()
                 if not np.isfinite(outer_nest.least).all():
                     continue
-                if exceeds_cutoff(outer_nest, maker.remainder):
-                    maker.pruned.add(outer_nest.least[None])
+                if exceeds_cutoff(outer_nest, remainder):
+                    bounds.add(outer_nest.least[None])
                 else:
                     found.setdefault(outer_nest.signature, []).append(outer_nest)
         for signature, outer_nests in found.items():
             own = self.listed[signature.signature_class].setdefault(signature, [])
-            own.extend((search, outer_nest) for outer_nest in self._distinct(outer_nests))
+            own.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
 
     def complete_outer_nests(
         self, wanted: Mapping[FusionSignature, Remainder | None]
     ) -> dict[FusionSignature, FusedFront]:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
-        self.growing: dict[FusionSignature, GrowingFront] = {}
+        growing: dict[FusionSignature, GrowingFront] = {}
         by_search: dict[PathSearch, dict[TemplateTables, list[tuple[PathSearch, OuterNest]]]] = {}
         for signature, remainder in wanted.items():
             for search, outer_nest in self.listed[signature.signature_class][signature]:
@@ -232,17 +251,17 @@ class EinsumFronts:
                     if not self.budget.stopped:
                         remainder = wanted[outer_nest.signature]
                         search.remainder = remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
-                        self._complete(search, outer_nest, self._grown(outer_nest.signature), walk)
+                        front = growing.get(outer_nest.signature) or self._empty(outer_nest.signature)
+                        growing[outer_nest.signature] = front
+                        self._complete(search, outer_nest, front, walk)
         self.groups.release()
-        return {signature: self._front(growing) for signature, growing in self.growing.items() if growing.archive.n}
+        return {signature: self._front(front) for signature, front in growing.items() if front.archive.n}
 
-    def _grown(self, signature: FusionSignature) -> GrowingFront:
-        """The front of a signature so far."""
-        if signature not in self.growing:
-            kept = len(self.space.memories) * len(signature.loops)
-            width = len(self.request.goals) + len(self._counted(signature)) + kept
-            self.growing[signature] = GrowingFront(signature, Archive(width, ROOM))
-        return self.growing[signature]
+    def _empty(self, signature: FusionSignature) -> GrowingFront:
+        """The front of a signature at the beginning."""
+        kept = len(self.space.memories) * len(signature.loops)
+        width = len(self.request.goals) + len(self._counted(signature)) + kept
+        return GrowingFront(signature, Archive(width, ROOM))
 
     def _counted(self, signature: FusionSignature) -> list[int]:
         """Memories of the space, by number, where it matters how much an Einsum itself needs.
@@ -250,38 +269,6 @@ class EinsumFronts:
         Something else may be kept there at the same time: below fused loops, or the whole of a tensor.
         """
         return [m for m, name in enumerate(self.space.memories) if signature.loops or name in self.crossed]
-
-    def _distinct(self, outer_nests: list[OuterNest]) -> Iterator[OuterNest]:
-        """Heads that go on alike, and one of which is no worse in anything, are one."""
-        groups: dict[object, list[OuterNest]] = {}
-        for outer_nest in outer_nests:
-            blocks = (
-                outer_nest.compiled.blocks[len(outer_nest.points) - 1] if outer_nest.points else outer_nest.compiled
-            )
-            where = outer_nest.points[-1] if outer_nest.points else 0
-            groups.setdefault((blocks, where, outer_nest.prefix), []).append(outer_nest)
-        for group in groups.values():
-            if len(group) == 1:
-                yield group[0]
-                continue
-            rows = np.stack(
-                [np.concatenate([outer_nest.acc, outer_nest.occupied, self._kept(outer_nest)]) for outer_nest in group]
-            )
-            for i, own in enumerate(rows):
-                better = (rows <= own).all(axis=1)
-                better[i] = False
-                if not (better[:i].any() or (rows[better] < own).any()):
-                    yield group[i]
-
-    def _kept(self, outer_nest: OuterNest) -> Floats:
-        """What the nodes of an outer nest keep, for each number of loops above them: less is better, and so is
-        deeper.
-        """
-        n = len(outer_nest.signature.loops)
-        found = np.zeros((len(outer_nest.occupied), n + 1))
-        for placed in outer_nest.kept:
-            found[placed.memory, min(placed.depth, n) :] += placed.bits
-        return found.ravel()
 
     def _front(self, growing: GrowingFront) -> FusedFront:
         """The front with columns for what the Einsum needs, also where that does not matter."""

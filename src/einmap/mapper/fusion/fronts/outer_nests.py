@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -122,45 +122,88 @@ class _State:
     backed: tuple[tuple[int, Reservation, int], ...]
 
 
-@dataclass
-class OuterNestEnumerator:
-    """The outer nests of the dataplacements of one search whose tables are filled. `most`, `most_per_axis`: fused
-    loops.
+@dataclass(frozen=True, eq=False)
+class NestRules:
+    """What the outer nests of one search, whose tables are filled, have in common.
 
-    `remainder`: what the other Einsums add; without it no outer nest is left out. `pruned`: what is. `joint`, `wider`:
-    see Request.
+    `most`, `most_per_axis`: fused loops. `joint`, `wider`: see Request.
     """
 
     search: PathSearch
     shared: frozenset[str]
     most: float
     most_per_axis: float
-    remainder: Remainder | None = None
-    joint: frozenset[str] = frozenset()
-    wider: Mapping[str, Fraction] = field(default_factory=dict)
+    joint: frozenset[str]
+    wider: Mapping[str, Fraction]
 
-    def __post_init__(self) -> None:
-        self.pruned = PrunedBounds(len(self.search.goal_codes))
+    @cached_property
+    def bits(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
+        found = {}
+        for number, level in enumerate(self.search.memories):
+            memory = self.search.leaves[level]
+            assert isinstance(memory, Memory)
+            for t, tensor in enumerate(self.search.tensors):
+                found[level, t] = number, memory.bits[tensor]
+        return found
 
-    def of(self, compiled: TemplateTables) -> Iterator[OuterNest]:
-        """The outer nests of one dataplacement."""
+    @cached_property
+    def positions(self) -> list[dict[int, int]]:
+        """For each axis the position of each tile shape."""
+        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each tensor."""
+        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
+
+    @cached_property
+    def ranks(self) -> dict[tuple[int, str], str]:
+        """For each tensor and rank variable the rank that loops over the variable cut."""
+        einsum = self.search.einsum
+        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
+
+    def placed(self, t: int, level: int, point: int, depth: int) -> Reservation:
+        """The space of a tensor's tile in a memory, below some loops."""
+        number, bits = self.bits[level, t]
+        return Reservation(number, float(self.search.values[t, point]) * bits, depth)
+
+    def common(self, t: int, level: int, point: int, depth: int) -> Reservation:
+        """The space of a shared tensor's outermost node, with what its other users need there."""
+        space, factor = self.placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
+        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
+
+    def backs(self, node: Held | None) -> bool:
+        """Whether a node is the outermost one of a shared tensor."""
+        return node is not None and node.backing and node.tensor in self.shared
+
+
+class OuterNestEnumerator:
+    """The outer nests of one dataplacement. `remainder`: what the other Einsums add; without it none is left out.
+
+    `pruned`: takes the bounds of what is left out.
+    """
+
+    def __init__(
+        self, rules: NestRules, compiled: TemplateTables, pruned: PrunedBounds, remainder: Remainder | None = None
+    ) -> None:
+        self.rules, self.compiled, self.pruned, self.remainder = rules, compiled, pruned, remainder
+        self.search, self.shared, self.joint = rules.search, rules.shared, rules.joint
+        self.last = max((i for i, level in enumerate(compiled.levels) if rules.backs(level.node)), default=-1)
+        _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = self.search.arrays(compiled)
+
+    def outer_nests(self) -> Iterator[OuterNest]:
+        """The outer nests, one by one."""
         search = self.search
-        self.compiled = compiled
-        self.last = max((i for i, lv in enumerate(compiled.levels) if self._backs(i)), default=-1)
         kept, held, backed = self._outermost()
-        occupied = search.occupied(compiled.plan)
+        occupied = search.occupied(self.compiled.plan)
         for t, placed, level in backed:
-            occupied[placed.memory] += placed.bits - self._placed(t, level, search.lattice.top, 0).bits
+            occupied[placed.memory] += placed.bits - self.rules.placed(t, level, search.lattice.top, 0).bits
         if (occupied > search.capacity).any():
             return
-        _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = search.arrays(compiled)
         zeros = np.zeros(search.columns)
         start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed)
         yield from self._extend(0, start)
-
-    def _backs(self, i: int) -> bool:
-        node = self.compiled.levels[i].node
-        return node is not None and node.backing and node.tensor in self.shared
 
     def _outermost(
         self,
@@ -170,30 +213,10 @@ class OuterNestEnumerator:
         for held in self.compiled.plan.outer:
             t = search.tensors.index(held.tensor)
             if held.tensor in self.shared:
-                backed.append((t, self._common(t, held.level, search.lattice.top, 0), held.level))
+                backed.append((t, self.rules.common(t, held.level, search.lattice.top, 0), held.level))
             elif not search.einsum.by_tensor[held.tensor].persistent:
-                kept.append(self._placed(t, held.level, search.lattice.top, 0))
+                kept.append(self.rules.placed(t, held.level, search.lattice.top, 0))
         return tuple(kept), (), tuple(backed)
-
-    def _placed(self, t: int, level: int, point: int, depth: int) -> Reservation:
-        number, bits = self._bits[level, t]
-        return Reservation(number, float(self.search.values[t, point]) * bits, depth)
-
-    def _common(self, t: int, level: int, point: int, depth: int) -> Reservation:
-        """The space of a shared tensor's outermost node, with what its other users need there."""
-        space, factor = self._placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
-        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
-
-    @cached_property
-    def _bits(self) -> dict[tuple[int, int], tuple[int, float]]:
-        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
-        found = {}
-        for number, level in enumerate(self.search.memories):
-            memory = self.search.leaves[level]
-            assert isinstance(memory, Memory)
-            for t, tensor in enumerate(self.search.tensors):
-                found[level, t] = number, memory.bits[tensor]
-        return found
 
     def _extend(self, i: int, state: _State) -> Iterator[OuterNest]:
         if i > self.last:
@@ -235,14 +258,14 @@ class OuterNestEnumerator:
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
-        room = self.most - len(state.loops)
+        room = self.rules.most - len(state.loops)
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
         found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
         for a in self.compiled.levels[i].axes or ():
             for variable, bound in self.search.lattice.axes[a].members:
                 size = sizes.get(variable, bound)
-                if used.count(variable) >= self.most_per_axis:
+                if used.count(variable) >= self.rules.most_per_axis:
                     continue
                 for target, chosen in found[:] if size > 1 else ():
                     if len(chosen) < room:
@@ -262,12 +285,8 @@ class OuterNestEnumerator:
         """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
         lattice = self.search.lattice
         here = int(self.search.coord[point, axis])
-        position = self._positions[axis].get(lattice.axes[axis].sizes[here] // factor)
+        position = self.rules.positions[axis].get(lattice.axes[axis].sizes[here] // factor)
         return -1 if position is None else point + (position - here) * int(lattice.strides[axis])
-
-    @cached_property
-    def _positions(self) -> list[dict[int, int]]:
-        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
 
     def _survivors(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
         """Choices of a level that can be completed, to something good as far as that is known."""
@@ -295,7 +314,9 @@ class OuterNestEnumerator:
             loops = self._lane_loops(child, r, state.point)
             above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
             used = [loop.variable for loop in above]
-            if len(above) <= self.most and all(used.count(loop.variable) <= self.most_per_axis for loop in loops):
+            if len(above) <= self.rules.most and all(
+                used.count(loop.variable) <= self.rules.most_per_axis for loop in loops
+            ):
                 yield int(targets[n]), child, tuple(loops)
 
     def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
@@ -324,9 +345,9 @@ class OuterNestEnumerator:
         begin = self._begin(i)
         lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
         if lowers is not None:
-            t = self._number[lowers.tensor]
+            t = self.rules.numbers[lowers.tensor]
             passed, at = self._passed(lowers, new, outer)
-            space = self._placed(t, lowers.level, at, len(state.loops) + passed)
+            space = self.rules.placed(t, lowers.level, at, len(state.loops) + passed)
             occupied[space.memory] += space.bits
             kept = (*kept, space)
             if lowers.tensor in self.shared:
@@ -336,7 +357,7 @@ class OuterNestEnumerator:
         assert node is not None
         t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
         shared = node.backing and node.tensor in self.shared
-        space = (self._common if shared else self._placed)(t, node.level, state.point, len(loops))
+        space = (self.rules.common if shared else self.rules.placed)(t, node.level, state.point, len(loops))
         waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
         if memory >= 0:
             occupied[memory] += space.bits
@@ -351,10 +372,6 @@ class OuterNestEnumerator:
         acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
         gaps = (*state.gaps, (i, new)) if new else state.gaps
         return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
-
-    @cached_property
-    def _number(self) -> dict[str, int]:
-        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
 
     def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int, str]]:
         """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
@@ -425,10 +442,4 @@ class OuterNestEnumerator:
         return bound
 
     def _cut(self, t: int, loop: Loop) -> Cut:
-        return loop.kind, self._ranks[t, loop.variable], loop.inner
-
-    @cached_property
-    def _ranks(self) -> dict[tuple[int, str], str]:
-        """For each tensor and rank variable the rank that loops over the variable cut."""
-        einsum = self.search.einsum
-        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
+        return loop.kind, self.rules.ranks[t, loop.variable], loop.inner

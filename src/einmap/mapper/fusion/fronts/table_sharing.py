@@ -7,50 +7,60 @@ bounds then, which take most of the time of an Einsum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import plan_key, tables_key
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 
-type Own = dict[Any, ChainTemplate]
+type PlansByKey = dict[Any, ChainTemplate]
 """Dataplacements by all that their tables depend on."""
 
 
-def share_tables(every: Sequence[EinsumFronts]) -> None:
-    """Let fronts whose dataplacements are sorted use the tables of others that have them all."""
-    alike: dict[Any, list[EinsumFronts]] = {}
-    for chains in every:
-        alike.setdefault(tables_key(chains.einsum, chains.arch, chains.paths), []).append(chains)
+@dataclass(frozen=True)
+class TableOwner:
+    """Whose tables an Einsum uses, and its dataplacements as that one has them."""
+
+    planned: PlannedEinsum
+    plans: frozenset[ChainTemplate]
+
+    def planned_as(self, other: PlannedEinsum) -> PlannedEinsum:
+        """An Einsum in terms of the owner's tensors and dataplacements; who uses the tensors is asked as before."""
+        request = _renamed(other.request, other.einsum, self.planned.einsum)
+        paths = tuple(
+            path.with_plans(request, [plan for plan in path.plans if plan in self.plans]) for path in self.planned.paths
+        )
+        return PlannedEinsum(self.planned.einsum, self.planned.arch, request, paths)
+
+
+def table_owners(every: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, TableOwner]:
+    """For each Einsum that can use the tables of another one, which has all its dataplacements, that one."""
+    alike: dict[Any, list[PlannedEinsum]] = {}
+    for planned in every:
+        alike.setdefault(tables_key(planned.einsum, planned.arch, planned.paths), []).append(planned)
+    found: dict[PlannedEinsum, TableOwner] = {}
     for same in alike.values():
-        lenders: list[tuple[EinsumFronts, Own]] = []
-        for chains, own in sorted(((chains, _own(chains)) for chains in same), key=lambda pair: -len(pair[1])):
-            table_owner = next((table_owner for table_owner in lenders if own.keys() <= table_owner[1].keys()), None)
-            if table_owner is None:
-                lenders.append((chains, own))
+        owners: list[tuple[PlannedEinsum, PlansByKey]] = []
+        by_size = sorted(((planned, _plans(planned)) for planned in same), key=lambda pair: -len(pair[1]))
+        for planned, plans in by_size:
+            owner = next((owner for owner in owners if plans.keys() <= owner[1].keys()), None)
+            if owner is None:
+                owners.append((planned, plans))
             else:
-                _use_tables_of(chains, table_owner[0], {table_owner[1][key] for key in own})
+                found[planned] = TableOwner(owner[0], frozenset(owner[1][key] for key in plans))
+    return found
 
 
-def _own(chains: EinsumFronts) -> Own:
-    number = {path: i for i, path in enumerate(chains.paths)}
+def _plans(planned: PlannedEinsum) -> PlansByKey:
+    number = {path: i for i, path in enumerate(planned.paths)}
     return {
-        (number[path], group.lanes.bounds.tobytes(), plan_key(chains.einsum, plan)): plan
-        for path, group in chains.by_lanes
+        (number[path], group.lanes.bounds.tobytes(), plan_key(planned.einsum, plan)): plan
+        for path, group in planned.groups
         for plan in group.plans
     }
-
-
-def _use_tables_of(chains: EinsumFronts, table_owner: EinsumFronts, plans: set[ChainTemplate]) -> None:
-    """Speak of the table owner's tensors and dataplacements from here on; who uses them is asked as before."""
-    chains.table_owner, request = table_owner, _renamed(chains.request, chains.einsum, table_owner.einsum)
-    chains.einsum, chains.arch, chains.request = table_owner.einsum, table_owner.arch, request
-    chains.paths = [
-        path.with_plans(request, [plan for plan in path.plans if plan in plans]) for path in table_owner.paths
-    ]
 
 
 def _renamed(request: Request, old: Einsum, new: Einsum) -> Request:

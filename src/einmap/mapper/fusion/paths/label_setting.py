@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.mapper.fusion.fronts.einsum_fronts import FusedFront
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
+from einmap.mapper.fusion.fronts.protocol import FusedFront
 from einmap.mapper.fusion.paths.label_kernels import joined
 from einmap.mapper.fusion.paths.lower_envelope import corners, worth
 from einmap.mapper.fusion.paths.shortest_paths import (

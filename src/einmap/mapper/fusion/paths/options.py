@@ -16,15 +16,11 @@ from itertools import count
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import structure
 from einmap.einsum.workload import Workload
-from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
-from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.hulls import Scales
 from einmap.mapper.fusion.fronts.loops import Cut
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
-from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, OWN, EinsumOptions, Option, Slot
-
-type Fronts = EinsumFronts | CopyFronts | UnfusedFronts
 
 
 @dataclass
@@ -141,17 +137,15 @@ def option_of(
         if backed[t][0] == memory:
             bits[slots[t]] = float(Fraction(backed[t][1]) * factor)
     cuts = {slots[t]: named(einsum, t, loops) for t, loops in signature.cuts}
-    absent = isinstance(chains, OptionalCopyFronts) and chains.is_absent(signature)
-    return Option(signature, keys, held, cuts, bits, absent)
+    return Option(signature, keys, held, cuts, bits, chains.is_absent(signature))
 
 
 def unexpanded_option(
-    einsum: Einsum, chains: EinsumFronts, signature_class: SignatureClass, of: Mapping[str, Slot]
+    einsum: Einsum, chains: Fronts, signature_class: SignatureClass, of: Mapping[str, Slot]
 ) -> Option:
     """All chains of a signature class, of which nothing but the memories is known."""
-    outermost = {path.top for path in chains.paths}
     keys = {
-        of[einsum.accesses[t].tensor]: Key(memory, () if outermost == {memory} else ANY_LOOPS)
+        of[einsum.accesses[t].tensor]: Key(memory, ANY_LOOPS if chains.may_stand_below_loops(memory) else ())
         for t, memory in signature_class
     }
     return Option(FusionSignature((), (), (), ()), keys, {}, {}, {}, signature_class=signature_class)

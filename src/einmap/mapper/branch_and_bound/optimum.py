@@ -1,0 +1,47 @@
+"""What the search of one Einsum comes to: the best mappings, a bound, and how much was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.templates.statistics import SubspaceTally
+from einmap.mapping.mapping import Mapping
+
+
+@dataclass
+class Optimum:
+    """What was found: rows of objectives (one instance of the Einsum) with their mappings, best first.
+
+    `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
+    dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the
+    search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
+    `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
+    `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
+    brute force could not look at, in words.
+    """
+
+    values: list[tuple[float, ...]]
+    mappings: list[Mapping]
+    complete: bool
+    bound: tuple[float, ...]
+    plans: int = 0
+    searched: int = 0
+    nodes: int = 0
+    work: int = 0
+    lanes: int = 0
+    size: float = 0.0
+    points: int = 0
+    tally: SubspaceTally | None = None
+    cut: bool = False
+    without: tuple[str, ...] = ()
+
+    def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
+        """The best of what was found and of other mappings with their objectives."""
+        values = [*self.values, *(own for own, _ in points)]
+        mappings = [*self.mappings, *(mapping for _, mapping in points)]
+        kept = [int(i) for i in nondominated(np.array(values, dtype=np.float64))]
+        return replace(self, values=[values[i] for i in kept], mappings=[mappings[i] for i in kept])

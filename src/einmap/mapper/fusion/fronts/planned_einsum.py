@@ -1,0 +1,45 @@
+"""An Einsum with the dataplacements of all its paths, before its fronts are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.cost_bounds.compute_path import Group, Path
+from einmap.mapper.request import Request
+from einmap.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedEinsum:
+    """The dataplacements of an Einsum. `request`: its goals are what is added up over Einsums."""
+
+    einsum: Einsum
+    arch: Architecture
+    request: Request
+    paths: tuple[Path, ...]
+
+    @staticmethod
+    def of(einsum: Einsum, arch: Architecture, request: Request, progress: Progress) -> PlannedEinsum:
+        """The dataplacements of all paths, listed."""
+        paths = tuple(Path(einsum, arch, arch.path(unit.name), request) for unit in arch.computes if unit.enabled)
+        for path in paths:
+            path.make_plans(progress)
+        return PlannedEinsum(einsum, arch, request, paths)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Path, Group], ...]:
+        """The dataplacements by the uses of the fanouts that they admit."""
+        return tuple((path, group) for path in self.paths for group in path.groups())
+
+    @cached_property
+    def mapping_counts(self) -> float:
+        """How many mappings there are."""
+        return sum(group.mapping_counts.total() for _, group in self.groups)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all dataplacements and all tile shapes are there."""
+        return all(path.all_plans and not path.tile_shapes.is_coarse for path in self.paths)

@@ -1,0 +1,194 @@
+"""What a graph of boundary states says of a cascade: what it costs at least, which options are near the best, and the
+best of what is complete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from einmap.arrays import Floats
+from einmap.mapper.fusion.fronts.protocol import FusedFront
+from einmap.mapper.fusion.option_bounds import OptionBounds, bounds_of
+from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
+from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
+from einmap.mapper.fusion.paths.least_products import least_products
+from einmap.mapper.fusion.paths.lower_envelope import corners
+from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
+from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
+from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.tolerances import ROUNDING
+
+NO_PATHS = np.zeros((0, 0), dtype=np.int64)
+
+
+class Relaxation:
+    """A graph of all that is listed and of all that is not, with the shortest paths through it.
+
+    `places`: where each stage is for the first time; it is the same where it is again. `packed`: what is known of the
+    options of each stage. `paths`: bounds of all cascades.
+    """
+
+    def __init__(
+        self,
+        cascade: CascadeProblem,
+        graph: StateGraph,
+        option_bounds: OptionBounds,
+        room: ContendedMemories,
+        packed: Mapping[Stage, PackedOptions],
+        places: Sequence[int],
+        paths: ShortestPaths,
+    ) -> None:
+        self.cascade, self.graph, self.option_bounds, self.room = cascade, graph, option_bounds, room
+        self.packed, self.places, self.paths, self.stages = packed, places, paths, graph.stages
+        self.rests = [paths.rests[stage] for stage in self.stages]
+        """What is left of the bound of the whole without each option of each Einsum."""
+        self.limits: dict[Stage, Floats] = {}
+        self.fronts: dict[tuple[Stage, int, bool], FusedFront] = {}
+        self.tightened_paths, self.tightened_up_to = paths, -math.inf
+        """Bounds of cascades up to a limit alone."""
+
+    def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
+        """What is true of each Einsum, found once for each stage."""
+        known = {self.stages[k]: what(k) for k in self.places}
+        return [known[stage] for stage in self.stages]
+
+    def possible(self, k: int) -> list[int]:
+        """The options of an Einsum that fit, as far as that is known."""
+        return [int(o) for o in np.flatnonzero(np.isfinite(self.rests[k][:, 0]))]
+
+    def value(self, least: Floats) -> float:
+        """The least objective of cascades whose weighted costs are at least so much."""
+        return float(self.values(least[None])[0])
+
+    def values(self, least: Floats) -> Floats:
+        """The least objective for each row of weighted costs."""
+        if least.shape[1] == 1:
+            return least[:, 0]
+        found = np.full(len(least), np.inf)
+        finite = np.isfinite(least).all(axis=1)
+        found[finite] = least_products(self.cascade.weights, least[finite])
+        return found
+
+    def tighten(self, limit: float) -> bool:
+        """Bound cascades up to a limit alone; whether there may be any."""
+        known = {}
+        for k in self.places:
+            stage = self.stages[k]
+            rows = self.packed[stage].rows
+            is_known = [
+                o in rows and rows[o].is_open and self.known_limit(k, o) >= limit for o in range(len(self.rests[k]))
+            ]
+            known[stage] = np.array(is_known, dtype=bool)
+        tightened_paths = tighten_bounds(self.graph, self.room, self.paths, self.packed, known, self.values, limit)
+        if tightened_paths is not None:
+            self.tightened_paths, self.tightened_up_to = tightened_paths, limit
+        return tightened_paths is not None
+
+    def near(self, k: int, limit: float) -> list[int]:
+        """The options of an Einsum that cascades up to a limit can have, as far as the bounds tell."""
+        stage = self.stages[k]
+        options = stage.step.options
+        numbers = [o for o in self.possible(k) if not options[o].unexpanded or self.known_limit(k, o) < limit]
+        if not numbers:
+            return []
+        paths = self.tightened_paths if limit <= self.tightened_up_to else self.paths
+        return [numbers[i] for i in np.flatnonzero(self.values(paths.through[stage][numbers]) <= limit)]
+
+    def all_near(self, limit: float) -> list[list[int]]:
+        """For each Einsum the options that cascades up to a limit can have."""
+        return self.everywhere(lambda k: self.near(k, limit))
+
+    def all_helpful(self) -> list[list[int]]:
+        """For each Einsum the options that can be a part of something that is not reached already."""
+        return self.everywhere(lambda k: [o for o in self.possible(k) if self.may_help(k, o)])
+
+    def may_help(self, k: int, o: int) -> bool:
+        """Whether an option can be a part of something that is not reached already."""
+        remainder = self.cascade.remainder(self.rests[k][o], self.cascade.times(self.cascade.members[k].einsum), None)
+        bounds = bounds_of(self.cascade.members[k].chains, self.stages[k].step.options[o])
+        return remainder is None or not bool(remainder.exceeds_cutoff(bounds).all())
+
+    def known_limit(self, k: int, o: int) -> float:
+        """Up to which limit all chains of an option are known.
+
+        The limit that they were looked for counts too, but since then the rest of the cascade may have been found to
+        cost more, or to have more room: what that is, and what is missing costs at least, makes the limit of today.
+        """
+        stage = self.stages[k]
+        if stage not in self.limits:
+            own, options = self.packed[stage], stage.step.options
+            limits = np.full(len(options), -math.inf)
+            missing = self.rests[k] + own.costs[np.cumsum(own.n_rows) - 1]
+            for i, rows in own.rows.items():
+                known = self.option_bounds.known_of(self.cascade.members[k].chains, options[i])
+                if known is not None:
+                    limits[i] = max(known.limit, self.value(missing[i])) if rows.is_open else math.inf
+            self.limits[stage] = limits
+        return float(self.limits[stage][o])
+
+    def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
+        """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
+        rows = answer.reached[-1].costs.prod(axis=1)
+        row = int(np.argmin(rows))
+        found = []
+        for k in reversed(range(len(self.cascade.members))):
+            before, o, own = (int(x) for x in answer.reached[k + 1].back[row])
+            known = self.option_bounds.known_of(self.cascade.members[k].chains, self.stages[k].step.options[o])
+            if known is None or known.front is None or own >= len(known.front.values):
+                found.append((k, o))
+            row = before
+        return float(rows.min()), found
+
+    def known_front(self, k: int, o: int, most: float | None) -> FusedFront:
+        """The best chains of an option as far as they are known, and behind them what others cost at least."""
+        whole = most is None or self.known_limit(k, o) >= most
+        key = self.stages[k], o, whole
+        if key not in self.fronts:
+            self.fronts[key] = self.front(k, o, whole)
+        return self.fronts[key]
+
+    def front(self, k: int, o: int, whole: bool) -> FusedFront:
+        """The best chains of an option, and bounds of the others unless the front is known far enough (`whole`)."""
+        option = self.stages[k].step.options[o]
+        known = self.option_bounds.known_of(self.cascade.members[k].chains, option)
+        front = known.front if known is not None else None
+        if whole:
+            return front or FusedFront(np.zeros((0, 0)), NO_PATHS)
+        cascade, n = self.cascade, len(self.cascade.goals)
+        chains, width = self.cascade.members[k].chains, n + len(cascade.capacity) * (1 + len(option.loops))
+        listed = None if option.unexpanded else chains.outer_nest_rows(option.signature)
+        outer_nests = np.zeros((1, width)) if listed is None else listed
+        if listed is not None and front is None:
+            return FusedFront(outer_nests, NO_PATHS)
+        # at all weights, as in the bounds: by these rows are compared
+        weights = cascade.weights
+        costs = corners(weights, self.option_bounds.rest(self.cascade.members[k].chains, option, weights)[None])[0]
+        costs = costs[np.isfinite(costs).all(axis=1)]
+        rows = np.concatenate([costs, np.tile(outer_nests[:, n:].min(axis=0), (len(costs), 1))], axis=1)
+        if listed is None:
+            rows[:, n : n + len(cascade.capacity)] = cascade.own(self.cascade.members[k].chains)
+        if front is None or not len(front.values):
+            return FusedFront(rows, NO_PATHS)
+        return FusedFront(np.concatenate([front.values, rows]), front.paths)
+
+    def join(self, near: Sequence[Sequence[int]], most: float | None) -> Answer:
+        """Put together what is complete."""
+        cascade = self.cascade
+
+        def part(k: int) -> StageFronts:
+            fronts = {o: self.known_front(k, o, most) for o in near[k]}
+            return StageFronts(
+                {o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.cascade.members[k].chains)
+            )
+
+        parts = self.everywhere(part)
+        paths = self.paths if most is None or most > self.tightened_up_to else self.tightened_paths
+        join = LabelSetting(
+            self.graph, parts, self.room, len(cascade.goals), paths,
+            None if most is None or math.isinf(most) else most, cascade.known_values * (1 + ROUNDING),
+        )  # fmt: skip
+        reached = join.run(cascade.watch("putting together Einsums up to {}"))
+        return Answer(self.graph, parts, reached)
