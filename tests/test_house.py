@@ -122,3 +122,64 @@ def test_docstrings_stand_alone():
             text = (ast.get_docstring(node) or "") if isinstance(node, kinds) else ""
             relative += [f"{name_of(file)}: {text[:60]}"] if RELATIVE.match(text) else []
     assert relative == []
+
+
+def assigned(function):
+    """Names of attributes of self that a method assigns."""
+    for node in ast.walk(function):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":
+                    yield part.attr
+
+
+def classes():
+    """All classes of the package: (name, names of bases, names declared or made with an object, other assignments)."""
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            made = {s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+            made |= {t.id for s in node.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)}
+            later = set()
+            for method in (m for m in node.body if isinstance(m, ast.FunctionDef)):
+                is_maker = method.name in ("__init__", "__post_init__", "__new__")
+                (made if is_maker else later).update(assigned(method))
+            yield node.name, [base.id for base in node.bases if isinstance(base, ast.Name)], made, later
+
+
+def test_objects_have_all_their_attributes_when_they_are_made():
+    found = list(classes())
+    made = {name: names for name, _, names, _ in found}
+    bases = {name: own for name, own, _, _ in found}
+
+    def inherited(name):
+        return made.get(name, set()).union(*(inherited(base) for base in bases.get(name, ())))
+
+    assert {name: later - inherited(name) for name, _, _, later in found if later - inherited(name)} == {}
+
+
+IDENTITIES = {
+    "mapper/fusion/paths/boundary_states.py": "equal states are one object there; keys by content take 5 % more time",
+    "mapper/fusion/paths/state_graph.py": "boundary states, as above",
+    "spec/loop_tree.py": "nodes compare by content; a node that several chains share is looked at once",
+    "spec/binding/bind_workload.py": "written values compare by content; those of another specification are known again",
+    "spec/binding/read_workload.py": "written values, as above",
+    "frontends/yaml/parse.py": "written values, as above; aliases make one value stand in many places",
+    "frontends/yaml/template/statements.py": "nodes of Jinja2 compare by content",
+}
+"""Files in which `id()` is a key, each with its reason."""
+
+NAMESPACES = {
+    "frontends/code.py": "the names that a file of functions defines",
+    "model/explanation/values.py": "all fields of a change, for its text",
+    "spec/spec.py": "a copy of a specification takes over what was evaluated already",
+}
+"""Files that look into `__dict__`, each with its reason."""
+
+
+def test_identity_and_namespaces_of_objects_are_used_for_a_reason_only():
+    texts = {name_of(file): file.read_text() for file in FILES}
+    assert {name for name, text in texts.items() if re.search(r"\bid(\(|, )", text)} == set(IDENTITIES)
+    assert {name for name, text in texts.items() if re.search(r"__dict__|\bvars\(", text)} == set(NAMESPACES)

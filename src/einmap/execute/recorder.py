@@ -109,13 +109,13 @@ class Occupancy:
 
     def look(self, step: int, running: str, aliases: Mapping[tuple[str, str], str]) -> None:
         """Add up what lives while `running` runs; `aliases` names tensors that are one buffer in a memory."""
-        by_memory: dict[str, dict[str, list[tuple[Space, float]]]] = {}
+        by_memory: dict[str, dict[object, list[tuple[Space, float]]]] = {}
         held: dict[str, list[tuple[str, Address, float]]] = {}
         for key, space in self.living.items():
             life = self.lives[key]
             life.einsums[running] = None
             name = aliases.get((space.memory, space.tensor))
-            kind = f"alias {name}" if name else f"{id(space)}"
+            kind = ("alias", name) if name else ("buffer", key)
             user = running if (running, space.memory, space.tensor) in self.bits else space.users[0]
             wide = self.bits[user, space.memory, space.tensor] * space.factor
             life.bits = max(life.bits, _largest(space, wide))

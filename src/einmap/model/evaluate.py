@@ -190,29 +190,48 @@ class _Evaluation:
     def cost(self) -> Cost:
         where = self.where
         validate(self.tree, self.workload, self.archs, where, self.workload.by_name, self.firsts)
-        tensors = frozenset(t for name in self.firsts for t in self.workload.by_name[name].tensors)
-        near = {*self.firsts, *(user for t in tensors for user in self.workload.users[t])}
-        order = tuple(name for name in self.order if name in near)
-        self.paths = {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in order}
-        windows = self.windows(order)
-        self.slides = windows.slides()
-        self.shared = shared_nodes(order, self.paths, tensors)
-        shared = SharedTensors(self.workload, self.tree, order, self.paths, self.shared, tensors)
+        order = tuple(self.paths)
+        shared = SharedTensors(self.workload, self.tree, order, self.paths, self.shared, self.tensors)
         check_fusion(shared, self.rules, where, self.slides)
-        self.constraints(order, tensors)
-        charges = charges_of(self.shared, self.paths, self.rules, where)
-        inner = self.workload.intermediates
-        self.traffic = {
-            n: EinsumTraffic(path, self.rules, charges[n], inner, slides_on(path, self.slides))
-            for n, path in self.paths.items()
-        }
-        could = windows.slides(possible=True) if self.rules.sliding_window else {}
+        self.constraints(order, self.tensors)
+        could = self.windows.slides(possible=True) if self.rules.sliding_window else {}
         for name in self.firsts:
             possible = slides_on(self.paths[name], could)
             self.say(name, notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible))
-        buffers = self.buffers()
-        usage = self.capacity(buffers)
-        return self.assemble(buffers, usage)
+        self.check_capacity()
+        return self.assemble(self.buffers, self.peaks)
+
+    @cached_property
+    def tensors(self) -> frozenset[str]:
+        """Tensors of the Einsums that are looked at."""
+        return frozenset(t for name in self.firsts for t in self.workload.by_name[name].tensors)
+
+    @cached_property
+    def paths(self) -> dict[str, EinsumPath]:
+        """The paths of the Einsums that are looked at, and of others that use the same tensors, in order."""
+        near = {*self.firsts, *(user for t in self.tensors for user in self.workload.users[t])}
+        order = (name for name in self.order if name in near)
+        return {n: path_of(self.tree, self.workload.by_name[n], self.archs[n]) for n in order}
+
+    @cached_property
+    def slides(self) -> Slides:
+        """The loops along which storage nodes slide."""
+        return self.windows.slides()
+
+    @cached_property
+    def shared(self) -> tuple[SharedNode, ...]:
+        """Storage nodes that several Einsums use."""
+        return shared_nodes(tuple(self.paths), self.paths, self.tensors)
+
+    @cached_property
+    def traffic(self) -> dict[str, EinsumTraffic]:
+        """What each Einsum moves."""
+        charges = charges_of(self.shared, self.paths, self.rules, self.where)
+        inner = self.workload.intermediates
+        return {
+            n: EinsumTraffic(path, self.rules, charges[n], inner, slides_on(path, self.slides))
+            for n, path in self.paths.items()
+        }
 
     def say(self, name: str, notes: list[Note]) -> None:
         """Add notes on an Einsum that is looked at."""
@@ -230,10 +249,11 @@ class _Evaluation:
         by_name = self.workload.by_name
         return {name: Renaming.between(by_name[first], by_name[name]) for name, first in self.same.items()}
 
-    def windows(self, order: tuple[str, ...]) -> Windows:
+    @cached_property
+    def windows(self) -> Windows:
         """Storage nodes that keep what the next visit needs again. Raises SpecError where the preset has none."""
         everywhere = self.spec.model_options.sliding_window
-        found = Windows(self.tree, self.workload, self.paths, order, everywhere)
+        found = Windows(self.tree, self.workload, self.paths, tuple(self.paths), everywhere)
         if found.asked and not self.rules.sliding_window:
             raise NotSupportedError(
                 f"sliding_window: the preset {self.rules.name!r} fetches every tile in full",
@@ -253,7 +273,9 @@ class _Evaluation:
         if self.strict:
             raise_all([MappingError(note.text, at=note.at) for note in self.notes[begin:]])
 
+    @cached_property
     def buffers(self) -> dict[str, tuple[Buffer, ...]]:
+        """The buffers of each Einsum."""
         found = {}
         for name, path in self.paths.items():
             counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
@@ -287,21 +309,29 @@ class _Evaluation:
 
         return {name: tuple(widened(b) for b in group) for name, group in buffers.items()}
 
-    def capacity(self, buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[str, Peak]:
+    @cached_property
+    def live(self) -> dict[str, list[Buffer]]:
+        """The buffers that live while each Einsum runs."""
         if self.rules.lifetimes == "tree":
             paths = {name: self.paths[first] for name, first in self.same.items()}
             slides: dict[tuple[str, Address], Address] = {}
             for name, _, nodes in self.standing_for() if self.slides else ():
                 slides |= renamed_slides(self.slides, self.renamings[name], *nodes)
-            self.live = live_by_tree(self.tree, self.order, buffers, paths, slides)
-        else:
-            self.live = live_by_shared_tensors(self.workload, self.order, buffers)
+            return live_by_tree(self.tree, self.order, self.buffers, paths, slides)
+        return live_by_shared_tensors(self.workload, self.order, self.buffers)
+
+    @cached_property
+    def peaks(self) -> dict[str, Peak]:
+        """The fullest moment of each memory."""
         same = aliases(self.paths.values())
-        usage = self.peaks = peaks(without_aliases(self.live, same) if same else self.live)
+        return peaks(without_aliases(self.live, same) if same else self.live)
+
+    def check_capacity(self) -> None:
+        """Raises CapacityError for the fullest memory that is too small."""
+        usage = self.peaks
         over = [(name, peak) for name, peak in usage.items() if peak.bits > peak.memory.size_bits]
         if over and not self.unlimited:
             raise self.overflow(max(over, key=lambda item: item[1].bits / max(item[1].memory.size_bits, 1)), over)
-        return usage
 
     def overflow(self, worst: tuple[str, Peak], over: list[tuple[str, Peak]]) -> CapacityError:
         """The fullest memory, tensor by tensor, and which others overflow too."""

@@ -368,11 +368,11 @@ def _steps(path: EinsumPath, tensor: str) -> list[tuple[str, int, int, str]]:
     found = []
     extents = dict(path.einsum.extents)
     access = path.einsum.by_tensor[tensor]
-    applied = {id(loop) for loop in loops_above(path, path.stations[tensor][0])}
+    applied = {loop.position for loop in loops_above(path, path.stations[tensor][0])}
     for loop in path.loops:
         extent = extents[loop.variable]
         extents[loop.variable] = min(extent, loop.shape)
-        if id(loop) not in applied:
+        if loop.position not in applied:
             continue
         rank, factor = "", 1
         for name, index in access.projection:

@@ -111,7 +111,7 @@ class TensorTraffic:
     def __post_init__(self) -> None:
         self.stations = self.path.stations[self.access.tensor]
         self.exchanges = exchanges(self.stations, self.path.compute)
-        self._parent_of = {id(e.child): e for e in self.exchanges}
+        self._parent_of = {e.child.position: e for e in self.exchanges}
         self._takes: dict[object, Takes] = {}
         self._flows: dict[object, Flow] = {}
 
@@ -166,7 +166,7 @@ class TensorTraffic:
 
         `child` is a station below it. At the outermost holder each element starts so once.
         """
-        exchange = self._parent_of.get(id(holder))
+        exchange = self._parent_of.get(holder.position)
         if exchange is None and self.freed:
             # an intermediate starts anew at each visit of its backing node
             return self._touched(holder, child, fixed)
@@ -248,7 +248,7 @@ class TensorTraffic:
 
     def flow(self, exchange: Exchange, at: Station, fixed: Fixed = EVERY) -> Flow:
         """What passes `at` (a station of the exchange's chain) in this exchange, in fixed lanes of `at`."""
-        key = (id(exchange), id(at), tuple(fixed.items()))
+        key = (exchange.child.position, at.position, tuple(fixed.items()))
         known = self._flows.get(key)
         if known is None:
             known = self._flows[key] = self._flow(exchange, at, fixed)

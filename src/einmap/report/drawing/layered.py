@@ -109,13 +109,13 @@ def _order(layers: list[list[_Node]]) -> None:
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
-            position = {id(node): index for other in layers for index, node in enumerate(other)}
+            position = {node: index for other in layers for index, node in enumerate(other)}
 
-            def barycentre(node: _Node, position: Mapping[int, int] = position, down: bool = down) -> float:
+            def barycentre(node: _Node, position: Mapping[_Node, int] = position, down: bool = down) -> float:
                 around = node.above if down else node.below
                 if not around:
-                    return float(position[id(node)])
-                return sum(position[id(other)] for other in around) / len(around)
+                    return float(position[node])
+                return sum(position[other] for other in around) / len(around)
 
             layer.sort(key=barycentre)
         crossings = _crossings(layers)
@@ -127,8 +127,8 @@ def _order(layers: list[list[_Node]]) -> None:
 def _crossings(layers: list[list[_Node]]) -> int:
     total = 0
     for layer, lower in pairwise(layers):
-        position = {id(node): index for index, node in enumerate(lower)}
-        ends = [position[id(other)] for node in layer for other in sorted(node.below, key=lambda n: position[id(n)])]
+        position = {node: index for index, node in enumerate(lower)}
+        ends = [position[other] for node in layer for other in sorted(node.below, key=lambda n: position[n])]
         total += sum(a > b for index, a in enumerate(ends) for b in ends[index + 1 :])
     return total
 
@@ -195,82 +195,86 @@ def _routed(layers: list[list[_Node]], shapes: Sequence[Shape], edges: Sequence[
     left = min((node.middle - node.width / 2 for layer in layers for node in layer), default=0.0)
     for node in (node for layer in layers for node in layer):
         node.middle = float(round(node.middle - left))
-    ports = {id(node): _ports(node) for layer in layers for node in layer}
-    boxes: dict[int, Box] = {}
-    turns: dict[int, float] = {}
+    ports = {node: _ports(node) for layer in layers for node in layer}
+    boxes: dict[_Node, Box] = {}
+    turns: dict[_Node, float] = {}
     y = 0.0
     for layer in layers:
         height = max(node.height for node in layer)
         for node in layer:
-            boxes[id(node)] = Box(node.middle - node.width / 2, y + (height - node.height) / 2, node.width, node.height)
+            boxes[node] = Box(node.middle - node.width / 2, y + (height - node.height) / 2, node.width, node.height)
         bundles = [node for node in layer if node.below]
         y += height
         levels = _levels(bundles, ports)
         for node in bundles:
-            turns[id(node)] = y + ROOM + LEVEL * levels[id(node)]
+            turns[node] = y + ROOM + LEVEL * levels[node]
         y += 2 * ROOM + LEVEL * max(levels.values(), default=0)
-    placed = {node.origin: Placed(node.shape, boxes[id(node)]) for la in layers for node in la if node.shape}
+    placed = {node.origin: Placed(node.shape, boxes[node]) for la in layers for node in la if node.shape}
     start = {node.origin: node for layer in layers for node in layer if node.shape}
     routes = tuple(Edge(s, t, _route(start[s], start[t], boxes, turns, ports), arrow=True) for s, t in edges)
     return Layout(tuple(placed[index] for index in range(len(shapes))), routes)
 
 
-def _ports(node: _Node) -> dict[int, float]:
+def _ports(node: _Node) -> dict[_Node, float]:
     """Where the edges from above enter a node: straight below where they come from, if it is wide enough."""
     order = sorted(node.above, key=lambda other: other.middle)
     if node.shape is None:
-        return {id(other): node.middle for other in order}
+        return dict.fromkeys(order, node.middle)
     reach = max(0.0, node.width - (node.height if node.shape.kind == "pill" else 2 * PORT)) / 2
     apart = min(PORT, 2 * reach / max(1, len(order) - 1))
     wanted = [min(max(other.middle, node.middle - reach), node.middle + reach) for other in order]
     limits = node.middle - reach, node.middle + reach
     places = kept_apart(wanted, [apart] * (len(order) - 1), limits=limits) if order else []
-    return {id(other): round(place, 2) for other, place in zip(order, places, strict=True)}
+    return {other: round(place, 2) for other, place in zip(order, places, strict=True)}
 
 
-def _levels(bundles: list[_Node], ports: Mapping[int, Mapping[int, float]]) -> dict[int, int]:
+def _levels(bundles: list[_Node], ports: Mapping[_Node, Mapping[_Node, float]]) -> dict[_Node, int]:
     """Levels of bundles: those whose horizontal parts would meet lie apart.
 
     Where one bundle ends in the column in which another starts, the other turns aside above it.
     """
-    ends = {id(node): [ports[id(lower)][id(node)] for lower in node.below] for node in bundles}
-    spans = {id(n): (min(n.middle, *ends[id(n)]), max(n.middle, *ends[id(n)])) for n in bundles}
-    waiting = sorted(bundles, key=lambda node: (spans[id(node)][1] - spans[id(node)][0], node.middle))
-    levels: dict[int, int] = {}
+    ends = {node: [ports[lower][node] for lower in node.below] for node in bundles}
+    spans = {n: (min(n.middle, *ends[n]), max(n.middle, *ends[n])) for n in bundles}
+    waiting = sorted(bundles, key=lambda node: (spans[node][1] - spans[node][0], node.middle))
+    levels: dict[_Node, int] = {}
     taken: list[list[tuple[float, float]]] = []
     while waiting:
         free = (n for n in waiting if not any(_must_precede(o, n, ends) for o in waiting if o is not n))
         node = next(free, waiting[0])
         waiting.remove(node)
-        low, high = spans[id(node)]
-        above = (levels[id(o)] for o in bundles if id(o) in levels and _must_precede(o, node, ends))
+        low, high = spans[node]
+        above = (levels[o] for o in bundles if o in levels and _must_precede(o, node, ends))
         level = max(above, default=-1) + 1
         while level < len(taken) and any(low - PORT / 2 <= b and a <= high + PORT / 2 for a, b in taken[level]):
             level += 1
         taken += [[] for _ in range(level + 1 - len(taken))]
         taken[level].append((low, high))
-        levels[id(node)] = level
+        levels[node] = level
     return levels
 
 
-def _must_precede(first: _Node, second: _Node, ends: Mapping[int, list[float]]) -> bool:
-    return any(abs(first.middle - end) < PORT / 4 for end in ends[id(second)] if end != second.middle)
+def _must_precede(first: _Node, second: _Node, ends: Mapping[_Node, list[float]]) -> bool:
+    return any(abs(first.middle - end) < PORT / 4 for end in ends[second] if end != second.middle)
 
 
 def _route(
-    source: _Node, target: _Node, boxes: dict[int, Box], turns: dict[int, float], ports: dict[int, dict[int, float]]
+    source: _Node,
+    target: _Node,
+    boxes: dict[_Node, Box],
+    turns: dict[_Node, float],
+    ports: dict[_Node, dict[_Node, float]],
 ) -> tuple[Point, ...]:
-    points: list[Point] = [(source.middle, boxes[id(source)].bottom)]
+    points: list[Point] = [(source.middle, boxes[source].bottom)]
     node = source
     while node is not target:
         points_below = (lower for lower in node.below if lower.shape is None)
         lower = target if target in node.below else next(points_below)
-        end = ports[id(lower)][id(node)]
+        end = ports[lower][node]
         if end != node.middle:
-            points += [(node.middle, turns[id(node)]), (end, turns[id(node)])]
+            points += [(node.middle, turns[node]), (end, turns[node])]
         node = lower
     end = points[-1][0]
-    return (*points, (end, _entry(boxes[id(target)], target, end)))
+    return (*points, (end, _entry(boxes[target], target, end)))
 
 
 def _entry(box: Box, target: _Node, x: float) -> float:

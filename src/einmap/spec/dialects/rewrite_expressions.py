@@ -172,13 +172,13 @@ class LatencyNames:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="action2latency"), attr="values"), args=[]):
                     return f"[{_GENERATORS['latency']}]"
                 case ast.Subscript(value=ast.Name(id="action2latency"), slice=ast.Constant(value=str(name))):
-                    return self._newer_name(name.removesuffix("_latency"), "latency", is_loose=id(node) in loose)
+                    return self._newer_name(name.removesuffix("_latency"), "latency", is_loose=node in loose)
                 case ast.Name(id="action2latency"):
                     raise _inexpressible("newer", "action2latency", "action2latency.values()")
                 case ast.Name(id=name):
                     action, _, kind = name.rpartition("_")
                     is_ours = action in self.actions and kind in _GENERATORS
-                    return self._newer_name(action, kind, is_loose=id(node) in loose) if is_ours else None
+                    return self._newer_name(action, kind, is_loose=node in loose) if is_ours else None
                 case _:
                     return None
 
@@ -294,17 +294,17 @@ def _inexpressible(dialect: str, what: str, hint: str) -> ExpressionError:
     return ExpressionError(f"the {dialect} dialect cannot express `{what}` in total_latency", hint=hint)
 
 
-def _loose(tree: ast.expr) -> set[int]:
-    """Identities of the nodes that a quotient may replace without parentheses."""
-    found = {id(tree)}
+def _loose(tree: ast.expr) -> set[ast.expr]:
+    """The nodes that a quotient may replace without parentheses."""
+    found: set[ast.expr] = {tree}
     for node in ast.walk(tree):
         match node:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                found |= {id(left), id(right)}
+                found |= {left, right}
             case ast.BinOp(left=left, op=ast.Mult() | ast.Div()):
-                found.add(id(left))
+                found.add(left)
             case ast.Call(args=args):
-                found |= {id(arg) for arg in args}
+                found |= {*args}
     return found
 
 
