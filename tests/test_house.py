@@ -146,7 +146,7 @@ def classes():
             for method in (m for m in node.body if isinstance(m, ast.FunctionDef)):
                 is_maker = method.name in ("__init__", "__post_init__", "__new__")
                 (made if is_maker else later).update(assigned(method))
-            yield node.name, [base.id for base in node.bases if isinstance(base, ast.Name)], made, later
+            yield (file, node.name), [base.id for base in node.bases if isinstance(base, ast.Name)], made, later
 
 
 def test_objects_have_all_their_attributes_when_they_are_made():
@@ -154,10 +154,11 @@ def test_objects_have_all_their_attributes_when_they_are_made():
     made = {name: names for name, _, names, _ in found}
     bases = {name: own for name, own, _, _ in found}
 
-    def inherited(name):
-        return made.get(name, set()).union(*(inherited(base) for base in bases.get(name, ())))
+    def inherited(key):
+        above = [other for other in made for base in bases[key] if other[1] == base and other != key]
+        return made[key].union(*map(inherited, above))
 
-    assert {name: later - inherited(name) for name, _, _, later in found if later - inherited(name)} == {}
+    assert {name_of(name[0]): later - inherited(name) for name, _, _, later in found if later - inherited(name)} == {}
 
 
 IDENTITIES = {
@@ -181,5 +182,5 @@ NAMESPACES = {
 
 def test_identity_and_namespaces_of_objects_are_used_for_a_reason_only():
     texts = {name_of(file): file.read_text() for file in FILES}
-    assert {name for name, text in texts.items() if re.search(r"\bid(\(|, )", text)} == set(IDENTITIES)
+    assert {name for name, text in texts.items() if re.search(r"(?<![.\w])id\(|map\(id,", text)} == set(IDENTITIES)
     assert {name for name, text in texts.items() if re.search(r"__dict__|\bvars\(", text)} == set(NAMESPACES)

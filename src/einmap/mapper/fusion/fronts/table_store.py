@@ -80,7 +80,7 @@ class Groups:
     """Searches by group whose tables are kept."""
     _roots: dict[ChainTemplate, Floats] = field(default_factory=dict)
     """For a dataplacement objectives that no mapping is below, in all, where its tables were made."""
-    _made: dict[tuple[int, bytes, tuple[int, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
+    _made: dict[tuple[int, bytes, tuple[ChainTemplate, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
     """The latest searches by group, lanes and plans, with the number of plans that had room."""
     _portions: dict[int, int] = field(default_factory=dict)
 
@@ -148,7 +148,7 @@ class Groups:
                 lanes = lanes[len(chunk) :]
                 waiting = [plan for plan, way in plans if good[way][chunk].any()]
                 while waiting and not self.budget.stopped:
-                    key = number, chunk.tobytes(), tuple(map(id, waiting))
+                    key = number, chunk.tobytes(), tuple(waiting)
                     if key not in self._made:
                         search = new_search(path, group.lanes.only(chunk), 1)
                         self._made[key] = search, self._take(search, waiting)
