@@ -56,6 +56,11 @@ COMMANDS = {
         "Print the JSON Schema (draft 2020-12) of specification files, which editors check and complete by.",
         needs_arguments=False,
     ),
+    "components": Entry(
+        "components",
+        "List the models of components that `component_class` may name; they give costs that are missing.",
+        needs_arguments=False,
+    ),
     "explain": Entry(
         "explain", "Explain a mapping: reuse at every storage node, what each count is made of, what would help."
     ),

@@ -5,6 +5,8 @@
   placement.
 - `bind_workload`: the workload: from raw Einsums to frozen ones, and the symbols of each.
 - `component_context`: what the parts of a component's binding have in common: place, name, scope of expressions.
+- `component_models`: costs of a component that its specification leaves out, from the model that its
+  `component_class` names.
 - `component_costs`: area, leakage, and for each action energy, throughput and actions for one value.
 - `component_placement`: which tensors a memory or toll holds, and in which direction they pay.
 - `isomorphism`: Einsums for which the architecture means the same but for names, so that it is bound once for all

@@ -17,7 +17,6 @@ from einmap.errors import (
     NotSupportedError,
     SpecError,
     attempt,
-    closest,
     did_you_mean,
     raise_all,
 )
@@ -26,9 +25,11 @@ from einmap.expressions.records import Record, RecordList, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_costs import ComponentCosts, rate_of
+from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.binding.component_placement import direction_of, placement_of, refuse_back
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.schema.arch import (
+    ActionInput,
     CarrierInput,
     ComponentInput,
     ComputeInput,
@@ -87,8 +88,9 @@ def bind_component(
     """The component as one Einsum sees it; `outside`: with the scope around it. Raises SpecError."""
     assert isinstance(base, ComponentInput)
     given = base
-    _refuse_models(outside, given)
+    _refuse_objects(outside, given)
     context, fields = _own_context(outside, given)
+    model = _model_of(tag, given, context, fields)
     extra = given.extra_attributes_for_component_model
     problems: list[EinmapError] = context.changed_globals(extra, outside.scope, ())
     spatial = attempt(problems, lambda: spatial_in(context.scope)) or ()
@@ -97,9 +99,8 @@ def bind_component(
     # of a network's hop, latency and throughput are two things
     latency_scale = None if isinstance(given, NetworkInput) else given.latency_scale
     rate = attempt(problems, lambda: rate_of(given.throughput_scale, latency_scale, context.scope, context.at))
-    costs = ComponentCosts(
-        context, given, parallel, 1.0 if rate is None else rate, dummy=given.component_class is not None
-    )
+    dummy = given.component_class is not None and model is None
+    costs = ComponentCosts(context, given, parallel, 1.0 if rate is None else rate, dummy, model)
     shared: dict[str, Any] = {
         "name": given.name,
         "area": attempt(problems, costs.area),
@@ -121,20 +122,32 @@ def bind_component(
     visible = {name: value for name, field in fields.items() if (value := _visible(context, field)) is not None}
     visible["actions"] = RecordList(tuple(Record(a.name, dict(a.attributes)) for a in component.actions))
     record = record_of(given.name, spatial, visible, holds=isinstance(given, HolderInput))
-    return BoundComponent(component, record, tuple(costs.notes))
+    return BoundComponent(component, record, (*costs.notes, *(model.notes if model is not None else ())))
 
 
-def _refuse_models(context: ComponentContext, given: ComponentInput) -> None:
-    if given.component_class is not None and given.component_class.lower() != "dummy":
-        raise NotSupportedError(
-            f"component_class {given.component_class!r} of {given.name!r}: component models are not supported yet",
-            at=context.at("component_class"),
-            hint=("did you mean 'Dummy'? " if closest(given.component_class, ["Dummy"]) else "")
-            + "give energy, throughput, area and leak_power as numbers, or use component_class: Dummy",
-        )
+def _refuse_objects(context: ComponentContext, given: ComponentInput) -> None:
     if given.component_model is not None:
-        text = f"component_model of {given.name!r}: component models are not supported yet"
-        raise NotSupportedError(text, at=context.at("component_model"), hint="give costs as numbers")
+        text = f"component_model of {given.name!r}: models that are Python objects are not supported yet"
+        hint = "name a class under component_class (`einmap components` lists them), or give costs as numbers"
+        raise NotSupportedError(text, at=context.at("component_model"), hint=hint)
+
+
+def _model_of(
+    tag: str, given: ComponentInput, context: ComponentContext, fields: Mapping[str, Any]
+) -> ModelledCosts | None:
+    """What gives the costs that are missing; None where no class is named, or `Dummy`."""
+    if given.component_class is None or given.component_class.lower() == "dummy":
+        return None
+    extra = {**context.defaults, **given.extra_attributes_for_component_model}
+    attributes = {name: value for name, value in {**extra, **fields}.items() if value is not None}
+    written = {action.name: action for action in given.actions}
+    needed = {name: ActionInput(name=name) for name in NEEDED_ACTIONS[tag] if name not in written}
+    priced = {
+        name: action
+        for name, action in (written | needed).items()
+        if action.energy is None or (action.throughput is None and action.latency is None)
+    }
+    return ModelledCosts(context, given.component_class, attributes, priced, isinstance(given, CarrierInput))
 
 
 def _own_context(outside: ComponentContext, given: ComponentInput) -> tuple[ComponentContext, dict[str, Any]]:

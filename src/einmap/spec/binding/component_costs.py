@@ -6,16 +6,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from einmap.arch.component import Action
 from einmap.errors import At, EinmapError, Note, SpecError, attempt, raise_all
 from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.spec.binding.component_context import ComponentContext
+from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.raw import Path
 from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, NetworkInput
+
+if TYPE_CHECKING:
+    from einmap.components.base import Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +34,20 @@ class ComponentCosts:
     parallel: float
     rate: float
     dummy: bool
+    model: ModelledCosts | None = None
+    """Gives what is missing, if the component names a class."""
     notes: list[Note] = field(default_factory=list)
 
     def area(self) -> float | None:
         """Area in m^2 of all instances that work as one; None where it is not given."""
-        if self.given.area is None:
-            return 0.0 if self.dummy else None
-        area = self.context.number("area", self.given.area, minimum=0, allow_inf=False)
+        if self.given.area is None and self.dummy:
+            return 0.0
+        if self.given.area is None and self.model is None:
+            return None
+        if self.given.area is not None:
+            area = self.context.number("area", self.given.area, minimum=0, allow_inf=False)
+        else:
+            area = self._modelled().area
         return area * self.context.number("area_scale", self.given.area_scale, minimum=0) * self.parallel
 
     def leak_power(self) -> float:
@@ -44,11 +55,17 @@ class ComponentCosts:
         if self.given.leak_power is None:
             if self.dummy:
                 return 0.0
-            raise SpecError(
-                f"{self.given.name!r} has no leak_power", at=self.context.at(), hint="set leak_power (W), 0 if unknown"
-            )
-        leak = self.context.number("leak_power", self.given.leak_power, minimum=0, allow_inf=False)
+            if self.model is None:
+                hint = "set leak_power (W), 0 if unknown, or component_class (`einmap components` lists classes)"
+                raise SpecError(f"{self.given.name!r} has no leak_power", at=self.context.at(), hint=hint)
+            leak = self._modelled().leak_power
+        else:
+            leak = self.context.number("leak_power", self.given.leak_power, minimum=0, allow_inf=False)
         return leak * self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0) * self.parallel
+
+    def _modelled(self) -> Estimate:
+        assert self.model is not None
+        return self.model.estimate
 
     def actions(self, tag: str, bits: Mapping[str, float]) -> tuple[Action, ...]:
         """All actions; `bits`: of a value of each tensor. Raises SpecError for missing and for wrong costs."""
@@ -124,10 +141,13 @@ class ComponentCosts:
         if action.energy is None:
             if self.dummy:
                 return 0.0
+            if self.model is not None:
+                return self.model.cost(action.name)[0]
             raise SpecError(
                 f"action {action.name!r} of {self.context.name!r} has no energy",
                 at=self.context.at(*path),
-                hint="set energy (J for one action), or component_class: Dummy; component models are not supported yet",
+                hint="set energy (J for one action), or component_class (`einmap components` lists classes; "
+                "of Dummy all costs are 0)",
             )
         energy = amount("energy", action.energy, allow_inf=False)
         if energy < 0:
@@ -152,6 +172,8 @@ class ComponentCosts:
             return found[0]
         if self.dummy:
             return math.inf
+        if self.model is not None and action.name != "hop":
+            return self.model.cost(action.name)[1]
         hint = "set throughput (actions/s, may be inf), or latency (s)"
         if action.name == "hop":
             hint = "set throughput (actions/s of one link, may be inf); latency (s for one step) does not stand for it"
