@@ -10,7 +10,9 @@ Read `base`, then `registry`, then a model.
 - `measured_nodes`: arithmetic and caches published for 45 nm and 7 nm.
 - `memory`: SRAM, buffers with address generators, register files.
 - `network`: wires, routers, links.
+- `object_model`: models that are Python objects or classes.
 - `plausible`: ranges that catch slips of units.
 - `registry`: models by name; an estimate is made once for each distinct component.
+- `tables`: models from energy and area reference tables and from CSV.
 - `technology`: scaling between nodes and voltages.
 """

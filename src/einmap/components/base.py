@@ -51,7 +51,7 @@ class Attribute:
                     hint=did_you_mean(str(value), self.choices, listing="choices"),
                 )
             return chosen
-        number = _number(value, self.unit)
+        number = quantity(value, self.unit)
         if number is None or not math.isfinite(number) or number <= 0:
             unit = f" ({self.unit})" if self.unit else ""
             raise SpecError(f"{self.name} of {model} is {value!r}, expected a finite number above 0{unit}")
@@ -67,7 +67,7 @@ class Attribute:
         )
 
 
-def _number(value: object, unit: str) -> float | None:
+def quantity(value: object, unit: str) -> float | None:
     """A plain number, or one with a unit written behind it: "1.5 ns"; None where it is neither."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
