@@ -83,3 +83,14 @@ def test_a_model_is_asked_once_for_components_that_are_alike(monkeypatch):
     given = spec(size=size).set("workload.einsums", einsums)
     assert len({given.arch(f"Z{i}").components["Buffer"].area for i in range(4)}) == 1
     assert asked == ["SRAM"]
+
+
+@pytest.mark.parametrize(("name", "bits"), [("eyeriss", 16), ("nvdla", 8), ("simba", 8)])
+def test_shipped_designs_run_with_component_classes_only(name, bits):
+    given, modelled = (
+        einmap.map_workload(einmap.load(arch, "conv", define={"BITS": bits}), metrics="energy")
+        for arch in (name, f"{name}_components")
+    )
+    assert modelled.optimal
+    assert 0.4 < modelled.cost.energy / given.cost.energy < 1.2
+    assert modelled.cost.area > 0
