@@ -5,6 +5,7 @@ import pytest
 import einmap
 from einmap.components.base import FormulaModel
 from einmap.components.registry import builtin
+from einmap.spec.cost_sources import cost_sources
 
 SRAM = {"type": "Memory", "name": "Buffer", "component_class": "sram", "size": 32 * 1024 * 8, "bits_per_action": 64}
 SRAM["extra_attributes_for_component_model"] = {"tech_node": "45nm", "width": 64}
@@ -94,3 +95,30 @@ def test_shipped_designs_run_with_component_classes_only(name, bits):
     assert modelled.optimal
     assert 0.4 < modelled.cost.energy / given.cost.energy < 1.2
     assert modelled.cost.area > 0
+
+
+def test_each_cost_has_its_source():
+    text = """
+    arch:
+      nodes:
+      - !Memory {name: Main, size: inf, component_class: Dummy}
+      - !Memory
+        name: Buffer
+        component_class: SRAM
+        size: 2**18
+        leak_power: 1e-3
+        extra_attributes_for_component_model: {tech_node: 45nm, width: 64}
+        actions:
+        - {name: read, energy: 1e-12}
+        - {name: write, latency: 1e-9}
+      - !Compute {name: MAC, component_class: Dummy}
+    workload: {rank_sizes: {M: 4}, bits_per_value: {All: 8}, einsums: ["Z[m] = A[m]"]}
+    """
+    rows = {(r.component, r.action, r.quantity): r for r in cost_sources(einmap.loads(text), "Z")}
+    assert rows["Main", None, "area"].source == "component_class: Dummy"
+    assert rows["Buffer", None, "area"].source.startswith("SRAM: Horowitz")
+    assert rows["Buffer", None, "leak_power"].source == "<text>:9"
+    assert rows["Buffer", "read", "energy"].source == "<text>:12"
+    assert rows["Buffer", "write", "energy"].source.startswith("SRAM: Horowitz")
+    assert rows["Buffer", "write", "latency"].source == "<text>:13"
+    assert rows["Buffer", "write", "latency"].value == 1e-9

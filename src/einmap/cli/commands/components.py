@@ -3,32 +3,84 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from einmap.cli.output import print_report
+from einmap.cli.inputs import AsJson, Define, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.output import print_json, print_report
 from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
+from einmap.errors import SpecError
+from einmap.report.formatting import area
 from einmap.report.layout import new_table, section_title
+from einmap.spec.cost_sources import CostSource, cost_sources
+from einmap.units import format_si
+
+UNITS = {"leak_power": "W", "energy": "J", "latency": "s"}
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CLASS...]", help="Classes to show with their attributes and sources.", show_default=False),
+    typer.Argument(
+        metavar="[CLASS... | show FILE...]",
+        help="Classes to show; or `show` and the files of an architecture.",
+        show_default=False,
+    ),
 ]
 
 
-def components_command(names: Names = None) -> None:
+def components_command(
+    names: Names = None, define: Define = None, root: Root = None, top_key: TopKey = None, as_json: AsJson = False
+) -> None:
     """List the models of components that `component_class` may name; they give costs that are missing.
 
-    With classes: what each model reads, what it gives, and the publication of its figures.
+    With classes: what each model reads, what it gives, and the publication of its figures. With `show` and the files of
+    an architecture: what each component costs, and where each number comes from. Costs are those for the first Einsum;
+    without a workload for a matrix product.
 
-    Example: einmap components SRAM DDR4
+    Example: einmap components show eyeriss_components -D BITS=16
     """
+    if names and names[0] == "show":
+        show(names[1:], define, root, top_key, as_json)
+        return
     models = builtin()
     print_report(Group(*map(described, map(models.find, names))) if names else listing(list(models)))
+
+
+def show(
+    files: list[str], define: list[str] | None, root: list[Path] | None, top_key: list[str] | None, as_json: bool
+) -> None:
+    """Print the costs of all components with their sources."""
+    if not files:
+        raise SpecError("`einmap components show` needs the files of an architecture")
+    with reading_inputs(define):
+        spec = load_spec(files, define, None, root, top_key)
+        if spec.raw.get("workload") is None:
+            spec = load_spec([*files, "matmul"], define, None, root, top_key)
+    sources = cost_sources(spec, spec.workload.einsums[0].name)
+    if as_json:
+        print_json({"costs": [asdict(row) for row in sources]})
+        return
+    table = new_table("component", "cost", "", "from", left=(0, 1, 3), whole=(0, 1, 2))
+    before = ""
+    for row in sources:
+        what = row.quantity.replace("_", " ") if row.action is None else f"{row.action} {row.quantity}"
+        value = _shown(row)
+        source = "; ".join((row.source, *row.scaling))
+        table.add_row(Text(row.component if row.component != before else ""), Text(what), Text(value), Text(source))
+        before = row.component
+    print_report(table)
+
+
+def _shown(row: CostSource) -> str:
+    """A number with its unit."""
+    if row.value is None:
+        return "-"
+    return area(row.value) if row.quantity == "area" else format_si(row.value, UNITS[row.quantity])
 
 
 def listing(models: list[ComponentModel]) -> RenderableType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from einmap.arch.component import Container, Leaf, SpatialDimension
 from einmap.arch.constraint import Comparison
@@ -46,6 +46,9 @@ from einmap.spec.schema.base import Input, SetExpression, check
 
 MAX_INSTANCES = 2**40
 """Instances of a component."""
+
+if TYPE_CHECKING:
+    from einmap.components.base import Estimate
 
 
 @dataclass(frozen=True)
@@ -182,8 +185,10 @@ def bind_arch(
     symbols: Mapping[str, NameSet],
     einsum: str,
     dialect: Choice,
-) -> tuple[Architecture, tuple[Note, ...]]:
+) -> tuple[Architecture, tuple[Note, ...], dict[str, Estimate]]:
     """Evaluate every expression of the architecture for one Einsum. `where`: the place of a path of the specification.
+
+    The last part: what models say, by component.
 
     Raises all problems together; each names component, field, place, and the Einsum where it matters.
     """
@@ -192,7 +197,7 @@ def bind_arch(
     raise_all(binder.problems)
     _check_instances(bound, arch, where)
     _check_paths(bound, einsum, where(("arch", "nodes")))
-    return bound, tuple(binder.notes)
+    return bound, tuple(binder.notes), binder.estimates
 
 
 def _check_instances(bound: Architecture, arch: ArchInputs, where: Where) -> None:
@@ -232,6 +237,7 @@ class _Binder:
         self.arch = arch
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
+        self.estimates: dict[str, Estimate] = {}
         base = Scope(symbols, variables)
         for field in ("variables", "extra_attributes_for_all_component_models"):
             at = partial(self.place_in_arch, field)
@@ -303,6 +309,8 @@ class _Binder:
             context, node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
         )
         self.notes += bound.notes
+        if bound.estimate is not None:
+            self.estimates[bound.component.name] = bound.estimate
         self.show(bound.component.name, bound.record)
         return bound.component
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from einmap.arch.component import Component, Compute, Memory, Network, SpatialDimension, Toll, Topology
 from einmap.arch.constraint import Latency
@@ -40,6 +40,9 @@ from einmap.spec.schema.arch import (
     TollInput,
 )
 
+if TYPE_CHECKING:
+    from einmap.components.base import Estimate
+
 type Spatial = tuple[SpatialDimension, ...]
 
 _TOPOLOGIES = ("mesh", "all_to_all")
@@ -61,6 +64,8 @@ class BoundComponent:
     component: Component
     record: Record
     notes: tuple[Note, ...]
+    estimate: Estimate | None = None
+    """What a model says of the costs that are missing; None where none is."""
 
 
 def unknown_holding(holder: str) -> str:
@@ -122,7 +127,9 @@ def bind_component(
     visible = {name: value for name, field in fields.items() if (value := _visible(context, field)) is not None}
     visible["actions"] = RecordList(tuple(Record(a.name, dict(a.attributes)) for a in component.actions))
     record = record_of(given.name, spatial, visible, holds=isinstance(given, HolderInput))
-    return BoundComponent(component, record, (*costs.notes, *(model.notes if model is not None else ())))
+    if model is None or not (model.priced or given.area is None or given.leak_power is None):
+        return BoundComponent(component, record, tuple(costs.notes))
+    return BoundComponent(component, record, (*costs.notes, *model.notes), model.estimate)
 
 
 def _refuse_objects(context: ComponentContext, given: ComponentInput) -> None:
