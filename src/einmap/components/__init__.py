@@ -5,6 +5,7 @@ Read `base`, then `registry`, then a model.
 - `analog`: converters and embedded DRAM of compute in memory.
 - `base`: what a model takes and says, and models that are formulas.
 - `dram`: off-chip memories by kind.
+- `hwcomponents`: models of installed hwcomponents packages.
 - `inputs`: attributes that many models share.
 - `logic`: integer arithmetic and small logic.
 - `measured_nodes`: arithmetic and caches published for 45 nm and 7 nm.
