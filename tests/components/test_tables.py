@@ -80,6 +80,8 @@ def test_what_is_not_in_the_csv_is_an_error_with_the_nearest_rows():
     (buffer,) = models_from_csv(CSV, At("t.csv"))
     with pytest.raises(SpecError, match=r"no row for read with width 120(.|\n)*nearest rows: width 128, .*; width 64"):
         buffer.estimate({"width": 120, "tech_node": 45}, {"read": {}})
+    with pytest.raises(SpecError, match="no row for read with width inf"):
+        buffer.estimate({"width": "1e999", "tech_node": 45}, {"read": {}})
     with pytest.raises(SpecError, match="the area of buffer depends on width"):
         buffer.estimate({"tech_node": 45}, {"read": {"width": 64}})
     with pytest.raises(SpecError, match="needs tech_node, which is missing"):

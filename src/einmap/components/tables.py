@@ -409,7 +409,7 @@ def _distance(row: Row, values: Mapping[str, float | str]) -> tuple[int, float]:
     for name in misses:
         here, there = row.values[name], values[name]
         if isinstance(here, float | int) and isinstance(there, float | int):
-            ratio += abs(math.log(here / there)) if here > 0 and there > 0 else abs(here - there)
+            ratio += abs(math.log(here) - math.log(there)) if here > 0 and there > 0 else abs(here - there)
     return len(misses), ratio
 
 
