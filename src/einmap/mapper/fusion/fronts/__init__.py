@@ -9,6 +9,7 @@
 - `table_store`: the dataplacements of an Einsum with the uses of the fanouts that they admit, and the searches that
   look at them.
 - `protocol`: what every kind of fronts offers to the search of a cascade.
+- `listed_fronts`: fronts of which all chains are listed when they are made.
 - `planned_einsum`: an Einsum with the dataplacements of all its paths, before its fronts are made.
 - `dominance`: dominance between outer nests: one that goes on as another does, and is worse, is left out.
 - `einsum_fronts`: Pareto fronts of one Einsum, one for each fusion signature: of the mappings that look the same to

@@ -7,7 +7,7 @@ and no lanes are used. A destination in its source's memory is the same buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations, product
@@ -18,12 +18,13 @@ from einmap.arch.component import Leaf, Memory
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
+from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, rank_cut
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
-from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
 from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of
-from einmap.mapper.request import Remainder, Request
+from einmap.mapper.request import Request
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.counting.path import path_of
@@ -48,7 +49,7 @@ class _Written:
 
 
 @dataclass(eq=False)
-class CopyFronts:
+class CopyFronts(ListedFronts):
     """All chains of one copy. `request`: its goals are what is added up over Einsums."""
 
     einsum: Einsum
@@ -70,11 +71,6 @@ class CopyFronts:
         self._list()
 
     @property
-    def signature_classes(self) -> dict[SignatureClass, Floats]:
-        """None: all chains are listed from the beginning."""
-        return {}
-
-    @property
     def covers_mapspace(self) -> bool:
         """Whether the chains are all that the mapspace of the Einsum has."""
         return self.complete
@@ -89,64 +85,15 @@ class CopyFronts:
         """What was not searched, in words."""
         return ()
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether there was no time to list all dataplacements: they are few."""
-        return False
-
-    @property
-    def tables_of(self) -> CopyFronts:
-        """The fronts whose tables these use: there are none, and so nothing to share."""
-        return self
-
-    @property
-    def statistics(self) -> FrontStatistics:
-        """How much there is to search: what is listed."""
-        n = len(self.signatures)
-        return FrontStatistics(float(n), outer_nests=n)
-
     def may_stand_below_loops(self, memory: str) -> bool:
         """Whether fused loops may stand above the outermost node of a shared tensor in a memory."""
         return memory != self._top().name
-
-    def is_absent(self, signature: FusionSignature) -> bool:
-        """Whether the Einsum is left out with this signature: never."""
-        del signature
-        return False
-
-    def outer_nest_rows(self, signature: FusionSignature) -> None:
-        """Nothing: fronts are known without being searched."""
-        del signature
-
-    def whole(self, t: int) -> dict[str, float]:
-        """Bits that the whole of a tensor takes in each memory: not looked at."""
-        del t
-        return {}
-
-    def select(self, space: FrontMemories, crossed: frozenset[str]) -> None:
-        """Say which memories have columns in fronts."""
-        del crossed
-        self.space = space
-
-    def begin_again(self, most: float) -> None:
-        """Nothing: what is listed stays listed."""
-
-    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
-        """Nothing: all chains are listed already."""
-        del limits
-        return set()
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least; infinite where there is none."""
         costs = np.array([chain.costs for own in self.signatures.values() for chain in own])
         found: Floats = (costs.reshape(-1, weights.shape[1]) @ weights.T).min(axis=0, initial=math.inf)
         return found
-
-    def complete_outer_nests(
-        self, wanted: Mapping[FusionSignature, Remainder | None]
-    ) -> dict[FusionSignature, FusedFront]:
-        """The fronts of some signatures."""
-        return {signature: self.front(signature, self.space) for signature in wanted}
 
     def _list(self) -> None:
         """List all chains."""

@@ -6,7 +6,6 @@ All mappings with each tensor backed outside are tried, and some that keep inter
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -20,10 +19,11 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.fusion.budget import Budget
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
-from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
+from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
-from einmap.mapper.request import Remainder, Request
+from einmap.mapper.request import Request
 from einmap.mapping import nodes as tree
 from einmap.model.counting.path import path_of
 from einmap.model.occupancy.occupancy import buffers_of
@@ -36,7 +36,7 @@ MOST_TRIED = 50_000
 
 
 @dataclass(eq=False)
-class UnfusedFronts:
+class UnfusedFronts(ListedFronts):
     """The best mappings of one Einsum found by brute force. `why`: why there are no others."""
 
     einsum: Einsum
@@ -58,11 +58,6 @@ class UnfusedFronts:
         return found
 
     @property
-    def signature_classes(self) -> dict[SignatureClass, Floats]:
-        """None: all chains are listed from the beginning."""
-        return {}
-
-    @property
     def covers_mapspace(self) -> bool:
         """Whether the chains are all that the mapspace of the Einsum has."""
         return self.complete and not self.request.intermediates
@@ -77,59 +72,10 @@ class UnfusedFronts:
         """What was not searched, in words."""
         return self.optimum.without
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether there was no time to list all dataplacements: they are few."""
-        return False
-
-    @property
-    def tables_of(self) -> UnfusedFronts:
-        """The fronts whose tables these use: there are none, and so nothing to share."""
-        return self
-
-    @property
-    def statistics(self) -> FrontStatistics:
-        """How much there is to search: what is listed."""
-        n = len(self.signatures)
-        return FrontStatistics(float(n), outer_nests=n)
-
     def may_stand_below_loops(self, memory: str) -> bool:
         """Whether fused loops may stand above the outermost node of a shared tensor in a memory."""
         del memory
         return False
-
-    def is_absent(self, signature: FusionSignature) -> bool:
-        """Whether the Einsum is left out with this signature: never."""
-        del signature
-        return False
-
-    def outer_nest_rows(self, signature: FusionSignature) -> None:
-        """Nothing: fronts are known without being searched."""
-        del signature
-
-    def whole(self, t: int) -> dict[str, float]:
-        """Bits that the whole of a tensor takes in each memory: not looked at."""
-        del t
-        return {}
-
-    def select(self, space: FrontMemories, crossed: frozenset[str]) -> None:
-        """Say which memories have columns in fronts."""
-        del crossed
-        self.space = space
-
-    def begin_again(self, most: float) -> None:
-        """Nothing: what is listed stays listed."""
-
-    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
-        """Nothing: all chains are listed already."""
-        del limits
-        return set()
-
-    def complete_outer_nests(
-        self, wanted: Mapping[FusionSignature, Remainder | None]
-    ) -> dict[FusionSignature, FusedFront]:
-        """The fronts of some signatures."""
-        return {signature: self.front(signature, self.space) for signature in wanted}
 
     def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""

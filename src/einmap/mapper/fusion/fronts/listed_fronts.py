@@ -1,0 +1,80 @@
+"""Fronts of which all chains are listed when they are made: of copies, and of Einsums that fuse nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Self
+
+from einmap.arrays import Floats
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
+from einmap.mapper.request import Remainder
+
+
+class ListedFronts(ABC):
+    """What such fronts have in common. `signatures`: what other Einsums may see of the chains, with these.
+
+    `space`: the memories of the columns of fronts, once they are known.
+    """
+
+    signatures: Mapping[FusionSignature, object]
+    space: FrontMemories
+
+    @abstractmethod
+    def front(self, signature: FusionSignature, space: FrontMemories) -> FusedFront:
+        """All chains of a signature: costs, bits in use, bits that stay."""
+
+    @property
+    def signature_classes(self) -> dict[SignatureClass, Floats]:
+        """No classes: all chains are listed from the beginning."""
+        return {}
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there was no time to list all dataplacements: they are few."""
+        return False
+
+    @property
+    def tables_of(self) -> Self:
+        """The fronts whose tables these use: there are none, and so nothing to share."""
+        return self
+
+    @property
+    def statistics(self) -> FrontStatistics:
+        """How much there is to search: what is listed."""
+        n = len(self.signatures)
+        return FrontStatistics(float(n), outer_nests=n)
+
+    def is_absent(self, signature: FusionSignature) -> bool:
+        """Whether the Einsum is left out with this signature: never."""
+        del signature
+        return False
+
+    def outer_nest_rows(self, signature: FusionSignature) -> None:
+        """Nothing: fronts are known without being searched."""
+        del signature
+
+    def whole(self, t: int) -> dict[str, float]:
+        """Bits that the whole of a tensor takes in each memory: not looked at."""
+        del t
+        return {}
+
+    def select(self, space: FrontMemories, crossed: frozenset[str]) -> None:
+        """Say which memories have columns in fronts."""
+        del crossed
+        self.space = space
+
+    def begin_again(self, most: float) -> None:  # noqa: B027 - what is listed stays listed
+        """Nothing: what is listed stays listed."""
+
+    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
+        """Nothing: all chains are listed already."""
+        del limits
+        return set()
+
+    def complete_outer_nests(
+        self, wanted: Mapping[FusionSignature, Remainder | None]
+    ) -> dict[FusionSignature, FusedFront]:
+        """The fronts of some signatures."""
+        return {signature: self.front(signature, self.space) for signature in wanted}
