@@ -18,18 +18,18 @@ from einmap.report.layout import new_table
 from einmap.report.simulation import exact
 
 
-def comparison_section(found: Sequence[Match]) -> RenderableType:
+def comparison_section(matches: Sequence[Match]) -> RenderableType:
     """One row for each different collective: how often it was predicted, and how often the program executes it."""
     title = "Communication of the program against the prediction, per PE"
-    if not found:
+    if not matches:
         return Text(f"{title}: none, as predicted", style="bold")
     table = new_table("collective", "tensor", "groups", "operand B", "result B", "predicted", "executed", left=range(3))
-    for one in found:
-        row = one.collective
-        names = one.collective.kind.replace("_", "-"), ", ".join(one.tensors) or NONE, _over(one.axes, row.groups)
-        figures = (row.operand_bytes, row.result_bytes, one.predicted, one.lowered)
-        table.add_row(*names, *map(exact, figures), style="" if one.agrees else "bold red")
-    return Group(Text(title, style="bold"), table, _verdict(found))
+    for match in matches:
+        row = match.collective
+        names = match.collective.kind.replace("_", "-"), ", ".join(match.tensors) or NONE, _over(match.axes, row.groups)
+        figures = (row.operand_bytes, row.result_bytes, match.predicted, match.lowered)
+        table.add_row(*names, *map(exact, figures), style="" if match.agrees else "bold red")
+    return Group(Text(title, style="bold"), table, _verdict(matches))
 
 
 def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Sequence[Collective]) -> RenderableType:
@@ -49,36 +49,36 @@ def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Seq
     return Group(Text("Communication after compilation, per PE", style="bold"), table, *notes)
 
 
-def agreement(found: Sequence[Match]) -> bool:
+def agreement(matches: Sequence[Match]) -> bool:
     """Whether the program executes what was predicted, no more and no less."""
-    return all(one.agrees for one in found)
+    return all(match.agrees for match in matches)
 
 
-def comparison_document(found: Sequence[Match], compiled: Sequence[Collective] | None) -> dict[str, Any]:
+def comparison_document(matches: Sequence[Match], compiled: Sequence[Collective] | None) -> dict[str, Any]:
     """The comparison of predicted and lowered collectives as plain data."""
     return {
         "communication": [
             {
-                "kind": one.collective.kind,
-                "tensors": one.tensors,
-                "groups": one.collective.groups,
-                "operand_bytes": one.collective.operand_bytes,
-                "result_bytes": one.collective.result_bytes,
-                "predicted": one.predicted,
-                "executed": one.lowered,
+                "kind": match.collective.kind,
+                "tensors": match.tensors,
+                "groups": match.collective.groups,
+                "operand_bytes": match.collective.operand_bytes,
+                "result_bytes": match.collective.result_bytes,
+                "predicted": match.predicted,
+                "executed": match.lowered,
             }
-            for one in found
+            for match in matches
         ],
-        "communication_agrees": agreement(found),
-        "compiled": None if compiled is None else [asdict(one) for one in compiled],
+        "communication_agrees": agreement(matches),
+        "compiled": None if compiled is None else [asdict(collective) for collective in compiled],
     }
 
 
-def _verdict(found: Sequence[Match]) -> Text:
-    wrong = sum(not one.agrees for one in found)
+def _verdict(matches: Sequence[Match]) -> Text:
+    wrong = sum(not match.agrees for match in matches)
     if not wrong:
         return Text("Every collective is as predicted.", style="green")
-    return Text(f"{wrong} of {len(found)} kinds of collectives DIFFER from the prediction.", style="bold red")
+    return Text(f"{wrong} of {len(matches)} kinds of collectives DIFFER from the prediction.", style="bold red")
 
 
 def _axes(mesh: Mesh, row: Compiled) -> tuple[str, ...]:

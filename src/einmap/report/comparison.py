@@ -143,29 +143,29 @@ def compare(spec: Spec, cost: Cost, execution: Execution) -> Comparison:
 
 
 def output_errors(
-    found: Mapping[str, NDArray[np.float64]], expected: Mapping[str, NDArray[np.float64]]
+    outputs: Mapping[str, NDArray[np.float64]], expected: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[OutputError]:
     """The errors of each expected tensor; one that is missing or has another shape is infinitely wrong."""
     for tensor, right in expected.items():
-        values = found.get(tensor)
+        values = outputs.get(tensor)
         if values is None or values.shape != right.shape:
             yield OutputError(tensor, math.inf, math.inf)
         else:
             yield OutputError(tensor, *largest_errors(np.asarray(values, float), np.asarray(right, float)))
 
 
-def largest_errors(found: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, float]:
+def largest_errors(values: NDArray[np.float64], expected: NDArray[np.float64]) -> tuple[float, float]:
     """The largest absolute and relative error of an element; equal infinities are equal, and so are two NaN."""
-    differs = ~((found == right) | (np.isnan(found) & np.isnan(right)))
+    differs = ~((values == expected) | (np.isnan(values) & np.isnan(expected)))
     if not differs.any():
         return 0.0, 0.0
-    finite = np.abs(right[np.isfinite(right)])
+    finite = np.abs(expected[np.isfinite(expected)])
     floor = SMALL * float(finite.max(initial=0.0))
-    wrong, wanted = found[differs], right[differs]
-    if not (np.isfinite(wrong).all() and np.isfinite(wanted).all()):
+    wrong, exact = values[differs], expected[differs]
+    if not (np.isfinite(wrong).all() and np.isfinite(exact).all()):
         return math.inf, math.inf
-    errors = np.abs(wrong - wanted)
-    scale = np.maximum(np.abs(wanted), floor)
+    errors = np.abs(wrong - exact)
+    scale = np.maximum(np.abs(exact), floor)
     relative = np.divide(errors, scale, out=np.full_like(errors, math.inf), where=scale > 0)
     return float(errors.max()), float(relative.max())
 
@@ -182,11 +182,11 @@ def _actions(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
 
 
 def _summed(rows: Iterable[tuple[CountKey, float]]) -> dict[CountKey, float]:
-    found: dict[CountKey, float] = {}
+    totals: dict[CountKey, float] = {}
     for key, count in rows:
         if count:
-            found[key] = found.get(key, 0) + count
-    return found
+            totals[key] = totals.get(key, 0) + count
+    return totals
 
 
 def _usage(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:

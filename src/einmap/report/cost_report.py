@@ -69,7 +69,7 @@ def map_report(
 ) -> RenderableType:
     """The result of a search: how good it is, the other best mappings, what is fused, and the first mapping in full.
 
-    `stats`: how the search went comes second. `saving`: what fusion saves.
+    `stats`: statistics of the search come second. `saving`: the comparison with the best unfused mapping.
     """
     with set_aside():
         return _map_report(result, spec, width, stats, saving)
@@ -99,7 +99,7 @@ def to_text(report: RenderableType, width: int = 80) -> str:
 def quality(result: MapResult) -> str:
     """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`.
 
-    Before it a warning where the latency is 0, and with it every product with it.
+    A warning comes before it where the latency is 0, and so every product with it.
     """
     return _timeless(result) + _quality(result)
 
@@ -132,12 +132,12 @@ def quality_section(result: MapResult) -> RenderableType:
     return Text(quality(result), style="bold green" if result.optimal else "bold yellow")
 
 
-def shared_lines(found: Found) -> list[RenderableType]:
+def shared_lines(solution: Found) -> list[RenderableType]:
     """For each input that the mapper copies once for all its users a line that says so."""
-    users = found.spec.workload.consumers
+    users = solution.spec.workload.consumers
     return [
         Text(f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}")
-        for tensor, copy in found.copies.items()
+        for tensor, copy in solution.copies.items()
     ]
 
 
@@ -145,8 +145,8 @@ def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> Rendera
     """The mappings of which none is better than another in all metrics: their metrics, energy, latency and EDP."""
     others = [name for name in metrics if name not in ("energy", "latency", "energy_delay_product")]
     table = new_table("", "energy", "latency", "EDP", *(METRICS[name].title for name in others))
-    for position, found in enumerate(front[:_MOST_BEST], start=1):
-        cost = found.cost
+    for position, solution in enumerate(front[:_MOST_BEST], start=1):
+        cost = solution.cost
         values = format_si(cost.energy, "J"), format_si(cost.latency, "s"), format_si(cost.edp, "J*s")
         more_values = (_metric(objective(cost, name), name) for name in others)
         table.add_row(str(position), *values, *more_values)
@@ -183,15 +183,15 @@ def stats_section(stats: MapStats) -> RenderableType:
     ]
     parts: list[RenderableType] = [section_title("Search"), *(Text(line) for line in lines)]
     if any("outlines" in row for row in stats.by_einsum.values()):
-        parts += [Text(""), section_title("Chains of each Einsum"), _chains_table(stats)]
+        parts += [Text(""), section_title("Chains of each Einsum"), _fronts_table(stats)]
     if rows:
         parts += [Text(""), section_title("Mapspace of each Einsum"), sizes]
         parts += [Text(""), section_title("What became of its mappings"), fates]
     return Group(*parts)
 
 
-def _chains_table(stats: MapStats) -> Table:
-    """What a fused search knows of each Einsum."""
+def _fronts_table(stats: MapStats) -> Table:
+    """Sizes of a fused search, one row for each Einsum."""
     table = new_table("", "mappings", "data-\nplacements", "uses of\nfanouts", "heads", "outlines")
     for name, row in stats.by_einsum.items():
         if row["same_as"]:

@@ -75,11 +75,11 @@ def compare_specs(before: Spec, after: Spec, costs: tuple[Cost, Cost] | None) ->
             fields += field_changes(before.raw.get(key), after.raw.get(key), (key,))
     old, new = before.mapping, after.mapping
     nodes = tree_changes(old, new) if old is not None and new is not None else ()
-    for one, other in ((old, new), (new, old)):
-        if one is not None and other is None:
-            raw = (before if one is old else after).raw.get("mapping")
+    for side, other in ((old, new), (new, old)):
+        if side is not None and other is None:
+            raw = (before if side is old else after).raw.get("mapping")
             plain = None if raw is None else to_python(raw)
-            gone = one is old
+            gone = side is old
             fields.append(FieldChange("mapping", plain if gone else None, None if gone else plain, not gone, gone))
     return Difference(tuple(fields), nodes, costs)
 

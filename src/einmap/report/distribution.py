@@ -31,7 +31,7 @@ def plan_report(plan: Plan) -> RenderableType:
 
 
 def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> RenderableType:
-    """What an engine found: the communication of its program, facts, and outputs against the unpartitioned ones."""
+    """The result of a run: the communication of its program, facts, and outputs against the unpartitioned ones."""
     parts: list[RenderableType] = []
     if run.lowered is not None:
         parts += [Text(""), comparison_section(matches(communication(plan), run.lowered)), Text("")]
@@ -39,7 +39,7 @@ def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck])
             parts += [compilation_section(plan.mesh, run.lowered, run.compiled), Text("")]
     if run.facts:
         parts += [Text(", ".join(f"{name} {_short(value)}" for name, value in run.facts.items()), style="dim")]
-    parts += [Text(check_line(one, engine), style="green" if one.agrees else "bold red") for one in checks]
+    parts += [Text(check_line(check, engine), style="green" if check.agrees else "bold red") for check in checks]
     return Group(*parts)
 
 
@@ -53,12 +53,12 @@ def head_section(plan: Plan) -> RenderableType:
     return Text(f"mesh {plan.mesh}: {n:,} {'PE' if n == 1 else 'PEs'}, {plan.dtype}", style="bold")
 
 
-def einsums_section(found: Sequence[Line]) -> RenderableType:
+def einsums_section(steps: Sequence[Line]) -> RenderableType:
     """One row for each step: what it is, the Einsum, which index is which."""
     table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 0, 0, 2))
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
-    for line in found:
+    for line in steps:
         where = f"   {line.where}" if line.where else ""
         table.add_row("  " * line.depth + line.what, Text.assemble(line.einsum, (where, "dim")))
     return Group(Text("Einsums of each PE", style="bold"), table)
@@ -104,8 +104,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "dtype": plan.dtype,
         "einsums": [asdict(line) for line in lines(plan)],
         "buffers": [
-            {"name": one.name, "tensor": one.tensor, "shape": one.shape, "placement": str(one.placement)}
-            for one in plan.buffers
+            {"name": buffer.name, "tensor": buffer.tensor, "shape": buffer.shape, "placement": str(buffer.placement)}
+            for buffer in plan.buffers
         ],
         "predicted": [traffic_document(row) for row in communication(plan)],
         "cost": asdict(plan_cost(plan)),

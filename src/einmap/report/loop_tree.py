@@ -41,32 +41,32 @@ def loop_tree_lines(mapping: Mapping, spec: Spec | None = None, width: int = 80)
 
 def node_notes(mapping: Mapping, spec: Spec) -> dict[Address, str]:
     """What to say beside each node; a node of several Einsums is described by the first one that uses it."""
-    found: dict[Address, str] = {}
+    notes: dict[Address, str] = {}
     held: dict[Address, dict[str, tuple[str, float]]] = {}
     memories: dict[Address, Memory] = {}
     for name in mapping.path_of:
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
         for address, note in loop_notes(path).items():
-            found.setdefault(address, note)
+            notes.setdefault(address, note)
         for tensor, stations in path.stations.items():
             for station in stations:
                 if isinstance(station.component, Memory):
                     tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component)
                     held.setdefault(station.address, {}).setdefault(tensor, tile)
                     memories[station.address] = station.component
-    return {**found, **{address: _storage_note(tiles, memories[address]) for address, tiles in held.items()}}
+    return {**notes, **{address: _storage_note(tiles, memories[address]) for address, tiles in held.items()}}
 
 
 def loop_notes(path: EinsumPath) -> dict[Address, str]:
     """`4 x` for a temporal loop of four iterations, `128 of 256 X` for a spatial one on half of a fanout."""
     extents = dict(path.einsum.extents)
-    found: dict[Address, str] = {}
+    notes: dict[Address, str] = {}
     for loop in path.loops:
         trips = _trips(loop, extents[loop.variable])
         extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
         fanout = f"{trips:,} of {loop.dimension.fanout:,}" if loop.dimension else f"{trips:,} x"
-        found[loop.address] = fanout
-    return found
+        notes[loop.address] = fanout
+    return notes
 
 
 def tile_of(path: EinsumPath, station: Station, access: TensorAccess, memory: Memory) -> tuple[str, float]:

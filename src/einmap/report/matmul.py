@@ -136,7 +136,7 @@ def nest_section(plan: MatmulPlan) -> RenderableType:
 
 
 def _share(seconds: float, plan: MatmulPlan) -> str:
-    """A part of a plan's time; nothing of it where the plan takes no time."""
+    """A part of a plan's time in percent; 0% where the plan takes no time."""
     return percent(seconds / plan.seconds if plan.seconds else 0.0)
 
 

@@ -48,8 +48,8 @@ def occupancy_png(series: tuple[Series, ...], title: str) -> bytes:
     figure.set_layout_engine("constrained")
     figure.suptitle(title, fontsize=12)
     panels = figure.subplots(max(1, len(series)), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, one in zip(panels, series, strict=False):
-        _draw(axes, one)
+    for axes, curve in zip(panels, series, strict=False):
+        _draw(axes, curve)
     panels[-1].set_xlabel("time (operations done, all instances together)")
     panels[-1].xaxis.get_major_locator().set_params(integer=True)
     panels[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

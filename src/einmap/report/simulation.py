@@ -29,7 +29,7 @@ _NARROW = 64
 def simulation_report(comparison: Comparison, execution: Execution, spec: Spec, width: int = 80) -> RenderableType:
     """Everything about one simulation: whether outputs are right, what differs, all numbers, occupancy."""
     series = series_of(execution, spec)
-    capacities = {one.memory: one.capacity_bits for one in series}
+    capacities = {curve.memory: curve.capacity_bits for curve in series}
     sections = [
         outputs_section(comparison.outputs),
         verdict_section(comparison),
@@ -96,12 +96,12 @@ def occupancy_section(series: tuple[Series, ...], width: int) -> RenderableType:
     """One line for each memory: its course, full height at its own peak."""
     table = new_table("", "", "peak", "capacity")
     table.columns[1].justify = "left"
-    names = max((len(one.memory) for one in series), default=0)
+    names = max((len(curve.memory) for curve in series), default=0)
     cells = max(10, min(60, width - names - 28))
-    for one in series:
-        capacity = "unlimited" if math.isinf(one.capacity_bits) else format_bits(one.capacity_bits)
-        table.add_row(one.memory, Course(one, cells), format_bits(one.peak), capacity)
-    end = max((one.end for one in series), default=0)
+    for curve in series:
+        capacity = "unlimited" if math.isinf(curve.capacity_bits) else format_bits(curve.capacity_bits)
+        table.add_row(curve.memory, Course(curve, cells), format_bits(curve.peak), capacity)
+    end = max((curve.end for curve in series), default=0)
     title = f"Occupancy over {end:,} operations, in the fullest instance"
     return Group(Text(title, style="bold"), table)
 

@@ -146,13 +146,13 @@ def busy_rows(cost: Cost) -> tuple[BusyRow, ...]:
 
 def limited_by(cost: Cost) -> dict[str, tuple[str, ...]]:
     """For each Einsum the components that work longest: several in balance, none at zero latency."""
-    found: dict[str, tuple[str, ...]] = {}
+    limiting: dict[str, tuple[str, ...]] = {}
     for row in cost.latencies:
         longest = cost.latency_by_einsum[row.einsum]
-        limiting = found.setdefault(row.einsum, ())
+        previous = limiting.setdefault(row.einsum, ())
         if longest > 0 and row.latency >= BALANCE * longest:
-            found[row.einsum] = (*limiting, row.component)
-    return found
+            limiting[row.einsum] = (*previous, row.component)
+    return limiting
 
 
 def einsum_rows(cost: Cost) -> tuple[EinsumRow, ...]:

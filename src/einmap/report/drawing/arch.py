@@ -105,9 +105,11 @@ def _bound_unit(leaf: Leaf) -> Unit:
 
 def written_parts(spec: Spec) -> tuple[Part, ...]:
     """The nodes of an architecture without a workload. Raises SpecError."""
-    given = spec.arch_inputs
-    scope = lazy_layer(given.given.variables, spec.variables, lambda name: place(spec.raw, ("arch", "variables", name)))
-    return tuple(_written(given.nodes, scope))
+    inputs = spec.arch_inputs
+    scope = lazy_layer(
+        inputs.given.variables, spec.variables, lambda name: place(spec.raw, ("arch", "variables", name))
+    )
+    return tuple(_written(inputs.nodes, scope))
 
 
 def _written(nodes: Iterable[LeafInput | BranchInput], scope: Scope) -> Iterable[Part]:
@@ -165,7 +167,7 @@ class _Painter:
 
     def shapes(self, unit: Unit, copies: int | str) -> list[Shape]:
         """A node, its fanout above it."""
-        found = [self.fanout(unit)] if unit.fanouts else []
+        shapes = [self.fanout(unit)] if unit.fanouts else []
         name = [Line(text, 13, bold=True) for text in words(unit.name, WIDEST, 13, bold=True)]
         notes = [Line(f"{copies:,} instances", 11, muted=True)] if isinstance(copies, int) and copies > 1 else []
         notes += [] if unit.enabled else [Line("disabled", 11, muted=True)]
@@ -173,8 +175,8 @@ class _Painter:
         if kind is not None:
             size = [Line(text) for text in words(_size(unit.size), WIDEST, 12)] if unit.size is not None else []
             size += [Line(unit.topology.replace("_", " "))] if unit.topology else []
-            found.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
-        return found
+            shapes.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
+        return shapes
 
     def look(self, unit: Unit) -> tuple[Kind | None, Paint]:
         match unit.kind:

@@ -18,7 +18,7 @@ from einmap.units import format_bits, format_count, format_si
 
 @dataclass(slots=True)
 class NodeCosts:
-    """What is known of one node. `tiles`: shape (`16×64`) and bits of each tensor's largest tile.
+    """Costs of one node. `tiles`: shape (`16×64`) and bits of each tensor's largest tile.
 
     `energy` in J; `loop`: iterations or lanes in words; `operations` of a Compute, all instances together.
     """
@@ -31,16 +31,16 @@ class NodeCosts:
 
     def lines(self, total: float) -> list[str]:
         """What to write below the node's own text; `total` is the energy of everything, in J."""
-        found = [self.loop] if self.loop else []
+        lines = [self.loop] if self.loop else []
         if self.tiles:
             used = sum(bits for _, bits in self.tiles.values())
             part = f" of {format_bits(self.capacity)}" if math.isfinite(self.capacity) else ""
-            found.append(f"{format_bits(used)}{part}")
+            lines.append(f"{format_bits(used)}{part}")
         if self.operations is not None:
-            found.append(f"{format_count(self.operations)} operations")
+            lines.append(f"{format_count(self.operations)} operations")
         if self.energy and total > 0:
-            found.append(f"{percent(self.energy / total)} of energy")
-        return found
+            lines.append(f"{percent(self.energy / total)} of energy")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Annotations:
     @property
     def elsewhere(self) -> float:
         """Joules that belong to no node: leakage, and copies inside the architecture."""
-        known = [*(node.energy or 0.0 for node in self.nodes.values()), *self.networks.values()]
-        return self.energy - math.fsum(known)
+        shown = [*(node.energy or 0.0 for node in self.nodes.values()), *self.networks.values()]
+        return self.energy - math.fsum(shown)
 
     def __str__(self) -> str:
         parts = [f"energy {format_si(self.energy, 'J')}", f"latency {format_si(self.latency, 's')}"]
@@ -73,7 +73,7 @@ def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | Non
     Where a tensor is held twice in one component, the upper node has the energy of both. A node of several Einsums
     has the largest tile of each tensor, the energy of all of them, and the iterations of the first one.
     """
-    found: dict[Address, NodeCosts] = {}
+    nodes: dict[Address, NodeCosts] = {}
     by_tensor: dict[tuple[str, str, str | None], float] = {}
     for row in cost.actions:
         if row.action != "leak":
@@ -86,25 +86,25 @@ def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | Non
     operations = cost.count_by("einsum", "action")
     for name in mapping.path_of if einsum is None else (einsum,):
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
-        _add_loops(path, found)
+        _add_loops(path, nodes)
         for tensor, stations in path.stations.items():
-            _add_stations(path, tensor, stations, by_tensor, found)
-        last = _at(found, path.compute.address)
+            _add_stations(path, tensor, stations, by_tensor, nodes)
+        last = _at(nodes, path.compute.address)
         last.energy = by_tensor.get((name, path.compute.component.name, None), 0.0)
         last.operations = operations.get((name, "compute"), 0.0)
     if einsum is None:
-        return Annotations(found, cost.energy, cost.latency, networks)
+        return Annotations(nodes, cost.energy, cost.latency, networks)
     energy = cost.energy_by("einsum").get((einsum,), 0.0)
-    return Annotations(found, energy, cost.latency_by_einsum.get(einsum, 0.0), networks)
+    return Annotations(nodes, energy, cost.latency_by_einsum.get(einsum, 0.0), networks)
 
 
-def _at(found: dict[Address, NodeCosts], address: Address) -> NodeCosts:
-    return found.setdefault(address, NodeCosts())
+def _at(nodes: dict[Address, NodeCosts], address: Address) -> NodeCosts:
+    return nodes.setdefault(address, NodeCosts())
 
 
-def _add_loops(path: EinsumPath, found: dict[Address, NodeCosts]) -> None:
+def _add_loops(path: EinsumPath, nodes: dict[Address, NodeCosts]) -> None:
     for loop in path.loops:
-        node = _at(found, loop.address)
+        node = _at(nodes, loop.address)
         if loop.dimension is not None:
             node.loop = node.loop or f"{loop.iterations:,} of {loop.dimension.fanout:,} lanes"
         else:
@@ -116,11 +116,11 @@ def _add_stations(
     tensor: str,
     stations: tuple[Station, ...],
     energy: dict[tuple[str, str, str | None], float],
-    found: dict[Address, NodeCosts],
+    nodes: dict[Address, NodeCosts],
 ) -> None:
     charged: set[str] = set()
     for station in stations:
-        node, component = _at(found, station.address), station.component
+        node, component = _at(nodes, station.address), station.component
         once = 0.0 if component.name in charged else energy.get((path.einsum.name, component.name, tensor), 0.0)
         charged.add(component.name)
         node.energy = (node.energy or 0.0) + once

@@ -51,9 +51,9 @@ def _mapping_svg(spec: Spec, einsum: str | None, costs: bool, title: str, theme:
     if costs and missing:
         raise SpecError(f"costs need the {' and the '.join(missing)} too", hint="give its file beside the mapping")
     # a mapping can be drawn without a workload, and also when it does not fit what is given with it
-    known = spec if spec.raw.get("workload") is not None else None
+    context = spec if spec.raw.get("workload") is not None else None
     cost = evaluate(spec) if costs else None
-    return looptree_svg(mapping, known, cost, einsum=einsum, title=title, theme=theme)
+    return looptree_svg(mapping, context, cost, einsum=einsum, title=title, theme=theme)
 
 
 _WORDS = {"mapping": "mapping", "arch": "architecture", "workload": "workload"}

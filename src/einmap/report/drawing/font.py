@@ -49,9 +49,9 @@ def wrapped(parts: Iterable[str], width: float, size: float, *, bold: bool = Fal
     lines: list[str] = []
     line = ""
     gap = joint[len(joint.rstrip()) :]
-    given = list(parts)
-    for position, part in enumerate(given):
-        ended = part if position == len(given) - 1 else part + joint.rstrip()
+    texts = list(parts)
+    for position, part in enumerate(texts):
+        ended = part if position == len(texts) - 1 else part + joint.rstrip()
         first, *more = _cut(ended, width, size, bold)
         if line and text_width(f"{line}{gap}{first}", size, bold=bold) > width:
             lines.append(line)

@@ -139,13 +139,13 @@ def _set_middles(layers: list[list[_Node]]) -> None:
     for sweep in range(_SWEEPS + 1):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
-            wanted = []
+            targets = []
             for node in layer:
                 around = (node.above if down else node.below) or node.below or node.above
                 pulls = [_pull(node, other) for other in around]
                 middles = [pull * other.middle for pull, other in zip(pulls, around, strict=True)]
-                wanted.append(sum(middles) / sum(pulls) if around else node.middle)
-            _spread(layer, wanted)
+                targets.append(sum(middles) / sum(pulls) if around else node.middle)
+            _spread(layer, targets)
 
 
 def _pull(node: _Node, other: _Node) -> float:
@@ -154,23 +154,23 @@ def _pull(node: _Node, other: _Node) -> float:
     return _CHAIN if (node if node.layer < other.layer else other).above else 1.0
 
 
-def _spread(layer: list[_Node], wanted: list[float]) -> None:
+def _spread(layer: list[_Node], targets: list[float]) -> None:
     apart = [(left.width + right.width) / 2 + GAP for left, right in pairwise(layer)]
     stays = [_CHAIN if node.above else 1.0 for node in layer]
-    for node, middle in zip(layer, kept_apart(wanted, apart, stays), strict=True):
+    for node, middle in zip(layer, kept_apart(targets, apart, stays), strict=True):
         node.middle = middle
 
 
 def kept_apart(
-    wanted: Sequence[float],
+    targets: Sequence[float],
     apart: Sequence[float],
     weights: Sequence[float] = (),
     limits: tuple[float, float] = (-math.inf, math.inf),
 ) -> list[float]:
-    """Places in this order, each at least `apart` from the next, as close as can be (least squares) to those wanted.
+    """Places in this order, each at least `apart` from the next, as close as can be (least squares) to its target.
 
     They stay within `limits`, between which there must be room for all.
-    What would come too close is pooled: it moves as one block to the weighted mean of what its members want.
+    What would come too close is pooled: it moves as one block to the weighted mean of the targets of its members.
 
     >>> kept_apart([0, 0, 30], [10, 10])
     [-5.0, 5.0, 30.0]
@@ -179,8 +179,8 @@ def kept_apart(
     for distance in apart:
         offsets.append(offsets[-1] + distance)
     blocks: list[tuple[float, float, int]] = []
-    for want, offset, weight in zip(wanted, offsets, weights or [1.0] * len(wanted), strict=False):
-        mean, mass, count = want - offset, weight, 1
+    for target, offset, weight in zip(targets, offsets, weights or [1.0] * len(targets), strict=False):
+        mean, mass, count = target - offset, weight, 1
         while blocks and blocks[-1][0] >= mean:
             other, more, members = blocks.pop()
             mean = (mean * mass + other * more) / (mass + more)
@@ -222,9 +222,9 @@ def _ports(node: _Node) -> dict[_Node, float]:
         return dict.fromkeys(order, node.middle)
     reach = max(0.0, node.width - (node.height if node.shape.kind == "pill" else 2 * PORT)) / 2
     apart = min(PORT, 2 * reach / max(1, len(order) - 1))
-    wanted = [min(max(other.middle, node.middle - reach), node.middle + reach) for other in order]
+    targets = [min(max(other.middle, node.middle - reach), node.middle + reach) for other in order]
     limits = node.middle - reach, node.middle + reach
-    places = kept_apart(wanted, [apart] * (len(order) - 1), limits=limits) if order else []
+    places = kept_apart(targets, [apart] * (len(order) - 1), limits=limits) if order else []
     return {other: round(place, 2) for other, place in zip(order, places, strict=True)}
 
 

@@ -95,16 +95,16 @@ def _own_path(mapping: Mapping, einsum: str, spec: Spec | None) -> Iterable[tupl
 
     [GLB holds A, B] for k by 1 compute Z --> [GLB holds A] for k by 1 compute Z
     """
-    known = spec.workload.by_name.get(einsum) if spec is not None else None
+    bound = spec.workload.by_name.get(einsum) if spec is not None else None
     for placed in mapping.path_of[einsum]:
         node = placed.node
         if isinstance(node, Sequential):
             continue
-        if known is not None and isinstance(node, Storage | Toll):
-            own = tuple(tensor for tensor in node.tensors if tensor in known.tensors)
-            if not own:
+        if bound is not None and isinstance(node, Storage | Toll):
+            tensors = tuple(tensor for tensor in node.tensors if tensor in bound.tensors)
+            if not tensors:
                 continue
-            node = replace(node, tensors=own)
+            node = replace(node, tensors=tensors)
         yield placed.address, node
 
 
@@ -145,8 +145,8 @@ class _Painter:
             case Temporal(rank_variable=variable, tile_shape=tile, initial_tile_shape=initial):
                 return "box", _loop_lines("for", variable, tile, initial)
             case Spatial(rank_variable=variable, tile_shape=tile, component=component, name=name):
-                own = _loop_lines("spatial-for", variable, tile, PerEinsum())
-                return "double box", own + _lines(
+                lines = _loop_lines("spatial-for", variable, tile, PerEinsum())
+                return "double box", lines + _lines(
                     wrapped([component, name], WIDEST, 12, bold=True, joint="."), bold=True
                 )
             case Storage(tensors=tensors, component=component):
@@ -229,11 +229,11 @@ def _loop_lines(word: str, variable: PerEinsum[str], tile: PerEinsum[int], initi
     for name in dict.fromkeys(named):
         groups.setdefault((variable.of(name), tile.of(name), initial.of(name)), []).append(name)
     if len(groups) <= 1:
-        own = next(iter(groups), (variable.default, tile.default, initial.default))
-        return _lines(words(_loop_text(word, *own), WIDEST, 12))
+        parts = next(iter(groups), (variable.default, tile.default, initial.default))
+        return _lines(words(_loop_text(word, *parts), WIDEST, 12))
     lines: list[Line] = []
-    for own, names in groups.items():
-        lines += _lines(words(_loop_text(word, *own), WIDEST, 12))
+    for parts, names in groups.items():
+        lines += _lines(words(_loop_text(word, *parts), WIDEST, 12))
         lines += _lines(wrapped(names, WIDEST, 11), 11, muted=True)
     return lines
 

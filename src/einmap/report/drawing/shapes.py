@@ -121,12 +121,12 @@ class Shape:
 
 def _around(width: float, height: float) -> tuple[float, float]:
     """The ellipse around a rectangle."""
-    found = (width, height)
+    size = (width, height)
     for stretch in _STRETCHES:
-        found = _even(width * stretch), _even(height / math.sqrt(1 - stretch**-2))
-        if found[0] >= _FLAT * found[1]:
+        size = _even(width * stretch), _even(height / math.sqrt(1 - stretch**-2))
+        if size[0] >= _FLAT * size[1]:
             break
-    return found
+    return size
 
 
 def _even(value: float) -> float:

@@ -46,10 +46,10 @@ def _lines(picture: Picture) -> Iterator[str]:
 
 def _edges(edges: Iterable[Edge]) -> Iterable[str]:
     """One path for all lines from a shape: where they run together they are not drawn twice."""
-    found: dict[int, str] = {}
+    paths: dict[int, str] = {}
     for edge in edges:
-        found[edge.source] = found.get(edge.source, "") + _edge(edge)
-    return found.values()
+        paths[edge.source] = paths.get(edge.source, "") + _edge(edge)
+    return paths.values()
 
 
 def _edge(edge: Edge) -> str:

@@ -67,12 +67,12 @@ def _named(workload: Workload, name: str) -> Einsum:
 
 def _definitions(einsums: Sequence[Einsum]) -> Mapping[str, tuple[Einsum, TensorAccess]]:
     """For each tensor the access that writes it, or else the first one, in order of first use."""
-    found: dict[str, tuple[Einsum, TensorAccess]] = {}
+    definitions: dict[str, tuple[Einsum, TensorAccess]] = {}
     for einsum in einsums:
         for access in einsum.accesses:
-            if access.output or access.tensor not in found:
-                found[access.tensor] = einsum, access
-    return found
+            if access.output or access.tensor not in definitions:
+                definitions[access.tensor] = einsum, access
+    return definitions
 
 
 def _role(workload: Workload, tensor: str) -> str:
