@@ -105,18 +105,18 @@ def load_spec(
     )
 
 
-def definitions(given: Iterable[str] | None, flag: str = "-D", example: str = "N=128") -> dict[str, object]:
+def definitions(texts: Iterable[str] | None, flag: str = "-D", example: str = "N=128") -> dict[str, object]:
     """`["N=128", "MODE=fast"]` as YAML scalars; quotes keep text. A usage error where `=` is missing."""
-    found: dict[str, object] = {}
-    for one in given or ():
-        name, equals, text = one.partition("=")
+    values: dict[str, object] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise typer.BadParameter(f"{one!r}: write NAME=VALUE, for example {example}", param_hint=flag)
+            raise typer.BadParameter(f"{text!r}: write NAME=VALUE, for example {example}", param_hint=flag)
         try:
-            found[name] = _scalar(text.strip())
+            values[name] = _scalar(value.strip())
         except ValueError as error:
-            raise typer.BadParameter(f"{one!r}: {error}", param_hint=flag) from None
-    return found
+            raise typer.BadParameter(f"{text!r}: {error}", param_hint=flag) from None
+    return values
 
 
 def _scalar(text: str) -> object:

@@ -14,7 +14,7 @@ class OrderedCommand(typer.core.TyperCommand):
     """A command that remembers in which order its options were given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As always; the names of the parameters, one for each time they were given, go to `ctx.meta`."""
+        """Parse as usual, and keep the names of the parameters, one for each use, in `ctx.meta`."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ctx.meta[_KEY] = [parameter.name for parameter in order]
         return super().parse_args(ctx, args)
@@ -22,7 +22,7 @@ class OrderedCommand(typer.core.TyperCommand):
 
 def in_order(ctx: typer.Context, options: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, str]]:
     """Name and value of every use of these repeatable options, in the order of the command line."""
-    values = {name: iter(given or ()) for name, given in options.items()}
+    values = {name: iter(texts or ()) for name, texts in options.items()}
     for name in ctx.meta[_KEY]:
         if name in values:
             yield name, next(values[name])

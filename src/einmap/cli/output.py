@@ -105,7 +105,7 @@ def print_notes(notes: Iterable[Note]) -> None:
 
 
 def print_hint(text: str) -> None:
-    """Print what the user may want to know now."""
+    """Print a hint for the user on stderr."""
     _print("einmap", "bold", text)
 
 

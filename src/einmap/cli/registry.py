@@ -130,7 +130,7 @@ class LazyGroup(typer.core.TyperGroup):
             return super().invoke(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """What stands for the command in the help, and becomes the command itself when it is to run."""
+        """A placeholder for the help, which imports the command when it runs."""
         entry = COMMANDS.get(cmd_name)
         return self.commands.get(cmd_name) if entry is None else _Named(self.commands, cmd_name, entry.summary)
 
@@ -147,7 +147,7 @@ def _escaped_usage_errors() -> Iterator[None]:
 
 
 class _Named(typer.core.TyperCommand):
-    """A command of which no more is known than its name and the first words of its help."""
+    """A command that is not imported yet: its name and the first words of its help."""
 
     def __init__(self, commands: MutableMapping[str, Any], name: str, summary: str) -> None:
         super().__init__(name, help=summary)

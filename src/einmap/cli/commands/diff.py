@@ -48,13 +48,13 @@ def diff_command(
 
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
-    both = shared or []
+    common = shared or []
     with reading_inputs(define):
-        before, after = (load_spec([one, *both], define, allow_code, root, top_key) for one in (first, second))
+        before, after = (load_spec([name, *common], define, allow_code, root, top_key) for name in (first, second))
     notes: list[Note] = []
     costs = [_cost(spec, name, semantics, notes) for spec, name in ((before, first), (after, second))]
-    known = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
-    difference = compare_specs(before, after, known)
+    both = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
+    difference = compare_specs(before, after, both)
     if as_json:
         print_json({**difference.to_dict(), "notes": [str(note) for note in notes]})
     else:
@@ -63,7 +63,7 @@ def diff_command(
 
 
 def _cost(spec: Spec, name: str, semantics: str | None, notes: list[Note]) -> Cost | None:
-    """None, and a note, where the specification is not a complete one or its mapping does not fit it."""
+    """The cost; None, and a note, where the specification is incomplete or its mapping does not fit it."""
     missing = [key for key in NEEDED if spec.raw.get(key) is None]
     if missing:
         notes.append(Note(f"{name} has no {' and no '.join(missing)}: costs are not compared (--with adds files)"))

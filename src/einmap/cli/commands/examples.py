@@ -72,10 +72,10 @@ def copy_examples(folder: Path) -> list[str]:
 
 
 def _by_kind() -> dict[str, dict[str, Path]]:
-    found: dict[str, dict[str, Path]] = {}
+    paths: dict[str, dict[str, Path]] = {}
     for name, path in example_paths((*SPEC_KINDS, KIND)).items():
-        found.setdefault(path.parent.name, {})[name] = path
-    return found
+        paths.setdefault(path.parent.name, {})[name] = path
+    return paths
 
 
 def _is_taken(path: Path, text: str) -> bool:

@@ -65,12 +65,12 @@ def explain_command(
 def _check_names(spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str]) -> None:
     """Raise SpecError for names that the specification does not have."""
     problems: list[EinmapError] = []
-    known = {
+    options = {
         "--einsum": (einsums, [e.name for e in spec.workload.einsums], "the workload has no such Einsum"),
         "--tensor": (tensors, sorted(spec.workload.users), "the workload has no such tensor"),
         "--component": (components, list(spec.arch().components), "the architecture has no such component"),
     }
-    for option, (names, valid, text) in known.items():
+    for option, (names, valid, text) in options.items():
         for name in names:
             if name not in valid:
                 problems.append(SpecError(f"{option} {name}: {text}", hint=did_you_mean(name, valid, listing="valid")))

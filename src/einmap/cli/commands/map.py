@@ -185,7 +185,7 @@ def map_command(
 
 
 def _wrote(result: MapResult, output: Path) -> str:
-    """What was written, and how to get what was not."""
+    """A line that says which mapping was written, and how to get the others."""
     if len(result.front) == 1:
         return f"wrote the mapping to {output}"
     first = result.metrics[0].replace("_", " ")
@@ -202,14 +202,14 @@ def metrics_of(text: str) -> str:
         raise typer.BadParameter(f"{error.message}{hint}", param_hint="--metrics") from None
 
 
-def mapper_options(given: list[str] | None) -> dict[str, object]:
-    """`["objective_tolerance=0.01"]` as keywords of the mapper. A usage error for names that it has not."""
-    found = definitions(given, "--option", "objective_tolerance=0.01")
-    for name in found:
+def mapper_options(texts: list[str] | None) -> dict[str, object]:
+    """`["objective_tolerance=0.01"]` as keywords of the mapper. A usage error for other names."""
+    options = definitions(texts, "--option", "objective_tolerance=0.01")
+    for name in options:
         if name not in MapperInput.model_fields:
             hint = did_you_mean(name, MapperInput.model_fields, listing="options")
             raise typer.BadParameter(f"the mapper has no option {name!r}; {hint}", param_hint="--option")
-    return found
+    return options
 
 
 def mapping_file(result: MapResult, command: Sequence[str]) -> str:
@@ -226,9 +226,9 @@ def command_of(files: Sequence[str], fuse: bool, **flags: str | Sequence[object]
     ['einmap', 'map', 'simple', 'matmul', '--metrics', 'energy', '--define', 'M=4', '--define', 'N=2']
     """
     words = ["einmap", "map", *files]
-    for name, given in flags.items():
-        values = [given] if isinstance(given, str) else given or ()
-        words += [word for value in values for word in (f"--{name.replace('_', '-')}", str(value))]
+    for name, value in flags.items():
+        values = [value] if isinstance(value, str) else value or ()
+        words += [word for item in values for word in (f"--{name.replace('_', '-')}", str(item))]
     return words if fuse else [*words, "--no-fuse"]
 
 
@@ -259,12 +259,12 @@ def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
         "saving": saving.to_dict() if saving is not None else None,
         "cost": result.cost.to_dict(),
         "mapping": _plain_mapping(result.front[0]),
-        "front": [_front_entry(found, result.metrics) for found in result.front],
+        "front": [_front_entry(solution, result.metrics) for solution in result.front],
     }
 
 
 def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: Any) -> tuple[MapResult, Saving | None]:
-    """The result, and what fusion saves where it is known."""
+    """The result, and the saving by fusion; None where the unfused mapping is not searched."""
     # Here, not above: the mapper takes long to import, and `einmap evaluate` does not need it.
     from einmap.mapper.mapper import map_workload
 
@@ -285,19 +285,19 @@ def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: An
 def _saving(
     spec: Spec, result: MapResult, progress: Progress, time_limit_s: float | None, options: dict[str, Any]
 ) -> Saving | None:
-    """What fusion saves; None where nothing is fused, or nothing unfused is found."""
+    """The saving by fusion; None where nothing is fused, or no unfused mapping is found."""
     if not result.spec.workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
         return None
-    own = {name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics")}
+    unfused_options = {name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics")}
     limit = max(result.stats.seconds, LEAST_COMPARED) if time_limit_s is None else time_limit_s
     try:
-        return unfused_comparison(spec, result, progress=progress, time_limit_s=limit, **own)
+        return unfused_comparison(spec, result, progress=progress, time_limit_s=limit, **unfused_options)
     except NoMappingError:
         return None
 
 
 def _written(target: Target, text: str) -> EinmapError | None:
-    """Write the file; what went wrong is returned, since the result must be printed all the same."""
+    """Write the file, and return the error if that fails: the result must be printed all the same."""
     try:
         target.write(text)
     except EinmapError as error:
@@ -305,18 +305,18 @@ def _written(target: Target, text: str) -> EinmapError | None:
     return None
 
 
-def _plain_mapping(found: Found) -> Any:
-    plain = to_python(write_mapping(found.mapping))
-    return {"shared_inputs": found.copies, **plain} if found.copies else plain
+def _plain_mapping(solution: Found) -> Any:
+    plain = to_python(write_mapping(solution.mapping))
+    return {"shared_inputs": solution.copies, **plain} if solution.copies else plain
 
 
-def _front_entry(found: Found, metrics: Sequence[str]) -> dict[str, Any]:
-    cost = found.cost
+def _front_entry(solution: Found, metrics: Sequence[str]) -> dict[str, Any]:
+    cost = solution.cost
     numbers = {"energy": cost.energy, "latency": cost.latency, "edp": cost.edp}
     others = {name: objective(cost, name) for name in metrics if name not in (*numbers, "energy_delay_product")}
-    return {**numbers, **others, "mapping": _plain_mapping(found)}
+    return {**numbers, **others, "mapping": _plain_mapping(solution)}
 
 
-def _shared(found: Found) -> list[dict[str, Any]]:
-    users = found.spec.workload.consumers
-    return [{"input": tensor, "copy": copy, "users": [*users[copy]]} for tensor, copy in found.copies.items()]
+def _shared(solution: Found) -> list[dict[str, Any]]:
+    users = solution.spec.workload.consumers
+    return [{"input": tensor, "copy": copy, "users": [*users[copy]]} for tensor, copy in solution.copies.items()]

@@ -76,10 +76,10 @@ def partition_command(
 
     Example: einmap partition matmul --split K/4 --split M/4 --delay K1 --print loops --parallel k1
     """
-    given = {"split": split, "flatten": flatten, "linearise": linearise, "delay": delay}
+    options = {"split": split, "flatten": flatten, "linearise": linearise, "delay": delay}
     if form is not Form.LOOPS and (parallel is not None or order is not None):
         raise typer.BadParameter("loops are shown by --print loops only", param_hint="--parallel or --order")
-    words = list(in_order(ctx, given))
+    words = list(in_order(ctx, options))
     steps = [_read(kind, text) for kind, text in words]
     target = Target.of(output, force, [*files, *(allow_code or ())])
     with reading_inputs(define, target):
@@ -113,12 +113,12 @@ def _read(kind: str, text: str) -> Step:
         raise typer.BadParameter(f"{error.message}; {error.hint}", param_hint=f"--{kind}") from None
 
 
-def _names(given: str | None) -> list[str]:
-    return [name for name in "".join((given or "").split()).split(",") if name]
+def _names(text: str | None) -> list[str]:
+    return [name for name in "".join((text or "").split()).split(",") if name]
 
 
 def _comment(files: list[str], define: list[str], words: list[tuple[str, str]]) -> str:
     steps = (word for kind, text in words for word in (f"--{kind}", text))
-    given = [*files, *(word for one in define for word in ("-D", one)), *steps]
-    lines = f"Partitioned by: {shlex.join(['einmap', 'partition', *given])}".splitlines()
+    arguments = [*files, *(word for definition in define for word in ("-D", definition)), *steps]
+    lines = f"Partitioned by: {shlex.join(['einmap', 'partition', *arguments])}".splitlines()
     return "".join(f"# {line}\n" for line in lines)

@@ -194,8 +194,8 @@ def show(plan: MatmulPlan, measured: Measured | None, described: str | None, as_
     """Print the plan, what was measured, and what the user should know."""
     if as_json:
         machine = {} if described is None else {"described": described}
-        found = {} if measured is None else {"measured": measured.to_dict()}
-        print_json(plan.to_dict() | machine | found)
+        measurement = {} if measured is None else {"measured": measured.to_dict()}
+        print_json(plan.to_dict() | machine | measurement)
     else:
         print_report(plan_report(plan))
         if measured is not None:
@@ -216,8 +216,8 @@ class MachineAtHand:
 
 def check_this_cpu(machine: str, cores: int | None, measure: bool, define: list[str] | None) -> None:
     """A usage error for options that do not go together."""
-    for given, option in ((cores is not None, "--cores"), (measure, "--measure")):
-        if given and machine != THIS_CPU:
+    for used, option in ((cores is not None, "--cores"), (measure, "--measure")):
+        if used and machine != THIS_CPU:
             raise typer.BadParameter(f"only for --machine {THIS_CPU}", param_hint=option)
     if measure and cores not in (None, 1):
         raise typer.BadParameter("the kernel runs on one core: leave out --cores", param_hint="--measure")
@@ -261,17 +261,17 @@ def measured_or_stopped(plan: MatmulPlan, progress: Progress) -> Measured | None
         return None
 
 
-def homes(given: list[str] | None) -> dict[str, str]:
+def homes(texts: list[str] | None) -> dict[str, str]:
     """`["A@SLC"]` as a dictionary. A usage error where `@` is missing or an operand is named twice."""
-    found: dict[str, str] = {}
-    for one in given or ():
-        tensor, at, level = one.partition("@")
+    level_of: dict[str, str] = {}
+    for text in texts or ():
+        tensor, at, level = text.partition("@")
         if not at or not tensor or not level:
-            raise typer.BadParameter(f"{one!r}: write OPERAND@LEVEL, for example A@SLC", param_hint="--resident")
-        if tensor in found:
+            raise typer.BadParameter(f"{text!r}: write OPERAND@LEVEL, for example A@SLC", param_hint="--resident")
+        if tensor in level_of:
             raise typer.BadParameter(f"{tensor} is given twice", param_hint="--resident")
-        found[tensor] = level
-    return found
+        level_of[tensor] = level
+    return level_of
 
 
 def grain_of(text: str | None) -> int | tuple[int, int, int] | None:
@@ -283,8 +283,8 @@ def grain_of(text: str | None) -> int | tuple[int, int, int] | None:
     except ValueError:
         numbers = []
     match numbers:
-        case [one]:
-            return one
+        case [edge]:
+            return edge
         case [m, k, n]:
             return m, k, n
         case _:

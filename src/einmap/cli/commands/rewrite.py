@@ -89,7 +89,7 @@ def _checked_mapping(spec: Spec) -> Mapping:
 
 
 def _cost_before(spec: Spec, semantics: str | None) -> tuple[Cost | None, list[Note]]:
-    """A mapping that does not fit, or that exchanges tiles in a way that is refused, may be what is to be mended."""
+    """The cost of the old mapping; None, and a note, where it does not fit: the rewrite may mend that."""
     try:
         return evaluate(spec, semantics=semantics), []
     except MappingError as error:
@@ -109,8 +109,12 @@ def _applied(spec: Spec, mapping: Mapping, steps: list[str]) -> Mapping:
 def _mapping_file(
     mapping: Mapping, copies: dict[str, str], files: list[str], define: list[str], steps: list[str]
 ) -> str:
-    given = [*files, *(w for one in define for w in ("-D", one)), *(w for step in steps for w in ("--do", step))]
-    lines = f"Rewritten by: {shlex.join(['einmap', 'rewrite', *given])}".splitlines()
+    arguments = [
+        *files,
+        *(w for definition in define for w in ("-D", definition)),
+        *(w for step in steps for w in ("--do", step)),
+    ]
+    lines = f"Rewritten by: {shlex.join(['einmap', 'rewrite', *arguments])}".splitlines()
     return "\n".join([*(f"# {line}" for line in lines), dump_mapping(mapping, copies)])
 
 

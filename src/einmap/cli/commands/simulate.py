@@ -88,7 +88,7 @@ def simulate_command(
         print_json({**comparison.to_dict(), "notes": [str(note) for note in cost.notes]})
     else:
         print_report(simulation_report(comparison, execution, spec, console().width))
-    warnings = [note for note in cost.notes if note.kind == "warning"]  # what could be better is no question here
+    warnings = [note for note in cost.notes if note.kind == "warning"]  # not the advice on the mapping
     print_notes(warnings)
     raise_all(failures)
     for path in (plot, trace):
@@ -100,14 +100,16 @@ def simulate_command(
 
 def traced_components(spec: Spec, names: list[str] | None) -> tuple[str, ...]:
     """The components named, or all that hold or pass tensors. Raises SpecError for unknown names."""
-    known = spec.arch().components
+    components = spec.arch().components
     if not names:
-        return tuple(name for name, unit in known.items() if not isinstance(unit, Compute | Network))
+        return tuple(name for name, unit in components.items() if not isinstance(unit, Compute | Network))
     raise_all(
         [
-            SpecError(f"--component {name}: the architecture has no such component", hint=did_you_mean(name, known))
+            SpecError(
+                f"--component {name}: the architecture has no such component", hint=did_you_mean(name, components)
+            )
             for name in names
-            if name not in known
+            if name not in components
         ]
     )
     return tuple(dict.fromkeys(names))
@@ -133,7 +135,7 @@ def _execute(spec: Spec, *, seed: int, trace: tuple[str, ...], force: bool) -> E
 
 
 def _failure(write: Callable[[], None]) -> list[EinmapError]:
-    """What went wrong is returned, since the result must be printed all the same."""
+    """Write, and return the error if that fails: the result must be printed all the same."""
     try:
         write()
     except EinmapError as error:
