@@ -1,6 +1,6 @@
 """The analytical cost model: workload, architecture and mapping to Cost; no search, no files.
 
-- `batch`: the same formulas over arrays of tile shapes: one template, many choices at a time.
+- `batch`: the cost model over arrays of tile shapes: one template, many choices at a time.
 - `checks`: what is checked, and said, beside the counts.
 - `cost`: cost: the result of an evaluation, in joules, seconds, m^2 and fractions of capacity.
 - `cost_difference`: how two costs differ: totals, and the rows that changed.

@@ -113,25 +113,25 @@ class Cost:
     @cached_property
     def latency_by_einsum(self) -> dict[str, float]:
         """Seconds of each Einsum: the maximum over its components."""
-        found: dict[str, float] = {}
+        latencies: dict[str, float] = {}
         for row in self.latencies:
-            found[row.einsum] = max(found.get(row.einsum, 0.0), row.latency)
-        return found
+            latencies[row.einsum] = max(latencies.get(row.einsum, 0.0), row.latency)
+        return latencies
 
     def energy_by(self, *keys: str) -> dict[tuple[Any, ...], float]:
         """Energy (J) summed by any of `einsum`, `component`, `tensor`, `action`, in the order asked."""
         return self._sum(lambda row: row.energy, keys)
 
     def count_by(self, *keys: str) -> dict[tuple[Any, ...], float]:
-        """Action counts summed in the same way; leakage is left out."""
+        """Action counts summed by any of `einsum`, `component`, `tensor`, `action`, in the order asked; no leakage."""
         return self._sum(lambda row: row.count or 0, keys)
 
     def _sum(self, value: Callable[[ActionRow], float], keys: tuple[str, ...]) -> dict[tuple[Any, ...], float]:
-        found: dict[tuple[Any, ...], float] = {}
+        sums: dict[tuple[Any, ...], float] = {}
         for row in self.actions:
             key = tuple(getattr(row, name) for name in keys)
-            found[key] = found.get(key, 0) + value(row)
-        return found
+            sums[key] = sums.get(key, 0) + value(row)
+        return sums
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, ready for JSON; `schema` is 1."""

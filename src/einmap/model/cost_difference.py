@@ -36,11 +36,11 @@ def total_changes(before: Cost, after: Cost) -> tuple[Changed, ...]:
 
 def row_changes(before: Cost, after: Cost) -> tuple[Changed, ...]:
     """Every row that is not the same: each kind by itself, the largest difference first."""
-    found: list[Changed] = []
+    changes: list[Changed] = []
     for kind, old, new in _kinds(before, after):
         rows = [Changed(kind, key, old.get(key, 0.0), new.get(key, 0.0)) for key in dict.fromkeys((*old, *new))]
-        found += sorted((row for row in rows if row.difference), key=lambda row: -abs(row.difference))
-    return tuple(found)
+        changes += sorted((row for row in rows if row.difference), key=lambda row: -abs(row.difference))
+    return tuple(changes)
 
 
 type _Rows = Mapping[tuple[str, ...], float]
@@ -54,17 +54,17 @@ def _kinds(before: Cost, after: Cost) -> Iterator[tuple[str, _Rows, _Rows]]:
 
 
 def _energies(cost: Cost) -> _Rows:
-    found = cost.energy_by("component", "tensor", "action")
-    return {tuple(part for part in key if part): energy for key, energy in found.items()}
+    energies = cost.energy_by("component", "tensor", "action")
+    return {tuple(part for part in key if part): energy for key, energy in energies.items()}
 
 
 def _actions(cost: Cost) -> _Rows:
-    found: dict[tuple[str, ...], float] = {}
+    counts: dict[tuple[str, ...], float] = {}
     for row in cost.actions:
         if row.count is not None:
             key = (row.einsum, row.component, *((row.tensor,) if row.tensor else ()), row.action)
-            found[key] = found.get(key, 0.0) + row.count
-    return found
+            counts[key] = counts.get(key, 0.0) + row.count
+    return counts
 
 
 def _latencies(cost: Cost) -> _Rows:

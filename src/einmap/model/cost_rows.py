@@ -110,7 +110,7 @@ def _times(path: EinsumPath, numbers: _Numbers, where: Callable[[str], At]) -> d
     """Seconds of each component that data pass through, for one instance of the Einsum."""
     components = path.arch.components
     held = {s.component.name for stations in path.stations.values() for s in stations}
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     for name in (*(leaf.name for leaf in path.leaves if leaf.name in held), path.compute.component.name):
         unit = components[name]
         if isinstance(unit, Compute):
@@ -120,12 +120,12 @@ def _times(path: EinsumPath, numbers: _Numbers, where: Callable[[str], At]) -> d
         else:
             done = numbers.busiest.get(name, Actions(0, 0))
             calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-        found[name] = _seconds(name, partial(busy_time, unit, calls, path.einsum.name), where)
+        times[name] = _seconds(name, partial(busy_time, unit, calls, path.einsum.name), where)
     for name, use in numbers.networks.items():
         network = components[name]
         assert isinstance(network, Network)
-        found[name] = _seconds(name, partial(network_time, network, use, path.einsum.name), where)
-    return found
+        times[name] = _seconds(name, partial(network_time, network, use, path.einsum.name), where)
+    return times
 
 
 def _seconds(name: str, compute: Callable[[], Any], where: Callable[[str], At]) -> float:

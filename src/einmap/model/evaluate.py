@@ -86,15 +86,15 @@ def _places(spec: Spec, mapping: LoopTree) -> Where:
 
 
 def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Where) -> Cost:
-    """What is alike is looked at once. Where something is to be said, every Einsum is looked at by itself."""
+    """Evaluate one of several Einsums that are alike; each by itself where every one of them needs its own notes."""
     order = _order(spec.workload, tree, rules)
     same = alike(tree, spec.workload, {name: bound.like for name, bound in spec.bound.items()}, order)
     alone = {name: name for name in order}
     if same != alone:
-        found = _Evaluation(spec, tree, rules, strict, where, same)
+        evaluation = _Evaluation(spec, tree, rules, strict, where, same)
         with suppress(EinmapError):
-            cost = found.cost()
-            if not found.repeats_notes:
+            cost = evaluation.cost()
+            if not evaluation.repeats_notes:
                 return cost
     return _Evaluation(spec, tree, rules, strict, where, alone).cost()
 
@@ -158,7 +158,7 @@ def _tree(spec: Spec) -> LoopTree:
 class _Evaluation:
     """The steps of one evaluation and what they share.
 
-    `same`: for each Einsum, in the order in which they run, the one that is looked at for it: it is the same but for
+    `same`: for each Einsum, in the order in which they run, the one that is evaluated for it: one that is equal but for
     names (`alike`), or itself. `paths` and `traffic` are of those, and of others that use the same tensors.
     """
 
@@ -253,38 +253,40 @@ class _Evaluation:
     def windows(self) -> Windows:
         """Storage nodes that keep what the next visit needs again. Raises SpecError where the preset has none."""
         everywhere = self.spec.model_options.sliding_window
-        found = Windows(self.tree, self.workload, self.paths, tuple(self.paths), everywhere)
-        if found.asked and not self.rules.sliding_window:
+        windows = Windows(self.tree, self.workload, self.paths, tuple(self.paths), everywhere)
+        if windows.asked and not self.rules.sliding_window:
             raise NotSupportedError(
                 f"sliding_window: the preset {self.rules.name!r} fetches every tile in full",
-                at=self.spec.provenance("model.sliding_window") if everywhere else self.where(found.asked[0]),
+                at=self.spec.provenance("model.sliding_window") if everywhere else self.where(windows.asked[0]),
                 hint="evaluate with semantics: exact, or leave sliding_window out",
             )
-        return found
+        return windows
 
     def constraints(self, order: tuple[str, ...], tensors: frozenset[str]) -> None:
         where, begin = self.where, len(self.notes)
         for name in self.firsts:
             self.say(name, constraint_notes(self.paths[name], self.workload, where))
         if self.rules.lifetimes == "tree":
-            found = half_reduced(self.workload, order, self.paths, where, tensors)
-            self.notes += found
-            self.repeats_notes |= bool(found)
+            notes = half_reduced(self.workload, order, self.paths, where, tensors)
+            self.notes += notes
+            self.repeats_notes |= bool(notes)
         if self.strict:
             raise_all([MappingError(note.text, at=note.at) for note in self.notes[begin:]])
 
     @cached_property
     def buffers(self) -> dict[str, tuple[Buffer, ...]]:
         """The buffers of each Einsum."""
-        found = {}
+        buffers = {}
         for name, path in self.paths.items():
             counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
             instances = self.workload.n_instances * path.einsum.n_instances
-            found[name] = buffers_of(path, self.rules, counts, instances)
+            buffers[name] = buffers_of(path, self.rules, counts, instances)
         if self.rules.buffer_above_split != "each Einsum":
-            found = self.common(found)
+            buffers = self.common(buffers)
         return {
-            name: found[name] if first == name else renamed_buffers(found[first], name, self.renamings[name], *paths)
+            name: buffers[name]
+            if first == name
+            else renamed_buffers(buffers[first], name, self.renamings[name], *paths)
             for name, first, paths in self.standing_for()
         }
 
@@ -303,9 +305,9 @@ class _Evaluation:
         def widened(b: Buffer) -> Buffer:
             users = groups[b.address, b.tensor] if b.persistent else [b]
             factor = max(u.factor for u in users)
-            one = max(u.bits / u.factor for u in users) if factor > 1 else b.bits
+            bits_of_one = max(u.bits / u.factor for u in users) if factor > 1 else b.bits
             common = largest.get((b.address, b.tensor), 0) * b.memory.bits[b.tensor]
-            return replace(b, bits=max(one, common) * factor)
+            return replace(b, bits=max(bits_of_one, common) * factor)
 
         return {name: tuple(widened(b) for b in group) for name, group in buffers.items()}
 
@@ -356,12 +358,12 @@ class _Evaluation:
 
     def assemble(self, buffers: Mapping[str, tuple[Buffer, ...]], usage: Mapping[str, Peak]) -> Cost:
         rows = self.rows()
-        actions = [row for one in rows for row in one.actions]
-        latencies = [row for one in rows for row in one.latencies]
+        actions = [row for einsum_rows in rows for row in einsum_rows.actions]
+        latencies = [row for einsum_rows in rows for row in einsum_rows.latencies]
         arch = self.archs[self.workload.einsums[0].name]
         return Cost(
             energy=math.fsum(row.energy for row in actions),
-            latency=math.fsum([one.latency for one in rows]),
+            latency=math.fsum([einsum_rows.latency for einsum_rows in rows]),
             area=arch.total_area,
             actions=tuple(actions),
             latencies=tuple(latencies),
@@ -371,7 +373,7 @@ class _Evaluation:
                 if isinstance(c, Memory)
             ),
             memory_usage_by_tensor=_by_tensor(buffers),
-            spatial_usage=tuple(row for one in rows for row in one.spatial),
+            spatial_usage=tuple(row for einsum_rows in rows for row in einsum_rows.spatial),
             components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
             semantics=self.rules.name,
             notes=tuple(dict.fromkeys(self.notes)),
@@ -383,7 +385,7 @@ class _Evaluation:
         return max(m.size_bits for a in archs.values() if isinstance(m := a.components[name], Memory))
 
     def refuse(self, component: str, what: str, value: float) -> None:
-        """No infinite or undefined number is handed out."""
+        """Raise SpecError for an infinite or undefined number of a component."""
         raise SpecError(
             f"the {what} of {component!r} is {value}: its numbers are too large, too small or infinite",
             at=self.spec.place_of_component(component),
@@ -393,9 +395,9 @@ class _Evaluation:
     def rows(self) -> list[Rows]:
         """The rows of all Einsums."""
         looked_at = {name: self.counted(name) for name in self.firsts}
-        found = [(row.component, "energy", row.energy) for one in looked_at.values() for row in one.actions]
-        found += [(row.component, "latency", row.latency) for one in looked_at.values() for row in one.latencies]
-        for component, what, value in found:
+        values = [(row.component, "energy", row.energy) for rows in looked_at.values() for row in rows.actions]
+        values += [(row.component, "latency", row.latency) for rows in looked_at.values() for row in rows.latencies]
+        for component, what, value in values:
             if not math.isfinite(value):
                 self.refuse(component, what, value)
         return [
@@ -419,12 +421,12 @@ def _fraction(bits: float, size: float) -> float:
 
 
 def _by_tensor(buffers: Mapping[str, tuple[Buffer, ...]]) -> tuple[TensorUsageRow, ...]:
-    found: dict[tuple[str, str, str], float] = {}
+    usages: dict[tuple[str, str, str], float] = {}
     for group in buffers.values():
         for b in group:
             key = (b.einsum, b.memory.name, b.tensor)
-            found[key] = found.get(key, 0.0) + _fraction(b.bits, b.memory.size_bits)
-    return tuple(TensorUsageRow(*key, usage) for key, usage in found.items() if usage)
+            usages[key] = usages.get(key, 0.0) + _fraction(b.bits, b.memory.size_bits)
+    return tuple(TensorUsageRow(*key, part) for key, part in usages.items() if part)
 
 
 def _shown(bits: float) -> str:

@@ -82,24 +82,24 @@ def fusion_of(mapping: Mapping, spec: Spec) -> Fusion:
 
 def outside_memories(spec: Spec) -> dict[tuple[str, str], Memory]:
     """The outermost memories of each Einsum, by Einsum and name."""
-    found = {}
+    outermost = {}
     for einsum in spec.workload.einsums:
         arch = spec.arch(einsum.name)
         memories = {outermost_memory(arch.path(unit.name)) for unit in arch.computes if unit.enabled}
-        found.update({(einsum.name, memory.name): memory for memory in memories if memory is not None})
-    return found
+        outermost.update({(einsum.name, memory.name): memory for memory in memories if memory is not None})
+    return outermost
 
 
 def outside_bits(cost: Cost, spec: Spec) -> float:
     """Bits that all Einsums read and write in their outermost memories; values count as wide as they are stored."""
-    found, outside = 0.0, outside_memories(spec)
+    bits, outside = 0.0, outside_memories(spec)
     for row in cost.actions:
         memory = outside.get((row.einsum, row.component))
         if memory is None or row.tensor is None or not row.count:
             continue
         per_value = memory.action(row.action).actions_per_value.get(row.tensor, 0.0) * memory.actions_scale
-        found += row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
-    return found
+        bits += row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
+    return bits
 
 
 def _kept(tensor: str, paths: list[EinsumPath]) -> KeptTensor:
@@ -132,7 +132,10 @@ def _above(path: EinsumPath, station: Station) -> list[Loop]:
 def _fused_loop(loop: Loop, paths: list[EinsumPath]) -> FusedLoop:
     """The loop as all users of a tensor that stand below it call it."""
     variables = tuple(
-        (path.einsum.name, own.variable) for path in paths for own in path.loops if own.address == loop.address
+        (path.einsum.name, loop_of_path.variable)
+        for path in paths
+        for loop_of_path in path.loops
+        if loop_of_path.address == loop.address
     )
     assert loop.level is None or loop.dimension is not None
     name = _fanout(paths[0], loop)

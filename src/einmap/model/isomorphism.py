@@ -24,7 +24,7 @@ def alike(tree: LoopTree, workload: Workload, likes: Mapping[str, str], order: t
     Two Einsums are alike if they are so in the specification (`likes`: the first such Einsum), their paths through
     the tree are, and for each of their tensors all its users are, as well as which nodes those users share. No rule
     of the model looks further than from an Einsum to the other users of its tensors. Every Einsum of the workload is
-    mapped once, or every Einsum is told to be alike to none.
+    mapped once; where that does not hold, no Einsum is alike to another.
     """
     named = {t for placed in tree.placed if isinstance(placed.node, Storage | Toll) for t in placed.node.tensors}
     if (
@@ -38,34 +38,34 @@ def alike(tree: LoopTree, workload: Workload, likes: Mapping[str, str], order: t
     def number(key: Hashable) -> int:
         return numbers.setdefault(key, len(numbers))
 
-    own = {}
+    path_numbers = {}
     for name, path in tree.path_of.items():
         einsum = workload.by_name[name]
         # a copy shares buffers with its source, whoever uses that
         alone = name if einsum.is_copy else None
-        own[name] = number((alone, likes[name], tuple(_nodes(path, einsum))))
+        path_numbers[name] = number((alone, likes[name], tuple(_nodes(path, einsum))))
     position = {name: i for i, name in enumerate(order)}
     groups, place = {}, {}
     for tensor, users in _users(tree, workload).items():
         for i, name in enumerate(users):
             place[name, tensor] = i
-        groups[tensor] = number(_group(tensor, users, own, tree, workload, position))
+        groups[tensor] = number(_group(tensor, users, path_numbers, tree, workload, position))
     firsts: dict[Hashable, str] = {}
-    found = {}
+    representatives = {}
     for name in order:
         tensors = [access.tensor for access in workload.by_name[name].accesses]
-        key = own[name], tuple([(groups[t], place[name, t]) for t in tensors])
-        found[name] = firsts.setdefault(key, name)
-    return found
+        key = path_numbers[name], tuple([(groups[t], place[name, t]) for t in tensors])
+        representatives[name] = firsts.setdefault(key, name)
+    return representatives
 
 
 def _users(tree: LoopTree, workload: Workload) -> dict[str, list[str]]:
     """The Einsums that access each tensor, in the order of their branches."""
-    found: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     for name in tree.path_of:
         for access in workload.by_name[name].accesses:
-            found.setdefault(access.tensor, []).append(name)
-    return found
+            users.setdefault(access.tensor, []).append(name)
+    return users
 
 
 def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
@@ -99,7 +99,12 @@ def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
 
 
 def _group(
-    tensor: str, users: list[str], own: Mapping[str, int], tree: LoopTree, workload: Workload, order: Mapping[str, int]
+    tensor: str,
+    users: list[str],
+    path_numbers: Mapping[str, int],
+    tree: LoopTree,
+    workload: Workload,
+    order: Mapping[str, int],
 ) -> Hashable:
     """All users of a tensor, by position: how each is mapped and accesses it, and the nodes shared with the one before.
 
@@ -107,7 +112,7 @@ def _group(
     """
     ranks: dict[str, int] = {}
     run = sorted(users, key=order.__getitem__)
-    found: list[Hashable] = [tuple(map(users.index, run)) if run != users else None]
+    key: list[Hashable] = [tuple(map(users.index, run)) if run != users else None]
     before: Nodes = ()
     for name in users:
         einsum, path = workload.by_name[name], tree.path_of[name]
@@ -115,14 +120,14 @@ def _group(
         indices = tuple([ranks.setdefault(rank, len(ranks)) for rank, _ in access.projection])
         shared, before = _common(before, path), path
         which = next(i for i, other in enumerate(einsum.accesses) if other is access)
-        found.append((own[name], which, indices, shared))
-    return tuple(found)
+        key.append((path_numbers[name], which, indices, shared))
+    return tuple(key)
 
 
-def _common(one: Nodes, other: Nodes) -> int:
+def _common(path: Nodes, other: Nodes) -> int:
     """The number of nodes that two paths have in common."""
     n = 0
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(path, other, strict=False):
         if a is not b:
             break
         n += 1

@@ -36,8 +36,8 @@ def notes_on(
     could_slide: Slides = MappingProxyType({}),
 ) -> list[Note]:
     """Everything worth saying about one Einsum's path in `tree`."""
-    found = [*_persistence(traffic.path, where)]
-    return found + _counting(traffic, semantics, where, tree, workload, could_slide)
+    persistence = [*_persistence(traffic.path, where)]
+    return persistence + _counting(traffic, semantics, where, tree, workload, could_slide)
 
 
 def _persistence(path: EinsumPath, where: Where) -> Iterator[Note]:
@@ -61,15 +61,15 @@ def _counting(
     if traffic.path.einsum.is_copy or semantics.lowering:
         return []
     name = traffic.path.einsum.name
-    found = []
+    notes = []
     for tensor in traffic.tensors:
         for station in tensor.stations[1:]:
             if isinstance(station.component, Memory):
                 loop = could_slide.get(tensor.access.tensor, {}).get(station.position)
                 texts = [*_sinking(traffic.path, tensor, station, tree, workload)]
                 texts += _overlaps(traffic.path, tensor, station, loop)
-                found += [Note(f"Einsum {name!r}: {text}", where(station.address), "advice") for text in texts]
-    return found
+                notes += [Note(f"Einsum {name!r}: {text}", where(station.address), "advice") for text in texts]
+    return notes
 
 
 def _departures(path: EinsumPath) -> Iterator[str]:

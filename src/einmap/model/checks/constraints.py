@@ -21,11 +21,11 @@ type Where = Callable[[Address], At]
 
 def held_by(path: EinsumPath) -> dict[str, Names]:
     """Tensors that each memory and toll of the path holds."""
-    found: dict[str, set[str]] = {leaf.name: set() for leaf in path.leaves if isinstance(leaf, Memory | Toll)}
+    held: dict[str, set[str]] = {leaf.name: set() for leaf in path.leaves if isinstance(leaf, Memory | Toll)}
     for tensor, stations in path.stations.items():
         for station in stations:
-            found[station.component.name].add(tensor)
-    return {name: frozenset(tensors) for name, tensors in found.items()}
+            held[station.component.name].add(tensor)
+    return {name: frozenset(tensors) for name, tensors in held.items()}
 
 
 def constraint_notes(path: EinsumPath, workload: Workload, where: Where) -> list[Note]:
@@ -70,13 +70,13 @@ class _Checks:
     @cached_property
     def outermost_that_may_keep(self) -> dict[str, str]:
         """For each tensor the outermost memory of the path that may keep it."""
-        found: dict[str, str] = {}
+        outermost: dict[str, str] = {}
         for leaf, placement, above in self.placements():
             if isinstance(leaf, Memory) and leaf.enabled:
                 must, may = placement.choices(above)
                 for tensor in sorted(must | may):
-                    found.setdefault(tensor, leaf.name)
-        return found
+                    outermost.setdefault(tensor, leaf.name)
+        return outermost
 
     def violations(self) -> Iterator[tuple[str, Address]]:
         yield from self.outputs_leave()

@@ -119,18 +119,18 @@ class Hull:
         alone = Hull((user,))
         exists = user.path.einsum.index_range(user.access)
         used, ranks = self._bounds(indices)
-        _, own = alone._bounds(indices, self.loops)
-        ranks, own = clipped(ranks, exists), clipped(own, exists)
+        _, alone_ranks = alone._bounds(indices, self.loops)
+        ranks, alone_ranks = clipped(ranks, exists), clipped(alone_ranks, exists)
         whole = _volume(ranks) * used
-        part = _volume(own) * used
+        part = _volume(alone_ranks) * used
         if slides is None:
             return bool((whole == part).all())
         axis = self.loops.index(slides)
         kept = {rank: (_before(low, axis), _before(high, axis)) for rank, (low, high) in ranks.items()}
         again = _common(ranks, kept)
-        found = part + _volume(again) - _volume(_common(again, own))
+        covered = part + _volume(again) - _volume(_common(again, alone_ranks))
         first = np.arange(used.shape[axis]).reshape([-1 if i == axis else 1 for i in range(used.ndim)]) == 0
-        return bool((whole == np.where(first, part, found * used)).all())
+        return bool((whole == np.where(first, part, covered * used)).all())
 
     def _chosen(self, path: EinsumPath, takes: Takes | None) -> list[Any]:
         taken = {} if takes is None else {loop.address: take for loop, take in zip(path.loops, takes, strict=True)}
@@ -161,7 +161,7 @@ class Hull:
         used = np.zeros(shape, dtype=bool)
         for active, _ in intervals:
             used = used | active
-        found = {}
+        bounds = {}
         for rank, _ in self.users[0].access.projection:
             low: Any = np.full(shape, np.iinfo(np.int64).max)
             high: Any = np.full(shape, np.iinfo(np.int64).min)
@@ -169,8 +169,8 @@ class Hull:
                 begin, end = ranks[rank]
                 low = np.where(active, np.minimum(low, begin), low)
                 high = np.where(active, np.maximum(high, end), high)
-            found[rank] = (low, high)
-        return used, found
+            bounds[rank] = (low, high)
+        return used, bounds
 
 
 type _Box = Mapping[str, tuple[Any, Any]]

@@ -71,10 +71,10 @@ class EinsumPath:
     @cached_property
     def loops_of(self) -> dict[str, tuple[int, ...]]:
         """Indices into `loops` for each rank variable."""
-        found: dict[str, list[int]] = {v: [] for v in self.einsum.rank_variables}
+        indices_of: dict[str, list[int]] = {v: [] for v in self.einsum.rank_variables}
         for index, loop in enumerate(self.loops):
-            found[loop.variable].append(index)
-        return {v: tuple(indices) for v, indices in found.items()}
+            indices_of[loop.variable].append(index)
+        return {v: tuple(indices) for v, indices in indices_of.items()}
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -139,7 +139,7 @@ def path_from_nodes(placed: tuple[PlacedNode, ...], einsum: Einsum, arch: Archit
     unit = leaves[-1]
     assert isinstance(unit, Compute)
     compute = Station(unit, len(leaves) - 1, len(placed) - 1, placed[-1].address)
-    stations = {tensor: tuple(found) for tensor, found in held.items()}
+    stations = {tensor: tuple(holders) for tensor, holders in held.items()}
     return EinsumPath(einsum, arch, leaves, tuple(loops), stations, compute, listed)
 
 

@@ -46,40 +46,40 @@ class VariableTiles:
 
     def __init__(self, path: EinsumPath) -> None:
         self.path = path
-        self._known: dict[tuple[str, Takes], Tiles] = {}
+        self._tiles: dict[tuple[str, Takes], Tiles] = {}
 
     def of(self, variable: str, takes: Takes) -> Tiles:
         """Tiles of `variable` under its loops; `takes` has one entry for each loop of the path."""
-        own = self.path.loops_of[variable]
-        chosen = [takes[i] for i in own]
+        loops = self.path.loops_of[variable]
+        chosen = [takes[i] for i in loops]
         while chosen and chosen[-1] == SKIP:
             chosen.pop()
-        return self._prefix(variable, own, tuple(chosen))
+        return self._prefix(variable, loops, tuple(chosen))
 
     def steps(self, takes: Takes, loop: int) -> Steps:
         """Pairs of consecutive iterations of the temporal loop `loop`, as tiles of its variable under `takes`."""
         variable = self.path.loops[loop].variable
-        own = self.path.loops_of[variable]
-        at = own.index(loop)
-        outside = self._prefix(variable, own, tuple(takes[i] for i in own[:at]))
-        found = steps_of(outside, self.path.loops[loop].shape, self.path.loops[loop].initial)
-        for i in own[at + 1 :]:
-            found = cut_steps(found, self.path.loops[i].shape, takes[i])
-        return found
+        loops = self.path.loops_of[variable]
+        at = loops.index(loop)
+        outside = self._prefix(variable, loops, tuple(takes[i] for i in loops[:at]))
+        steps = steps_of(outside, self.path.loops[loop].shape, self.path.loops[loop].initial)
+        for i in loops[at + 1 :]:
+            steps = cut_steps(steps, self.path.loops[i].shape, takes[i])
+        return steps
 
-    def _prefix(self, variable: str, own: tuple[int, ...], chosen: Takes) -> Tiles:
+    def _prefix(self, variable: str, loops: tuple[int, ...], chosen: Takes) -> Tiles:
         key = (variable, chosen)
-        found = self._known.get(key)
-        if found is None:
+        tiles = self._tiles.get(key)
+        if tiles is None:
             # from the longest beginning that is known on: there may be more loops than Python may nest calls
-            n = next((n for n in range(len(chosen), 0, -1) if (variable, chosen[:n]) in self._known), 0)
-            found = self._known[variable, chosen[:n]] if n else [(self.path.einsum.extents[variable], 1)]
+            n = next((n for n in range(len(chosen), 0, -1) if (variable, chosen[:n]) in self._tiles), 0)
+            tiles = self._tiles[variable, chosen[:n]] if n else [(self.path.einsum.extents[variable], 1)]
             for end in range(n + 1, len(chosen) + 1):
-                loop = self.path.loops[own[end - 1]]
-                found = cut(found, loop.shape, loop.initial, chosen[end - 1], loop.divides)
-                self._known[variable, chosen[:end]] = found
-            self._known[key] = found
-        return found
+                loop = self.path.loops[loops[end - 1]]
+                tiles = cut(tiles, loop.shape, loop.initial, chosen[end - 1], loop.divides)
+                self._tiles[variable, chosen[:end]] = tiles
+            self._tiles[key] = tiles
+        return tiles
 
 
 @dataclass
@@ -93,7 +93,7 @@ class TensorCounts:
 
     def __post_init__(self) -> None:
         self.relevance = {v: self.access.relevance(v) for v in self.path.einsum.rank_variables}
-        self._known: dict[Takes, Count] = {}
+        self._footprints: dict[Takes, Count] = {}
         self._groups = _groups(self.access)
         self._irrelevant = tuple(v for v, r in self.relevance.items() if r is Relevance.NONE)
         self._loop_relevance = tuple(self.relevance[loop.variable] for loop in self.path.loops)
@@ -113,10 +113,10 @@ class TensorCounts:
 
         `slides`: the temporal loop whose next iteration keeps what it needs of the tile before.
         """
-        found = self.relevant(takes)
+        footprints = self.relevant(takes)
         if slides is not None:
-            found = found - self.kept(takes, slides)
-        return found * self.repeats(takes)
+            footprints = footprints - self.kept(takes, slides)
+        return footprints * self.repeats(takes)
 
     def kept(self, takes: Takes, loop: int) -> int:
         """The part of `relevant` that the iteration of `loop` before had too."""
@@ -156,10 +156,10 @@ class TensorCounts:
 
     def relevant(self, takes: Takes) -> Count:
         """Footprints summed over the counted iterations of relevant and partially relevant loops."""
-        known = self._known.get(takes)
-        if known is None:
-            known = self._known[takes] = self._relevant(takes)
-        return known
+        footprints = self._footprints.get(takes)
+        if footprints is None:
+            footprints = self._footprints[takes] = self._relevant(takes)
+        return footprints
 
     def _relevant(self, takes: Takes) -> Count:
         total: Count = 1

@@ -41,23 +41,23 @@ class Windows:
 
     def slides(self, *, possible: bool = False) -> Slides:
         """The storage nodes that slide, each with its loop; `possible`: as if every node was asked to slide."""
-        found: dict[tuple[str, Address], Address] = {}
+        slides: dict[tuple[str, Address], Address] = {}
         for (tensor, address), users in self._nodes(every=possible).items():
             loop = self._loop_of(tensor, users)
             if loop is not None:
-                found[tensor, address] = loop
-        return found
+                slides[tensor, address] = loop
+        return slides
 
     def _nodes(self, *, every: bool = False) -> dict[tuple[str, Address], list[User]]:
-        found: dict[tuple[str, Address], list[User]] = {}
+        users: dict[tuple[str, Address], list[User]] = {}
         for path in (self.paths[name] for name in self.order):
             for tensor, stations in path.stations.items():
                 for station in stations:
-                    wanted = self.everywhere if station.sliding_window is None else station.sliding_window
-                    if isinstance(station.component, Memory) and (wanted or every):
+                    asked = self.everywhere if station.sliding_window is None else station.sliding_window
+                    if isinstance(station.component, Memory) and (asked or every):
                         user = User(path, path.einsum.by_tensor[tensor], station)
-                        found.setdefault((tensor, station.address), []).append(user)
-        return found
+                        users.setdefault((tensor, station.address), []).append(user)
+        return users
 
     def _loop_of(self, tensor: str, users: list[User]) -> Address | None:
         loops = [innermost_temporal(user.path, user.station) for user in users]
@@ -79,15 +79,15 @@ class Windows:
 
     def _halo(self, tensor: str, users: list[User], loops: list[Loop | None]) -> Address | None:
         """The loop along which the backing node of an intermediate keeps what consumers read again."""
-        found = {loop.address for loop in loops if loop is not None}
-        if tensor not in self.workload.intermediates or None in loops or len(found) > 1:
+        addresses = {loop.address for loop in loops if loop is not None}
+        if tensor not in self.workload.intermediates or None in loops or len(addresses) > 1:
             return None
         relevance = [
             (user, user.access.relevance(loop.variable)) for user, loop in zip(users, loops, strict=True) if loop
         ]
         overlap = any(r is Relevance.PARTIAL for user, r in relevance if not user.access.output)
         written = any(r is Relevance.FULL for user, r in relevance if user.access.output)
-        (address,) = found
+        (address,) = addresses
         return address if overlap and written else None
 
     def _splits(self, user: User, loop: Loop) -> bool:
@@ -100,14 +100,14 @@ class Windows:
         producer = self.paths.get(self.workload.producers.get(tensor, ""))
         if producer is None:
             return True
-        own = next((lp for lp in producer.loops if lp.address == loop), None)
-        if own is None:
+        producer_loop = next((lp for lp in producer.loops if lp.address == loop), None)
+        if producer_loop is None:
             return True
         if producer.einsum.is_copy:
             return False
         written = producer.einsum.by_tensor[tensor]
         forward = all(a > 0 for _, index in written.projection for _, a in index.terms)
-        return forward and written.relevance(own.variable) is Relevance.FULL
+        return forward and written.relevance(producer_loop.variable) is Relevance.FULL
 
 
 def innermost_temporal(path: EinsumPath, station: Station) -> Loop | None:
@@ -134,10 +134,10 @@ def takes_turns(path: EinsumPath, user: User) -> bool:
 def slides_on(path: EinsumPath, slides: Slides) -> dict[str, dict[int, int]]:
     """The nodes that slide on one Einsum's path: by tensor and position the index of the loop."""
     index = {loop.address: i for i, loop in enumerate(path.loops)}
-    found: dict[str, dict[int, int]] = {}
+    slid: dict[str, dict[int, int]] = {}
     for tensor, stations in path.stations.items():
         for station in stations:
             loop = slides.get((tensor, station.address))
             if loop is not None:
-                found.setdefault(tensor, {})[station.position] = index[loop]
-    return found
+                slid.setdefault(tensor, {})[station.position] = index[loop]
+    return slid

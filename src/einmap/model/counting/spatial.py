@@ -10,7 +10,7 @@ from einmap.model.counting.tiles import Count, larger, smaller
 
 def lanes_used(path: EinsumPath) -> dict[tuple[str, str], Count]:
     """Lanes that are ever used on each (component, dimension) of the path; 1 where no loop is."""
-    found: dict[tuple[str, str], Count] = {
+    lanes: dict[tuple[str, str], Count] = {
         (leaf.name, dimension.name): 1 for leaf in path.leaves for dimension in leaf.spatial
     }
     extents: dict[str, Count] = dict(path.einsum.extents)
@@ -23,8 +23,8 @@ def lanes_used(path: EinsumPath) -> dict[tuple[str, str], Count]:
             extents[loop.variable] = larger(loop.initial, smaller(loop.shape, extent - loop.initial))
         if loop.level is not None and loop.dimension is not None:
             key = (path.leaves[loop.level].name, loop.dimension.name)
-            found[key] = found[key] * -(-extent // first)
-    return found
+            lanes[key] = lanes[key] * -(-extent // first)
+    return lanes
 
 
 def spatial_usage(path: EinsumPath, used: Mapping[tuple[str, str], Count]) -> dict[tuple[str, str], Count]:

@@ -78,18 +78,18 @@ def _cut_evenly(tiles: Tiles, shape: Count, take: Take) -> Tiles:
 
 
 def _cut_all(tiles: Tiles, shape: Count, initial: Count | None) -> Tiles:
-    found: Tiles = []
+    pieces: Tiles = []
     whole: Count = 0
     for extent, count in tiles:
         rest = extent
         if initial is not None:
-            found.append((smaller(initial, extent), count))
+            pieces.append((smaller(initial, extent), count))
             rest = extent - smaller(initial, extent)
         full = rest // shape
         remainder = rest - full * shape
         whole = whole + count * full
-        found.append((remainder, count * (remainder > 0)))
-    return _merged([(shape, whole), *found])
+        pieces.append((remainder, count * (remainder > 0)))
+    return _merged([(shape, whole), *pieces])
 
 
 def _merged(tiles: Tiles) -> Tiles:
@@ -112,30 +112,30 @@ def steps_of(tiles: Tiles, shape: int, initial: int | None) -> Steps:
 
     `steps_of([(10, 1)], 4, None)` is `[(4, 4, 4, 1), (4, 2, 4, 1)]`.
     """
-    found: Steps = []
+    steps: Steps = []
     for extent, count in tiles:
         first = shape if initial is None else initial
         rest = extent - min(first, extent)
         full, remainder = divmod(rest, shape)
         if full:
-            found.append((first, shape, first, count))
-            found.append((shape, shape, shape, count * (full - 1)))
+            steps.append((first, shape, first, count))
+            steps.append((shape, shape, shape, count * (full - 1)))
         if remainder:
             before = shape if full else first
-            found.append((before, remainder, before, count))
-    return [step for step in found if step[3]]
+            steps.append((before, remainder, before, count))
+    return [step for step in steps if step[3]]
 
 
 def cut_steps(steps: Steps, shape: int, take: Take) -> Steps:
     """The pairs that lanes see which cut both tiles; a lane that had no tile before has no pair."""
     if take == SKIP:
         return steps
-    found: Steps = []
+    pairs: Steps = []
     for before, now, step, count in steps:
         n = -(-min(before, now) // shape)
         lanes = range(n) if take == ALL else range(max(take, 0), min(n, max(take, 0) + 1))
-        found += [(min(shape, before - i * shape), min(shape, now - i * shape), step, count) for i in lanes]
-    return found
+        pairs += [(min(shape, before - i * shape), min(shape, now - i * shape), step, count) for i in lanes]
+    return pairs
 
 
 def number_of(tiles: Tiles) -> Count:

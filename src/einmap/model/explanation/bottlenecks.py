@@ -19,8 +19,8 @@ def bottlenecks_of(workings: Workings) -> Iterator[Bottleneck]:
 
 def energy_of(cost: Cost) -> Iterator[EnergyShare]:
     """Energy by component, tensor and action, the largest first."""
-    found = cost.energy_by("component", "tensor", "action")
-    for (component, tensor, action), energy in sorted(found.items(), key=lambda item: -item[1]):
+    energies = cost.energy_by("component", "tensor", "action")
+    for (component, tensor, action), energy in sorted(energies.items(), key=lambda item: -item[1]):
         yield EnergyShare(component, tensor, action, energy, energy / cost.energy if cost.energy else 0.0)
 
 

@@ -172,10 +172,10 @@ def _places(path: EinsumPath, variable: str, takes: Takes) -> list[tuple[int, in
 
 def _cut(loop: Loop, start: int, extent: int, take: int) -> list[tuple[int, int]]:
     first = min(extent, loop.shape if loop.initial is None else loop.initial)
-    found = [(start, first)]
+    intervals = [(start, first)]
     for begin in range(first, extent, loop.shape) if take == ALL else ():
-        found.append((start + begin, min(loop.shape, extent - begin)))
-    return found
+        intervals.append((start + begin, min(loop.shape, extent - begin)))
+    return intervals
 
 
 # stationarity
@@ -213,7 +213,7 @@ def _stationary(
     end = path.loops[level[-1]].position
     takes = [LARGEST if loop.position <= end else SKIP for loop in path.loops]
     runs = tuple(ALL if i in trailing else take for i, take in enumerate(takes))
-    own = tuple(FIRST if take == SKIP else take for take in runs)
+    reached = tuple(FIRST if take == SKIP else take for take in runs)
     counts = tensor.counts
     variables = {path.loops[i].variable for i in trailing}
     extents = {v: max(e for e, _ in counts.tiles.of(v, tuple(takes))) for v in path.einsum.rank_variables}
@@ -223,7 +223,7 @@ def _stationary(
         loops=tuple(loop_use(path, counts, i) for i in level),
         tensor=tensor.access.tensor,
         stays_for=len(trailing),
-        iterations=math.prod(number_of(counts.tiles.of(v, own)) for v in variables),
+        iterations=math.prod(number_of(counts.tiles.of(v, reached)) for v in variables),
         shape=_shape(tensor, extents),
         values=tensor.access.footprint(extents),
     )

@@ -28,8 +28,8 @@ LEAST = 1e-9
 
 def changes_of(workings: Workings) -> tuple[Change, ...]:
     """All changes that save energy or time, those that save most of energy x latency first."""
-    found = [*_throughputs(workings), *_capacities(workings), *_fanouts(workings)]
-    helping = [c for c in found if min(c.energy_change, c.latency_change) < -LEAST]
+    changes = [*_throughputs(workings), *_capacities(workings), *_fanouts(workings)]
+    helping = [c for c in changes if min(c.energy_change, c.latency_change) < -LEAST]
     return tuple(sorted(helping, key=lambda c: (1 + c.energy_change) * (1 + c.latency_change)))
 
 
@@ -83,7 +83,7 @@ def _change(
 
 
 def _evaluated(spec: Spec, tree: Mapping | None = None, *, unlimited: bool = False) -> Workings | None:
-    """None where the changed specification has no valid mapping."""
+    """The evaluation of a change; None where the changed specification has no valid mapping."""
     try:
         return workings_of(spec, tree, unlimited=unlimited)
     except EinmapError:
@@ -92,8 +92,8 @@ def _evaluated(spec: Spec, tree: Mapping | None = None, *, unlimited: bool = Fal
 
 def _warns_more(after: Workings, before: Workings) -> bool:
     """Whether a mapping violates constraints that the one before does not."""
-    known = {note.text for note in before.cost.notes}
-    return any(note.kind == "warning" and note.text not in known for note in after.cost.notes)
+    earlier = {note.text for note in before.cost.notes}
+    return any(note.kind == "warning" and note.text not in earlier for note in after.cost.notes)
 
 
 # capacity
@@ -102,7 +102,7 @@ def _warns_more(after: Workings, before: Workings) -> bool:
 def _capacities(workings: Workings) -> Iterator[Change]:
     """Nodes moved above the next loops until something is saved, where that needs more of their own memory at most."""
     paths = workings.paths.values()
-    backing = {(found[0].address, tensor) for path in paths for tensor, found in path.stations.items()}
+    backing = {(stations[0].address, tensor) for path in paths for tensor, stations in path.stations.items()}
     turning = {loop.address for path in paths for loop in path.loops if not loop.absent}
     absent = {loop.address for path in paths for loop in path.loops if loop.absent} - turning
     done = set(backing)
@@ -159,22 +159,22 @@ def changed(spec: Spec, sets: tuple[tuple[str, object], ...], mapping: Mapping |
 def _fanouts(workings: Workings) -> Iterator[Change]:
     """Each fanout with twice the lanes at work, where loops are left that can fill them."""
     for leaf in workings.spec.arch_inputs.leaves:
-        for index, given in enumerate(leaf.given.spatial):
-            used, available = _lanes(workings, leaf.given.name, given.name)
+        for index, dimension in enumerate(leaf.given.spatial):
+            used, available = _lanes(workings, leaf.given.name, dimension.name)
             if not available:
                 continue
             sets: tuple[tuple[str, object], ...] = ()
             if 2 * used > available:
                 base = ".".join(str(step) for step in leaf.path)
                 sets = ((f"{base}.spatial.{index}.fanout", 2 * available),)
-            for how, mapping in filled(workings.tree, leaf.given.name, given.name):
+            for how, mapping in filled(workings.tree, leaf.given.name, dimension.name):
                 after = _evaluated(changed(workings.spec, sets, mapping))
                 if after is None or _warns_more(after, workings):
                     continue
-                if _lanes(after, leaf.given.name, given.name)[0] <= used:
+                if _lanes(after, leaf.given.name, dimension.name)[0] <= used:
                     continue
                 numbers = cost_of(after, workings)
-                what = f"{given.name}: {how}"
+                what = f"{dimension.name}: {how}"
                 yield _change("fanout", leaf.given.name, what, sets, mapping, numbers, used=(used, available))
                 break
 
@@ -184,8 +184,8 @@ def _lanes(workings: Workings, component: str, dimension: str) -> tuple[int, int
     used = available = 0
     for path in workings.paths.values():
         for leaf in path.leaves:
-            for one in leaf.spatial:
-                if (leaf.name, one.name) == (component, dimension):
+            for fanout_dimension in leaf.spatial:
+                if (leaf.name, fanout_dimension.name) == (component, dimension):
                     used = max(used, lanes_used(path)[component, dimension])
-                    available = max(available, one.fanout)
+                    available = max(available, fanout_dimension.fanout)
     return used, math.floor(available)

@@ -27,10 +27,10 @@ def derivations_of(workings: Workings) -> Iterator[Derivation]:
     for name in workings.order:
         traffic = workings.traffic[name]
         pieces = _copied(traffic) if traffic.path.einsum.is_copy else {**_moved(traffic), **_hops(traffic)}
-        for (component, tensor, action), found in pieces.items():
+        for (component, tensor, action), parts in pieces.items():
             key = (name, component, tensor, action)
             if key in energy:
-                yield _derivation(workings, key, tuple(p for p in found if p.gross or p.values), energy[key])
+                yield _derivation(workings, key, tuple(p for p in parts if p.gross or p.values), energy[key])
         done = (name, traffic.path.compute.component.name, None, "compute")
         if done in energy:
             yield _derivation(workings, done, (_operations(traffic),), energy[done])
@@ -55,7 +55,7 @@ def _derivation(
 
 
 def _moved(traffic: EinsumTraffic) -> Pieces:
-    found: Pieces = {}
+    pieces: Pieces = {}
     for tensor in traffic.tensors:
         for exchange in tensor.exchanges:
             for at in exchange.chain:
@@ -64,8 +64,8 @@ def _moved(traffic: EinsumTraffic) -> Pieces:
                 for action, way in ways(tensor, exchange, at):
                     if way == "down" or tensor.access.output:
                         key = (at.component.name, tensor.access.tensor, action)
-                        found.setdefault(key, []).append(_piece(traffic.path, tensor, exchange, at, way))
-    return found
+                        pieces.setdefault(key, []).append(_piece(traffic.path, tensor, exchange, at, way))
+    return pieces
 
 
 def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Station, way: Way) -> Piece:
@@ -103,13 +103,13 @@ def _largest(take: Take) -> Take:
 
 def _hops(traffic: EinsumTraffic) -> Pieces:
     """Steps on networks, loop by loop."""
-    found: Pieces = {}
+    pieces_of: Pieces = {}
     for network, crossing in crossings_of(traffic):
         tensor, exchange = crossing.tensor, crossing.exchange
-        pieces = found.setdefault((network.name, tensor.access.tensor, "hop"), [])
+        pieces = pieces_of.setdefault((network.name, tensor.access.tensor, "hop"), [])
         for index in crossing.loops:
             pieces.append(_hop(traffic.path, tensor, exchange, index, crossing.hops_along(index, {})))
-    return found
+    return pieces_of
 
 
 def _hop(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, index: int, hops: int) -> Piece:
@@ -136,13 +136,13 @@ def _copied(traffic: EinsumTraffic) -> Pieces:
     """Every value of a copy is paid for once at each station on its way."""
     path = traffic.path
     everything: Takes = tuple(ALL for _ in path.loops)
-    found: Pieces = {}
+    pieces: Pieces = {}
     for access, at, action in copy_flows(path):
         moved = TensorCounts(path, access, traffic.tiles).relevant(everything)
         name = at.component.name
         piece = Piece("copy", name, name, at.address, at.address, 1, moved, moved, moved, 0, 0, (), (), ())
-        found.setdefault((name, access.tensor, action), []).append(piece)
-    return found
+        pieces.setdefault((name, access.tensor, action), []).append(piece)
+    return pieces
 
 
 def _operations(traffic: EinsumTraffic) -> Piece:

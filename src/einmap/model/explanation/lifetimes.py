@@ -18,17 +18,17 @@ from einmap.model.traffic.copies import aliases, stations_used
 
 def lives_of(workings: Workings) -> Iterator[Life]:
     """One for each buffer, in the order in which they come to life first."""
-    found: dict[object, tuple[Buffer, list[str]]] = {}
+    lives: dict[object, tuple[Buffer, list[str]]] = {}
     spread = _in_several_nodes(workings)
     for name in workings.order:
         for buffer in workings.live[name]:
-            one = buffer.backing and buffer.tensor in spread
-            key: object = buffer.tensor if one else (buffer.address, buffer.tensor)
-            known, running = found.setdefault(key, (buffer, []))
+            passed_on = buffer.backing and buffer.tensor in spread
+            key: object = buffer.tensor if passed_on else (buffer.address, buffer.tensor)
+            largest, running = lives.setdefault(key, (buffer, []))
             running.append(name)
-            if buffer.bits > known.bits:
-                found[key] = (buffer, running)
-    for kind, (buffer, running) in found.items():
+            if buffer.bits > largest.bits:
+                lives[key] = (buffer, running)
+    for kind, (buffer, running) in lives.items():
         yield _life(workings, buffer, tuple(running), isinstance(kind, str))
 
 
@@ -38,12 +38,12 @@ def _in_several_nodes(workings: Workings) -> frozenset[str]:
     for path in workings.paths.values():
         for tensor, stations in path.stations.items():
             nodes.setdefault(tensor, set()).add(stations[0].address)
-    return frozenset(tensor for tensor, found in nodes.items() if len(found) > 1)
+    return frozenset(tensor for tensor, addresses in nodes.items() if len(addresses) > 1)
 
 
 def _life(workings: Workings, buffer: Buffer, running: tuple[str, ...], spread: bool) -> Life:
     nodes = _nodes(workings, buffer, spread)
-    persistent = any(b.persistent for found in workings.live.values() for b in found if _is_at(b, buffer, nodes))
+    persistent = any(b.persistent for buffers in workings.live.values() for b in buffers if _is_at(b, buffer, nodes))
     first, last = nodes[0], nodes[-1]
     slides = None if spread else workings.slides.get((buffer.tensor, buffer.address))
     if slides is not None and not persistent:
@@ -67,7 +67,7 @@ def _life(workings: Workings, buffer: Buffer, running: tuple[str, ...], spread: 
 
 def _nodes(workings: Workings, buffer: Buffer, spread: bool) -> list[tuple[str, Address]]:
     """The Einsums that use a buffer, in the order in which they run, and the node at which they do."""
-    found = []
+    nodes = []
     for name in workings.order:
         path = workings.paths[name]
         stations = path.stations.get(buffer.tensor, ())
@@ -75,8 +75,8 @@ def _nodes(workings: Workings, buffer: Buffer, spread: bool) -> list[tuple[str, 
         for station in stations[:1] if spread else stations:
             passes = used is None or (buffer.tensor, station.position) in used
             if spread or (station.address == buffer.address and passes):
-                found.append((name, station.address))
-    return found
+                nodes.append((name, station.address))
+    return nodes
 
 
 def _is_at(other: Buffer, buffer: Buffer, nodes: list[tuple[str, Address]]) -> bool:
@@ -107,8 +107,8 @@ def _visits(path: EinsumPath, position: int) -> int:
     """How often the node at a position is reached in time."""
     takes = tuple(FIRST if lp.is_spatial else ALL if lp.position < position else SKIP for lp in path.loops)
     tiles = VariableTiles(path)
-    own = tuple(FIRST if take == SKIP else take for take in takes)
-    return math.prod(number_of(tiles.of(v, own)) for v in path.einsum.rank_variables)
+    reached = tuple(FIRST if take == SKIP else take for take in takes)
+    return math.prod(number_of(tiles.of(v, reached)) for v in path.einsum.rank_variables)
 
 
 def fullest_of(workings: Workings) -> Iterator[Fullest]:
@@ -122,17 +122,17 @@ def fullest_of(workings: Workings) -> Iterator[Fullest]:
 
 def _address(workings: Workings, buffer: Buffer, spread: frozenset[str]) -> Address:
     """The node of a buffer; the first one of those in several branches."""
-    one = buffer.backing and buffer.tensor in spread
-    return _nodes(workings, buffer, spread=True)[0][1] if one else buffer.address
+    passed_on = buffer.backing and buffer.tensor in spread
+    return _nodes(workings, buffer, spread=True)[0][1] if passed_on else buffer.address
 
 
 def occupied_of(workings: Workings) -> Iterator[Occupied]:
     """Bits in each memory while each Einsum runs, in the order in which they run."""
     same = aliases(workings.paths.values())
-    live = {name: list(found) for name, found in workings.live.items()}
-    for name, found in (without_aliases(live, same) if same else live).items():
+    live = {name: list(buffers) for name, buffers in workings.live.items()}
+    for name, buffers in (without_aliases(live, same) if same else live).items():
         by_memory: dict[str, float] = {}
-        for buffer in found:
+        for buffer in buffers:
             by_memory[buffer.memory.name] = by_memory.get(buffer.memory.name, 0) + buffer.bits
         for memory, bits in by_memory.items():
             yield Occupied(name, memory, bits)

@@ -81,11 +81,11 @@ def filled(mapping: Mapping, component: str, dimension: str) -> Iterator[tuple[s
 def _outermost_over(mapping: Mapping, component: str, dimension: str) -> list[Address]:
     """The first loop over the fanout on every path that has one."""
     fanout = component, dimension
-    found: dict[Address, None] = {}
+    addresses: dict[Address, None] = {}
     for path in mapping.path_of.values():
         over = (p for p in path if isinstance(p.node, Spatial) and (p.node.component, p.node.name) == fanout)
-        found.update((p.address, None) for p in list(over)[:1])
-    return list(found)
+        addresses.update((p.address, None) for p in list(over)[:1])
+    return list(addresses)
 
 
 def _same_variable_outside(mapping: Mapping, address: Address) -> Address | None:

@@ -39,8 +39,8 @@ class LoopUse:
 class NodeCases:
     """The four cases for one tensor of one Einsum at one storage node, and what windows that overlap add.
 
-    `visits`: buffers that are opened over the run, in all lanes; `fetches`: those for each chunk, `reads`: the same
-    with lanes that are served by one multicast counted once; `lanes`: buffers that have the same chunk at one time.
+    `visits`: buffers that are opened over the run, in all lanes; `fetches`: those for each chunk, `reads`: fetches with
+    the lanes of one multicast counted once; `lanes`: buffers that have the same chunk at one time.
     `positions`: tiles of the relevant loops; `chunks`: distinct ones among them; `values`: what all positions have
     together; `elements`: distinct elements among them (`chunks` and `elements` are None where there are too many).
     `shape`: the largest tile, rank by rank; `smallest`: the smallest one; `bits`: space for the largest.

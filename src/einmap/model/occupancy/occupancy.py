@@ -88,7 +88,7 @@ def buffers_of(
     path: EinsumPath, semantics: Semantics, counts: Mapping[str, TensorCounts], instances: int
 ) -> tuple[Buffer, ...]:
     """The space that one Einsum needs for its own tensors; `instances` multiplies persistent ones."""
-    found: list[Buffer] = []
+    buffers: list[Buffer] = []
     used = stations_used(path) if path.einsum.is_copy else None
     for tensor, stations in path.stations.items():
         for station in stations:
@@ -103,7 +103,7 @@ def buffers_of(
             bits = counts[tensor].tile_values(takes) * station.component.bits[tensor]
             if station.persistent:
                 bits, depth = bits * instances, -1
-            found.append(
+            buffers.append(
                 Buffer(
                     path.einsum.name,
                     tensor,
@@ -116,7 +116,7 @@ def buffers_of(
                     instances if station.persistent else 1,
                 )
             )
-    return tuple(found)
+    return tuple(buffers)
 
 
 def _stopped_in_node(path: EinsumPath, station: Station, tensor: str) -> bool:
@@ -180,13 +180,13 @@ def live_by_tree(
                 keeps = inside or buffer.persistent
                 if not keeps and not _lives(path, keys[i][0], users[i], paths[running], branches):
                     continue
-            # else nobody else needs it, and it is on the way to whom it belongs
+            # else only the running Einsum uses it, and its node stands on that Einsum's path
             if not (buffer.backing and keys[i][1] in spread):
                 alive.append(buffer)
         for group, span in spread.values():
             if position in span:
-                own = next((b for b in group if b.einsum == running), group[0])
-                alive.append(own if own.bits >= group[0].bits else group[0])
+                used = next((b for b in group if b.einsum == running), group[0])
+                alive.append(used if used.bits >= group[0].bits else group[0])
         live[running] = alive
     return live
 
@@ -198,11 +198,11 @@ def _backed_in_each_branch(
 
     Where one of the nodes is persistent it lives throughout.
     """
-    found: dict[str, list[Buffer]] = {}
+    groups: dict[str, list[Buffer]] = {}
     for name in order:
         for buffer in buffers[name]:
             if buffer.backing:
-                found.setdefault(buffer.tensor, []).append(buffer)
+                groups.setdefault(buffer.tensor, []).append(buffer)
     return {
         tensor: (
             sorted(group, key=lambda b: -b.bits),
@@ -210,17 +210,17 @@ def _backed_in_each_branch(
             if any(b.persistent for b in group)
             else range(order.index(group[0].einsum), order.index(group[-1].einsum) + 1),
         )
-        for tensor, group in found.items()
+        for tensor, group in groups.items()
         if len({b.address for b in group}) > 1
     }
 
 
 def _shared_nodes(buffers: Mapping[str, tuple[Buffer, ...]]) -> dict[tuple[Address, str], list[Buffer]]:
-    found: dict[tuple[Address, str], list[Buffer]] = {}
+    groups: dict[tuple[Address, str], list[Buffer]] = {}
     for group in buffers.values():
         for buffer in group:
-            found.setdefault((buffer.address, buffer.tensor), []).append(buffer)
-    return found
+            groups.setdefault((buffer.address, buffer.tensor), []).append(buffer)
+    return groups
 
 
 class _Below:
@@ -263,12 +263,12 @@ class _Near:
     ) -> dict[int, list[int]]:
         """The buffers of one node that are used in each branch, or before and after it."""
         if address not in self.by_branch:
-            found = self.by_branch[address] = {}
+            here_by_branch = self.by_branch[address] = {}
             branch_of = self.branches.of(split, node)
             for i in here:
                 using = [branch_of[user] for user in self.users[i]]
                 for branch in range(min(using), max(using) + 1):
-                    found.setdefault(branch, []).append(i)
+                    here_by_branch.setdefault(branch, []).append(i)
         return self.by_branch[address]
 
 
@@ -310,23 +310,23 @@ def _iterates(running: EinsumPath, position: int) -> bool:
 class _Branches:
     """The branch of each Einsum below a split, remembered."""
 
-    known: dict[Address, dict[str, int]]
+    by_split: dict[Address, dict[str, int]]
 
     def of(self, address: Address, split: tree.Sequential) -> dict[str, int]:
-        if address not in self.known:
+        if address not in self.by_split:
             branches = enumerate(split.branches)
-            self.known[address] = {einsum: b for b, branch in branches for einsum in _einsums(branch)}
-        return self.known[address]
+            self.by_split[address] = {einsum: b for b, branch in branches for einsum in _einsums(branch)}
+        return self.by_split[address]
 
 
 def _einsums(nodes: tuple[tree.Node, ...]) -> set[str]:
-    found: set[str] = set()
+    einsums: set[str] = set()
     for node in nodes:
         if isinstance(node, tree.Compute):
-            found.add(node.einsum)
+            einsums.add(node.einsum)
         elif isinstance(node, tree.Sequential):
-            found = found.union(*(_einsums(branch) for branch in node.branches))
-    return found
+            einsums = einsums.union(*(_einsums(branch) for branch in node.branches))
+    return einsums
 
 
 def live_by_shared_tensors(
@@ -354,16 +354,16 @@ def live_by_shared_tensors(
 
     def others(i: int) -> dict[int, int]:
         """Einsums of which something may live on, with the loops that they share with the one at position i."""
-        found = {j: 0 for j, own in enumerate(lasting) if own}
+        shared_loops = {j: 0 for j, lasts in enumerate(lasting) if lasts}
         for step in (-1, 1):
             loops, j = into[i] if step < 0 else (into[i + 1] if i + 1 < len(into) else 0), i + step
             while loops > 0 and 0 <= j < len(into):
-                found[j] = loops
+                shared_loops[j] = loops
                 following = j if step < 0 else j + 1
                 loops = min(loops, into[following]) if following < len(into) else 0
                 j += step
-        found.pop(i, None)
-        return dict(sorted(found.items()))
+        shared_loops.pop(i, None)
+        return dict(sorted(shared_loops.items()))
 
     live: dict[str, list[Buffer]] = {}
     for i, name in enumerate(order):
@@ -395,7 +395,7 @@ def without_aliases(live: Mapping[str, list[Buffer]], same: Mapping[tuple[str, s
 
     `same`: the common name of a tensor in a memory (`copies.aliases`).
     """
-    found: dict[str, list[Buffer]] = {}
+    merged: dict[str, list[Buffer]] = {}
     for running, group in live.items():
         kept: dict[object, Buffer] = {}
         for buffer in group:
@@ -403,19 +403,19 @@ def without_aliases(live: Mapping[str, list[Buffer]], same: Mapping[tuple[str, s
             key = (buffer.memory.name, name) if buffer.backing else (buffer.einsum, buffer.address, buffer.tensor)
             if key not in kept or kept[key].bits < buffer.bits:
                 kept[key] = buffer
-        found[running] = list(kept.values())
-    return found
+        merged[running] = list(kept.values())
+    return merged
 
 
 def peaks(live: Mapping[str, list[Buffer]]) -> dict[str, Peak]:
     """For each memory the most bits at one time."""
-    found: dict[str, Peak] = {}
+    largest: dict[str, Peak] = {}
     for einsum, group in live.items():
         by_memory: dict[str, list[Buffer]] = {}
         for buffer in group:
             by_memory.setdefault(buffer.memory.name, []).append(buffer)
         for memory, held in by_memory.items():
             bits = sum(b.bits for b in held)
-            if memory not in found or bits > found[memory].bits:
-                found[memory] = Peak(bits, einsum, tuple(held))
-    return found
+            if memory not in largest or bits > largest[memory].bits:
+                largest[memory] = Peak(bits, einsum, tuple(held))
+    return largest

@@ -50,7 +50,7 @@ def shared_nodes(
     order: tuple[str, ...], paths: Mapping[str, EinsumPath], tensors: frozenset[str]
 ) -> tuple[SharedNode, ...]:
     """All nodes that hold one of `tensors` for several Einsums, Memories only."""
-    found: dict[tuple[str, Address], list[User]] = {}
+    users_of: dict[tuple[str, Address], list[User]] = {}
     for name in order:
         path = paths[name]
         for tensor, stations in path.stations.items():
@@ -58,14 +58,14 @@ def shared_nodes(
                 # a copy moves values past the buffers of others
                 if isinstance(station.component, Memory) and (not path.einsum.is_copy or station is stations[0]):
                     user = User(path, path.einsum.by_tensor[tensor], station)
-                    found.setdefault((tensor, station.address), []).append(user)
-    return tuple(SharedNode(t, a, tuple(users)) for (t, a), users in found.items() if len(users) > 1)
+                    users_of.setdefault((tensor, station.address), []).append(user)
+    return tuple(SharedNode(t, a, tuple(users)) for (t, a), users in users_of.items() if len(users) > 1)
 
 
 def charges_of(
     nodes: tuple[SharedNode, ...], paths: Mapping[str, EinsumPath], semantics: Semantics, where: Where
 ) -> dict[str, dict[tuple[str, int], Charge]]:
-    """Who pays the fills and write-backs of shared buffers; everybody for himself where nothing is said.
+    """Who pays the fills and write-backs of shared buffers; without an entry an Einsum pays its own.
 
     The first user in a visit is charged the fill. A producer that comes first fills only its own part; the rest of
     the common tile is filled for the first consumer. The producer writes the common tile back.
@@ -152,11 +152,11 @@ def check_fusion(
 
 def _users(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> dict[str, tuple[str, ...]]:
     """The Einsums that access each tensor, as they run."""
-    found: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     for name in order:
         for tensor in paths[name].stations:
-            found.setdefault(tensor, []).append(name)
-    return {tensor: tuple(names) for tensor, names in found.items()}
+            users.setdefault(tensor, []).append(name)
+    return {tensor: tuple(names) for tensor, names in users.items()}
 
 
 def _read_too_early(
@@ -365,7 +365,7 @@ def _same_tiles(tensor: str, first: str, user: str, paths: Mapping[str, EinsumPa
 
 def _steps(path: EinsumPath, tensor: str) -> list[tuple[str, int, int, str]]:
     """For each loop above the backing storage: rank of the tensor, step in it, iterations, kind."""
-    found = []
+    steps = []
     extents = dict(path.einsum.extents)
     access = path.einsum.by_tensor[tensor]
     applied = {loop.position for loop in loops_above(path, path.stations[tensor][0])}
@@ -381,8 +381,8 @@ def _steps(path: EinsumPath, tensor: str) -> list[tuple[str, int, int, str]]:
                     rank, factor = name, abs(a)
         first = loop.shape if loop.initial is None else loop.initial
         iterations = 1 + -(-(extent - min(first, extent)) // loop.shape)
-        found.append((rank, factor * loop.shape, iterations, "spatial" if loop.is_spatial else "temporal"))
-    return found
+        steps.append((rank, factor * loop.shape, iterations, "spatial" if loop.is_spatial else "temporal"))
+    return steps
 
 
 def _describe(steps: list[tuple[str, int, int, str]]) -> str:

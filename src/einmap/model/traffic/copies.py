@@ -33,10 +33,10 @@ def copy_busiest(path: EinsumPath) -> dict[str, Actions]:
         takes = tuple(FIRST if loop.level is not None and loop.level <= at.level else ALL for loop in path.loops)
         return TensorCounts(path, access, tiles).relevant(takes)
 
-    found: dict[str, Actions] = {}
+    busiest: dict[str, Actions] = {}
     for (component, _), actions in _actions(path, values).items():
-        found[component] = found.get(component, Actions(0, 0)) + actions
-    return found
+        busiest[component] = busiest.get(component, Actions(0, 0)) + actions
+    return busiest
 
 
 def stations_used(path: EinsumPath) -> set[tuple[str, int]]:
@@ -54,7 +54,7 @@ def stations_used(path: EinsumPath) -> set[tuple[str, int]]:
 
 def aliases(paths: Iterable[EinsumPath]) -> dict[tuple[str, str], str]:
     """For (memory, tensor) that a copy leaves in the memory of its source: the source, as the common name."""
-    found: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, str], str] = {}
     for path in paths:
         if not path.einsum.is_copy:
             continue
@@ -62,8 +62,8 @@ def aliases(paths: Iterable[EinsumPath]) -> dict[tuple[str, str], str]:
         memory = path.stations[source][0].component.name
         for target in sorted(path.einsum.outputs):
             if path.stations[target][0].component.name == memory:
-                found[memory, target] = found.get((memory, source), source)
-    return found
+                names[memory, target] = names.get((memory, source), source)
+    return names
 
 
 def copy_flows(path: EinsumPath) -> Iterator[tuple[TensorAccess, Station, str]]:
@@ -95,13 +95,13 @@ def _flows(path: EinsumPath) -> Iterator[tuple[TensorAccess, Station, str]]:
 
 
 def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]:
-    found: dict[tuple[str, str], Actions] = {}
+    totals: dict[tuple[str, str], Actions] = {}
     for access, at, action in copy_flows(path):
         amount = values(access, at) * at.component.action(action).actions_per_value[access.tensor]
         key = (at.component.name, access.tensor)
         paid_here = Actions(amount, 0) if action == "read" else Actions(0, amount)
-        found[key] = found.get(key, Actions(0, 0)) + paid_here
-    return found
+        totals[key] = totals.get(key, Actions(0, 0)) + paid_here
+    return totals
 
 
 def _between(

@@ -54,14 +54,14 @@ class EinsumTraffic:
 
     def totals(self) -> dict[tuple[str, str], Actions]:
         """Actions of all instances, by component and tensor."""
-        found: dict[tuple[str, str], Actions] = {}
+        totals: dict[tuple[str, str], Actions] = {}
         for tensor in self.tensors:
             for exchange in tensor.exchanges:
                 for at in exchange.chain:
                     if not isinstance(at.component, Compute):
                         key = (at.component.name, tensor.access.tensor)
-                        found[key] = found.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
-        return found
+                        totals[key] = totals.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
+        return totals
 
     def busiest(self) -> dict[str, Actions]:
         """Actions of the instance that has most of them, for each component and for each action by itself."""
@@ -89,13 +89,15 @@ class EinsumTraffic:
         """
         level = parts[0][2].level
         outputs = [tensor.counts for tensor, _, _ in parts if tensor.access.output]
-        own = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
+        lane_loops = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
         common = any(tensor.charge(exchange).hull is not None for tensor, exchange, _ in parts)
-        choices = [range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in own]
+        choices = [
+            range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in lane_loops
+        ]
         if prod(len(c) for c in choices) > MAX_LANES:
             raise NotSupportedError("too many lanes differ in their first touches of an output")
         for lane in product(*choices):
-            yield dict(zip(own, lane, strict=True))
+            yield dict(zip(lane_loops, lane, strict=True))
 
     def differing_lanes(self, index: int, outputs: list[TensorCounts]) -> range:
         """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
@@ -117,10 +119,10 @@ class EinsumTraffic:
         total: Count = 1
         busiest: Count = 1
         everything = tuple(ALL for _ in self.path.loops)
-        one = tuple(FIRST if loop.is_spatial else ALL for loop in self.path.loops)
+        one_lane = tuple(FIRST if loop.is_spatial else ALL for loop in self.path.loops)
         for variable in self.path.einsum.rank_variables:
             total = total * _sum_counts(self.tiles.of(variable, everything))
-            busiest = busiest * _sum_counts(self.tiles.of(variable, one))
+            busiest = busiest * _sum_counts(self.tiles.of(variable, one_lane))
         return total, busiest
 
 

@@ -48,7 +48,7 @@ def networks_of(path: EinsumPath) -> tuple[tuple[int, Network], ...]:
 
 def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
     """What the Einsum does to each network that its tensors cross; networks that nothing crosses are left out."""
-    found: dict[str, NetworkUse] = {}
+    uses: dict[str, NetworkUse] = {}
     for level, network in networks_of(traffic.path):
         if traffic.path.einsum.is_copy:
             _refuse_copies(traffic.path, level, network)
@@ -59,8 +59,8 @@ def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
             crossing.add_to(use, links)
         if use.hops:
             use.max_link_traffic = max(links.values(), default=0)
-            found[network.name] = use
-    return found
+            uses[network.name] = use
+    return uses
 
 
 def crossings_of(traffic: EinsumTraffic) -> Iterator[tuple[Network, Crossing]]:

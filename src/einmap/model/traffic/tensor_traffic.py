@@ -52,14 +52,14 @@ class Exchange:
 
 def exchanges(stations: tuple[Station, ...], compute: Station) -> tuple[Exchange, ...]:
     """All exchanges of one tensor, from the Compute outward. The outermost station is a Memory."""
-    found: list[Exchange] = []
+    outward: list[Exchange] = []
     chain = [compute]
     for station in reversed(stations):
         chain.append(station)
         if isinstance(station.component, Memory):
-            found.append(Exchange(tuple(chain)))
+            outward.append(Exchange(tuple(chain)))
             chain = [station]
-    return tuple(found)
+    return tuple(outward)
 
 
 @dataclass(frozen=True)
@@ -131,25 +131,25 @@ class TensorTraffic:
         Lanes merged on the way up to `at` count once; `fixed` lanes as they say.
         """
         key = (child.position, child.level, at.level, tuple(fixed.items()))
-        known = self._takes.get(key)
-        if known is None:
-            known = self._takes[key] = self._count_takes(child, at, fixed)
-        return known
+        takes = self._takes.get(key)
+        if takes is None:
+            takes = self._takes[key] = self._count_takes(child, at, fixed)
+        return takes
 
     def _count_takes(self, child: Station, at: Station, fixed: Fixed) -> Takes:
-        found: list[Take] = []
+        takes: list[Take] = []
         for index, loop in enumerate(self.path.loops):
             if not applies(loop, child):
-                found.append(SKIP)
+                takes.append(SKIP)
             elif loop.level is None:
-                found.append(ALL)
+                takes.append(ALL)
             elif index in fixed:
-                found.append(fixed[index])
+                takes.append(fixed[index])
             elif loop.level > at.level and self.counts.merges(loop):
-                found.append(FIRST)
+                takes.append(FIRST)
             else:
-                found.append(ALL)
-        return tuple(found)
+                takes.append(ALL)
+        return tuple(takes)
 
     def between(self, inner: Station, outer: Station) -> Iterator[int]:
         """Irrelevant spatial loops that spread `inner` and not `outer`."""
@@ -194,13 +194,13 @@ class TensorTraffic:
         """Elements new at `start` (in each of its relevant visits; None: once) and still new when `child` comes."""
         total: Count = 1
         for group in self.counts.groups:
-            own = {i: lane for i, lane in fixed.items() if self.path.loops[i].variable in group.variables}
+            group_lanes = {i: lane for i, lane in fixed.items() if self.path.loops[i].variable in group.variables}
             if self.counts.is_plain(group):
                 total = total * self.counts.group_sum(group, self.takes(child, child, fixed))
-            elif self.counts.is_dense(group) and not own:
+            elif self.counts.is_dense(group) and not group_lanes:
                 total = total * self._all_of(group, start, fixed)
             else:
-                total = total * self._gone_through(group, start, child, own)
+                total = total * self._gone_through(group, start, child, group_lanes)
         return total
 
     def _all_of(self, group: Group, start: Station | None, fixed: Fixed) -> Count:
@@ -208,8 +208,8 @@ class TensorTraffic:
             return self.counts.group_sum(group, _none(self.path))
         takes, slides = self.takes(start, start, fixed), self.slides.get(start.position)
         kept = slides is not None and self.path.loops[slides].variable in group.variables
-        found = self.counts.group_sum(group, takes)
-        return found - self.counts.group_kept(group, takes, slides) if kept and slides is not None else found
+        total = self.counts.group_sum(group, takes)
+        return total - self.counts.group_kept(group, takes, slides) if kept and slides is not None else total
 
     def _gone_through(self, group: Group, start: Station | None, child: Station, fixed: Fixed) -> int:
         below = [s for s in self.stations if isinstance(s.component, Memory)]
@@ -249,10 +249,10 @@ class TensorTraffic:
     def flow(self, exchange: Exchange, at: Station, fixed: Fixed = EVERY) -> Flow:
         """What passes `at` (a station of the exchange's chain) in this exchange, in fixed lanes of `at`."""
         key = (exchange.child.position, at.position, tuple(fixed.items()))
-        known = self._flows.get(key)
-        if known is None:
-            known = self._flows[key] = self._flow(exchange, at, fixed)
-        return known
+        flow = self._flows.get(key)
+        if flow is None:
+            flow = self._flows[key] = self._flow(exchange, at, fixed)
+        return flow
 
     def _flow(self, exchange: Exchange, at: Station, fixed: Fixed) -> Flow:
         child = exchange.child
@@ -270,8 +270,8 @@ class TensorTraffic:
             slides = self.slides.get(exchange.child.position)
             return charge.hull.values(self.path, takes, None if slides is None else self.path.loops[slides].address)
         if charge.hull is not None and charge.hull_without is not None:
-            own = _matching(charge.hull_without, self.path, takes)
-            return charge.hull.values(self.path, takes) - Hull((charge.hull_without,)).values(*own)
+            matched = _matching(charge.hull_without, self.path, takes)
+            return charge.hull.values(self.path, takes) - Hull((charge.hull_without,)).values(*matched)
         return total if charge.fills else 0
 
     def _produced(self, exchange: Exchange, at: Station, fixed: Fixed, total: Count) -> Flow:
