@@ -26,7 +26,7 @@ def used_by_copy(route: Route) -> list[Hold]:
 
 def aliases(routes: Mapping[str, Route]) -> dict[tuple[str, str], str]:
     """(memory, tensor) pairs that a copy keeps in the memory of its source, with a common name."""
-    found: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, str], str] = {}
     for route in routes.values():
         if not route.einsum.is_copy:
             continue
@@ -34,9 +34,9 @@ def aliases(routes: Mapping[str, Route]) -> dict[tuple[str, str], str]:
         memory = route.holds[source][0].component.name
         for target in sorted(route.einsum.outputs):
             if route.holds[target][0].component.name == memory:
-                common = found.get((memory, source), source)
-                found[memory, source] = found[memory, target] = common
-    return found
+                common = names.get((memory, source), source)
+                names[memory, source] = names[memory, target] = common
+    return names
 
 
 def check_copies(spec: Spec) -> None:

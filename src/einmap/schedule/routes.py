@@ -85,13 +85,13 @@ class Route:
     def iterations(self) -> Mapping[Address, int]:
         """The most iterations of each loop."""
         extents = dict(self.einsum.bounds)
-        found = {}
+        iterations = {}
         for turn in self.turns:
             extent = extents[turn.variable]
             first = min(turn.first, extent)
-            found[turn.address] = 1 + -(-(extent - first) // turn.shape)
+            iterations[turn.address] = 1 + -(-(extent - first) // turn.shape)
             extents[turn.variable] = max(first, min(turn.shape, extent - first))
-        return found
+        return iterations
 
     @cached_property
     def table_sizes(self) -> Mapping[str, int]:
@@ -129,11 +129,11 @@ class Route:
 
         Temporal loops before `position` and spatial loops at or above `level` have cut the space.
         """
-        found = {v: (0, n) for v, n in self.einsum.bounds}
+        intervals = {v: (0, n) for v, n in self.einsum.bounds}
         lanes = iter(lane)
         for turn in self.turns:
             if self.iterations[turn.address] == 1:
-                continue  # a loop of one iteration is as good as absent
+                continue  # a loop of one iteration cuts nothing
             if turn.level is None:
                 if turn.position >= position:
                     continue
@@ -142,13 +142,13 @@ class Route:
                 index = next(lanes)
             else:
                 continue
-            start, size = found[turn.variable]
+            start, size = intervals[turn.variable]
             begin = 0 if index == 0 else turn.first + (index - 1) * turn.shape
             size = min(turn.shape if index else turn.first, size - begin)
             if size <= 0:
                 return None
-            found[turn.variable] = (start + begin, size)
-        return found
+            intervals[turn.variable] = (start + begin, size)
+        return intervals
 
     def merges(self, turn: Turn, tensor: str) -> bool:
         """Whether lanes of a spatial loop share one copy of the tensor's tile."""
@@ -159,24 +159,24 @@ class Route:
     def merged_between(self, tensor: str, inner: int, chain: list[int]) -> list[tuple[int, ...]]:
         """For each level of `chain` (outward from `inner`): positions in a lane that are merged on the way there."""
         levels = [(i, t) for i, t in enumerate(t for t in self.lane_turns if (t.level or 0) <= inner)]
-        found: list[tuple[int, ...]] = []
+        positions: list[tuple[int, ...]] = []
         merged: tuple[int, ...] = ()
         below = inner
         for level in chain:
             new = [i for i, t in levels if level < (t.level or 0) <= below and self.merges(t, tensor)]
             merged = (*merged, *new)
-            found.append(merged)
+            positions.append(merged)
             below = min(below, level)
-        return found
+        return positions
 
 
 def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
     """The order of each tensor's ranks: that of its first access."""
-    found: dict[str, tuple[str, ...]] = {}
+    ranks: dict[str, tuple[str, ...]] = {}
     for einsum in workload.einsums:
         for access in einsum.accesses:
-            found.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
-    return found
+            ranks.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
+    return ranks
 
 
 def routes_of(mapping: LoopTree, workload: Workload, archs: Mapping[str, Architecture]) -> dict[str, Route]:
@@ -215,7 +215,7 @@ def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mappi
                 pass
     unit = leaves[-1]
     assert isinstance(unit, Compute)
-    held = {tensor: tuple(found) for tensor, found in holds.items()}
+    held = {tensor: tuple(tensor_holds) for tensor, tensor_holds in holds.items()}
     indices = {a.tensor: _in_order(a, ranks[a.tensor]) for a in einsum.accesses}
     return Route(einsum, arch, tuple(turns), held, unit, len(leaves) - 1, last_split, indices)
 

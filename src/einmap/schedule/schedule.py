@@ -40,7 +40,7 @@ class Schedule:
         for place in self.places.values():
             if place.is_backing():
                 nodes.setdefault(place.hold.tensor, set()).add(place.hold.address)
-        return frozenset(t for t, found in nodes.items() if len(found) > 1)
+        return frozenset(t for t, addresses in nodes.items() if len(addresses) > 1)
 
     @cached_property
     def aliases(self) -> Mapping[tuple[str, str], str]:
@@ -128,14 +128,14 @@ def _refuse_unexecutable(einsum: Einsum) -> None:
 
 
 def _places(routes: Mapping[str, Route]) -> dict[NodeTensor, Place]:
-    found: dict[NodeTensor, dict[str, Hold]] = {}
+    users_holds: dict[NodeTensor, dict[str, Hold]] = {}
     for name, route in routes.items():
         for holds in route.holds.values():
             for hold in holds:
                 if isinstance(hold.component, Memory) and (not route.einsum.is_copy or hold in used_by_copy(route)):
-                    found.setdefault((hold.address, hold.tensor), {})[name] = hold
+                    users_holds.setdefault((hold.address, hold.tensor), {})[name] = hold
     places = {}
-    for key, holds_by_name in found.items():
+    for key, holds_by_name in users_holds.items():
         users = tuple(routes[name] for name in holds_by_name)
         first = next(iter(holds_by_name.values()))
         # counts, not the lanes themselves: there may be a billion of them

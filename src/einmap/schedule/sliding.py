@@ -22,17 +22,17 @@ def sliding_loops(
     everywhere: bool,
 ) -> dict[NodeTensor, Address]:
     """The loop that each sliding buffer slides along. `everywhere`: nodes that do not say slide where they can."""
-    found: dict[NodeTensor, Address] = {}
+    loops: dict[NodeTensor, Address] = {}
     for key, place in places.items():
         node = mapping.at(key[0])
         assert isinstance(node, tree.Storage)
-        wanted = everywhere if node.sliding_window is None else node.sliding_window
+        asked = everywhere if node.sliding_window is None else node.sliding_window
         copied = any(r.einsum.is_copy and key[1] in r.holds and _passes(r, key) for r in routes.values())
-        if not wanted or copied:
+        if not asked or copied:
             continue
         if place.is_backing():
             halo = _halo(workload, place)
-            found |= {} if halo is None else {key: halo}
+            loops |= {} if halo is None else {key: halo}
             continue
         turns = [_innermost(user, place) for user in place.users]
         turn = turns[0]
@@ -43,8 +43,8 @@ def sliding_loops(
         else:
             ours = _is_settled(workload, routes, key[1], turn)
         if ours:
-            found[key] = turn.address
-    return found
+            loops[key] = turn.address
+    return loops
 
 
 def _halo(workload: Workload, place: Place) -> Address | None:
@@ -132,8 +132,8 @@ def _hands_on(place: Place) -> bool:
 def _is_settled(workload: Workload, routes: Mapping[str, Route], tensor: str, turn: Turn) -> bool:
     """Whether nobody writes, in a later iteration of the loop, what has been fetched of the tensor."""
     producer = routes.get(workload.producers.get(tensor, ""))
-    own = None if producer is None else next((t for t in producer.turns if t.address == turn.address), None)
-    if producer is None or own is None:
+    producer_turn = None if producer is None else next((t for t in producer.turns if t.address == turn.address), None)
+    if producer is None or producer_turn is None:
         return True
     forward = all(a > 0 for index in producer.indices[tensor] for _, a in index.terms)
-    return not producer.einsum.is_copy and forward and _relevance(producer, tensor, own) is Relevance.FULL
+    return not producer.einsum.is_copy and forward and _relevance(producer, tensor, producer_turn) is Relevance.FULL
