@@ -5,14 +5,14 @@
 - `exchanges`: exchanges between a buffer and the next holder outward: fills and write-backs, value by value.
 - `execute`: execute(): run a mapping on real tensors through explicit buffers, and count what moves.
 - `kernel`: the inner loops: everything below the last storage node of an Einsum, for one visit.
-- `kernels`: the kernel itself.
+- `kernels`: the kernel as Numba compiles it.
 - `leaf`: one visit of everything below the last storage node of an Einsum: set up the kernel, run it, count.
-- `machine`: the machine: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
 - `network_routing`: networks: every value that crosses one is routed to its lane, link by link.
 - `padding`: elements of intermediate tensors that no Einsum writes, though some read them: zeros around what is
   computed.
 - `recorder`: counts, steps and occupancy while a mapping runs.
 - `result`: what an execution leaves behind: tensors, counts, occupancy over time.
+- `simulator`: the simulator: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
 - `sliding`: sliding windows: buffers that keep, from one iteration of a loop to the next, what both need.
 - `visits`: visits of storage nodes: the tiles that are there now.
 - `warm`: a first call of the simulator's kernel, so that it can be compiled ahead.

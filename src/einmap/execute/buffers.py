@@ -74,12 +74,12 @@ class Tile:
 
     def strides(self) -> tuple[int, ...]:
         """Step of each rank in the heap."""
-        found = []
+        strides = []
         step = 1
         for low, high in reversed(self.box):
-            found.append(step)
+            strides.append(step)
             step *= high - low
-        return tuple(reversed(found))
+        return tuple(reversed(strides))
 
     def _view[A: (Values, Flags)](self, store: A, box: Box) -> A:
         whole = store[self.offset : self.offset + volume(self.box)].reshape(self.shape)

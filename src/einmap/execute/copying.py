@@ -44,7 +44,7 @@ class CopyLeaf(Leaf):
         """For each rank variable the values that this lane goes through, shaped to broadcast."""
         part, width = self.lane_part
         row = self.lanes.index(lane)
-        found = []
+        points = []
         for v, variable in enumerate(self.variables):
             table = self.table(variable, clock).reshape(-1, width[v])[:, part[row, v]]
             values = np.unique(table[table >= 0])
@@ -52,18 +52,18 @@ class CopyLeaf(Leaf):
                 return None
             shape = [1] * len(self.variables)
             shape[v] = len(values)
-            found.append(values.reshape(shape))
-        return found
+            points.append(values.reshape(shape))
+        return points
 
     def _index(self, tensor: str, points: list[Any]) -> list[Any]:
         first = dict(self.route.einsum.first_values)
-        found = []
+        indices = []
         for index in self.route.indices[tensor]:
             total: Any = np.int64(index.constant)
             for v, a in index.terms:
                 total = total + a * (points[self.variables.index(v)] + first.get(v, 0))
-            found.append(total)
-        return list(np.broadcast_arrays(*found))
+            indices.append(total)
+        return list(np.broadcast_arrays(*indices))
 
     def _tile(self, hold: Hold, lane: Instance) -> Tile:
         assert self.visits is not None

@@ -46,21 +46,21 @@ class Exchanges:
             self._fill_input(route, tensor, hold, visit)
 
     def _fill_input(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
-        """The whole tile, or what a producer before has not touched of it."""
+        """Fill the whole tile, or the part of it that no earlier producer has touched."""
         parent, chain, merged = self._parent(route, tensor, hold)
         producer = self.places[hold.address, tensor].producer
         moved: dict[Instance, int] = {}
         for lane, tile in visit.tiles.items():
-            wanted: Flags = np.ones(tile.shape, dtype=np.uint8)
+            missing: Flags = np.ones(tile.shape, dtype=np.uint8)
             if visit.produced and producer is not None:
-                own = visit.own[producer.einsum.name].get(lane)
-                if own is not None:
-                    Part(tile.box).of(wanted, own)[...] = 0
+                produced = visit.boxes[producer.einsum.name].get(lane)
+                if produced is not None:
+                    Part(tile.box).of(missing, produced)[...] = 0
             if lane in visit.kept:
-                Part(tile.box).of(wanted, visit.kept[lane])[...] = 0
-            amount = moved[lane] = int(wanted.sum())
+                Part(tile.box).of(missing, visit.kept[lane])[...] = 0
+            amount = moved[lane] = int(missing.sum())
             source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
-            mask = wanted.astype(bool)
+            mask = missing.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
             if visit.produced:
@@ -73,11 +73,11 @@ class Exchanges:
         self._carry(route, tensor, hold, chain, moved)
 
     def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
-        """Over the networks between a holder and its parent."""
+        """Route moved values over the networks between a holder and its parent."""
         self.recorder.wires.carry(route, tensor, hold.level, chain[-1].level, moved)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
-        """Results come in live; elements without one are skipped where both sides skip them."""
+        """Fill an output tile: results come in live; elements without one are skipped where both sides skip them."""
         parent, chain, merged = self._parent(route, tensor, hold)
         memory, outer = hold.component, chain[-1].component
         assert isinstance(memory, Memory)
@@ -85,7 +85,7 @@ class Exchanges:
         skips = memory.skip_initial_output_write and outer.skip_initial_output_write
         written: dict[Instance, Flags] = {}
         moved: dict[Instance, int] = {}
-        for lane, box in visit.own[route.einsum.name].items():
+        for lane, box in visit.boxes[route.einsum.name].items():
             if not all(lane[i] == 0 for i in merged[-1]):
                 continue
             tile = visit.tiles[lane]

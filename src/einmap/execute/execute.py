@@ -16,10 +16,10 @@ from einmap.einsum.numeric import random_inputs, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
-from einmap.execute.machine import Machine
 from einmap.execute.padding import paddings
 from einmap.execute.recorder import Occupancy, Recorder
 from einmap.execute.result import CountKey, CountRow, Execution
+from einmap.execute.simulator import Simulator
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.validate import validate
 from einmap.schedule.copies import check_copies
@@ -76,7 +76,7 @@ def execute(
     recorder = Recorder(frozenset(trace))
     occupancy = Occupancy(_bits(routes))
     schedule = schedule_of(tree, workload, routes, spec.model_options.sliding_window)
-    Machine(schedule, store, heap, recorder, occupancy, paddings(workload, ranks_of(workload))).run()
+    Simulator(schedule, store, heap, recorder, occupancy, paddings(workload, ranks_of(workload))).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
 
 
@@ -118,17 +118,17 @@ def _inputs(
 ) -> dict[str, NDArray[np.float64]]:
     if data is None:
         return random_inputs(workload, seed)
-    wanted = {t: s for t, s in shapes(workload).items() if t not in workload.producers}
+    graph_inputs = {t: s for t, s in shapes(workload).items() if t not in workload.producers}
     for name in data:
-        if name not in wanted:
-            hint = did_you_mean(name, wanted, listing="graph inputs")
+        if name not in graph_inputs:
+            hint = did_you_mean(name, graph_inputs, listing="graph inputs")
             raise SpecError(f"{name!r} is not a graph input of the workload", hint=hint)
-    found = {}
-    for tensor, shape in wanted.items():
+    tensors = {}
+    for tensor, shape in graph_inputs.items():
         if tensor not in data:
             raise SpecError(f"no data for the graph input {tensor!r}", hint=f"its shape is {shape}")
-        found[tensor] = _checked(tensor, data[tensor], shape)
-    return found
+        tensors[tensor] = _checked(tensor, data[tensor], shape)
+    return tensors
 
 
 def _checked(tensor: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -149,13 +149,13 @@ def _stored(heap: Heap, shape: tuple[int, ...], value: NDArray[np.float64] | Non
 
 
 def _bits(routes: Mapping[str, Route]) -> dict[tuple[str, str, str], float]:
-    found = {}
+    bits = {}
     for name, route in routes.items():
         for tensor, holds in route.holds.items():
             for hold in holds:
                 if isinstance(hold.component, Memory):
-                    found[name, hold.component.name, tensor] = hold.component.bits[tensor]
-    return found
+                    bits[name, hold.component.name, tensor] = hold.component.bits[tensor]
+    return bits
 
 
 def _result(
@@ -192,7 +192,7 @@ def _result(
         for name, route in routes.items()
     }
     written = {t: _whole(store[t]) for t in spec.workload.producers}
-    busiest = {key: max(found.values()) for key, found in calls.items()}
+    busiest = {key: max(by_instance.values()) for key, by_instance in calls.items()}
     return Execution(
         written,
         inputs,

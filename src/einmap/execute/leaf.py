@@ -198,7 +198,7 @@ def innermost(route: Route, tensor: str) -> Hold:
 
 
 class Passing(NamedTuple):
-    """Values that pass a station inward and outward, and fills that are not made for want of results."""
+    """Values that pass a station inward and outward, and fills that are not made since there is no result yet."""
 
     down: int
     up: int

@@ -30,7 +30,7 @@ class Wires:
     longest: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def carry(self, route: Route, tensor: str, inner: int, outer: int, amounts: Mapping[Instance, int]) -> None:
-        """Values that go between a holder at level `outer` and the lanes of one at level `inner`."""
+        """Count values that go between a holder at level `outer` and the lanes of one at level `inner`."""
         for level, network in enumerate(route.arch.path(route.unit.name)):
             if isinstance(network, Network) and outer < level < inner and any(amounts.values()):
                 self._route(_Mesh(route, tensor, network, level, inner), amounts)
@@ -44,8 +44,8 @@ class Wires:
         for number in range(len(mesh.turns)):
             for entrance, lanes in mesh.groups(number, amounts):
                 for steps, links, values in mesh.ways(number, entrance, lanes):
-                    found = self.hops[there]
-                    found[mesh.above(entrance)] = found.get(mesh.above(entrance), 0) + steps * values
+                    hops = self.hops[there]
+                    hops[mesh.above(entrance)] = hops.get(mesh.above(entrance), 0) + steps * values
                     for fanout, place, end in links:
                         link = (name, network, fanout, mesh.above(entrance), place, end)
                         self.loads[link] = self.loads.get(link, 0) + values * rate
@@ -102,7 +102,7 @@ class _Mesh:
 
         Lanes further in that use one copy of the data count as one.
         """
-        found: dict[Instance, dict[int, dict[Instance, int]]] = {}
+        groups: dict[Instance, dict[int, dict[Instance, int]]] = {}
         for lane, values in amounts.items():
             entrance, data = list(lane), list(lane)
             for later in range(number, len(self.turns)):
@@ -110,9 +110,9 @@ class _Mesh:
                 entrance[at] = 0
                 if self.route.merges(self.turns[later], self.tensor):
                     data[at] = 0
-            here = found.setdefault(tuple(entrance), {}).setdefault(lane[self.positions[number]], {})
+            here = groups.setdefault(tuple(entrance), {}).setdefault(lane[self.positions[number]], {})
             here[tuple(data)] = max(here.get(tuple(data), 0), values)
-        yield from found.items()
+        yield from groups.items()
 
     def ways(self, number: int, entrance: Instance, lanes: Mapping[int, Mapping[Instance, int]]) -> Iterator[_Way]:
         """How the data of a group go along one loop."""

@@ -13,20 +13,20 @@ from einmap.execute.buffers import Mask, Tile
 
 
 def paddings(workload: Workload, ranks: Mapping[str, tuple[str, ...]]) -> dict[str, Mask]:
-    """For each intermediate tensor that has such elements where they are; `ranks`: the order of each tensor's ranks."""
-    found: dict[str, Mask] = {}
+    """The elements that no Einsum writes, by intermediate tensor; `ranks`: the order of each tensor's ranks."""
+    masks: dict[str, Mask] = {}
     sizes = shapes(workload)
     for tensor in workload.intermediates:
         producer = workload.by_name[workload.producers[tensor]]
         mask = np.ones(sizes[tensor], dtype=bool)
         mask[_written(producer, producer.by_tensor[tensor], ranks[tensor])] = False
         if mask.any():
-            found[tensor] = mask
-    return found
+            masks[tensor] = mask
+    return masks
 
 
 def pad(tile: Tile, padding: Mask) -> None:
-    """The zeros of a tensor that lie in a tile are there."""
+    """Mark the zeros of a tensor that lie in a tile as present."""
     here = padding[tuple(slice(low, high) for low, high in tile.box)]
     tile.values(tile.box)[here] = 0.0
     tile.present(tile.box)[here] = 1

@@ -35,7 +35,7 @@ class Recorder:
 
     def visit(self, address: Address, tensor: str, visit: Visit, values: Values) -> None:
         """A storage node is visited; `values`: what each Einsum uses of its rank variables, by instance."""
-        parts = {einsum: _inclusive(boxes) for einsum, boxes in visit.own.items()}
+        parts = {einsum: _inclusive(boxes) for einsum, boxes in visit.boxes.items()}
         self.visits.append(VisitRow(self.step, address, tensor, parts, values, _inclusive(visit.kept)))
 
     def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None = None) -> None:
@@ -55,7 +55,7 @@ def _inclusive(boxes: Mapping[Instance, Box]) -> dict[Instance, Box]:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class LiveBuffer:
     """A buffer that lives now: values for each instance of its memory, and who it is for."""
 
     memory: str
@@ -78,7 +78,7 @@ class Life:
     bits: float = 0.0
 
     def row(self) -> LifeRow:
-        """What stays of it."""
+        """The row that the result keeps of this life."""
         return LifeRow(self.address, self.tensor, self.begins, self.ends, self.times, tuple(self.einsums), self.bits)
 
 
@@ -88,7 +88,7 @@ class Occupancy:
     def __init__(self, bits: Mapping[tuple[str, str, str], float]) -> None:
         """`bits`: bits of one value by (einsum, memory, tensor)."""
         self.bits = bits
-        self.living: dict[object, Space] = {}
+        self.living: dict[object, LiveBuffer] = {}
         self.peak: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self.rows: list[OccupancyRow] = []
@@ -96,7 +96,7 @@ class Occupancy:
         self.fullest: dict[tuple[str, str], float] = {}
         self.moments: dict[tuple[str, str], Moment] = {}
 
-    def begin(self, key: object, space: Space, life: Life) -> None:
+    def begin(self, key: object, space: LiveBuffer, life: Life) -> None:
         """A buffer comes to life; `life` describes it when it is the first time."""
         life = self.lives.setdefault(key, life)
         if key not in self.living and space.values:
@@ -109,7 +109,7 @@ class Occupancy:
 
     def look(self, step: int, running: str, aliases: Mapping[tuple[str, str], str]) -> None:
         """Add up what lives while `running` runs; `aliases` names tensors that are one buffer in a memory."""
-        by_memory: dict[str, dict[object, list[tuple[Space, float]]]] = {}
+        by_memory: dict[str, dict[object, list[tuple[LiveBuffer, float]]]] = {}
         held: dict[str, list[tuple[str, Address, float]]] = {}
         for key, space in self.living.items():
             life = self.lives[key]
@@ -132,12 +132,12 @@ class Occupancy:
                 self.rows.append(OccupancyRow(step, memory, bits))
 
 
-def _largest(space: Space, bits: float) -> float:
+def _largest(space: LiveBuffer, bits: float) -> float:
     """Bits of a buffer's largest instance."""
     return max(space.values.values(), default=0) * bits
 
 
-def _fullest(groups: Iterable[list[tuple[Space, float]]]) -> float:
+def _fullest(groups: Iterable[list[tuple[LiveBuffer, float]]]) -> float:
     """Bits of the fullest instance; buffers whose instances are numbered otherwise count with their largest."""
     sums: dict[Instance, float] = {}
     everywhere = 0.0

@@ -23,7 +23,7 @@ class Windows:
 
     def along(self, loop: Address) -> list[NodeTensor]:
         """The buffers that slide along a loop."""
-        return [key for key, own in self.loops.items() if own == loop]
+        return [key for key, slid in self.loops.items() if slid == loop]
 
     def take_over(self, key: NodeTensor, visit: Visit) -> None:
         """The visit begins with what the one before has left for it; it counts as live."""

@@ -15,12 +15,12 @@ from einmap.schedule.routes import Instance
 class Visit:
     """One visit of a storage node for one tensor: a tile for each instance of its memory.
 
-    `own`: the part that each Einsum uses. `filled`: Einsums for which the fill is done. `produced`: a producer has
-    started here.
+    `boxes`: the part that each Einsum uses, by instance. `filled`: Einsums for which the fill is done. `produced`: a
+    producer has started here.
     """
 
     tiles: dict[Instance, Tile]
-    own: dict[str, dict[Instance, Box]]
+    boxes: dict[str, dict[Instance, Box]]
     filled: set[str] = field(default_factory=set)
     produced: bool = False
     kept: dict[Instance, Box] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Visit:
     left: dict[Instance, Box] = field(default_factory=dict)
     """What stays for the next visit."""
     copied: dict[Instance, Mask] = field(default_factory=dict)
-    """What consumers have fetched beside that which the producer makes here: the parent keeps it, too."""
+    """Elements that consumers have fetched beside those that the producer makes here: the parent keeps them, too."""
 
 
 @dataclass

@@ -10,11 +10,11 @@ from einmap.execute.kernel import leaf_kernel
 
 def smallest_call() -> None:
     """Call the kernel for one point, Z = A, with arguments of the types that every run uses."""
-    one, none = np.ones(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    stride, none = np.ones(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
     zero, column = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
     flags = np.array([1, 0], dtype=np.uint8)
     leaf_kernel()(
-        none, none, none, zero, zero, one, column,
+        none, none, none, zero, zero, stride, column,
         np.zeros((2, 1, 1), dtype=np.int64), np.array([[0], [1]], dtype=np.int64), 1,
         np.zeros(2), flags, np.zeros_like(flags), np.array([[Code.OPERAND, 0]], dtype=np.float64), True, 0,
         np.ones((1, 1), dtype=np.uint8), zero.copy(), column.copy(), column.copy(),

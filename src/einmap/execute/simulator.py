@@ -1,4 +1,4 @@
-"""The machine: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
+"""The simulator: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
 
 Storage nodes are filled when the first Einsum that needs them starts. All lanes of a visit act together: the lanes
 of a group that is merged use one copy; the others take turns, so that a later lane finds what an earlier one wrote.
@@ -16,7 +16,7 @@ from einmap.execute.copying import CopyLeaf
 from einmap.execute.exchanges import Exchanges, reduce_into
 from einmap.execute.leaf import Leaf, innermost
 from einmap.execute.padding import pad
-from einmap.execute.recorder import Life, Occupancy, Recorder, Space, Values
+from einmap.execute.recorder import Life, LiveBuffer, Occupancy, Recorder, Values
 from einmap.execute.sliding import Windows
 from einmap.execute.visits import Visit, Visits
 from einmap.mapping import nodes as tree
@@ -27,7 +27,7 @@ from einmap.schedule.routes import Instance, Interval, Route
 from einmap.schedule.schedule import Schedule
 
 
-class Machine:
+class Simulator:
     """Runs a schedule once. `store`: the whole tensors outside of all buffers; `padding`: see padding.py."""
 
     def __init__(
@@ -166,10 +166,10 @@ class Machine:
             self.schedule.edge(self.places[last], first=False),
         )
 
-    def _space(self, key: NodeTensor, values: dict[Instance, int], factor: int = 1) -> Space:
+    def _space(self, key: NodeTensor, values: dict[Instance, int], factor: int = 1) -> LiveBuffer:
         place = self.places[key]
         users = tuple(r.einsum.name for r in place.users)
-        return Space(place.hold.component.name, key[1], values, users, factor)
+        return LiveBuffer(place.hold.component.name, key[1], values, users, factor)
 
     def _reserve_for_good(self, key: NodeTensor, place: Place) -> None:
         """Persistent storage: the largest tile, for every instance of the workload, at all times."""
@@ -192,16 +192,16 @@ class Machine:
 
     def _boxes(self, place: Place, clock: Mapping[Address, int]) -> dict[Instance, Box]:
         """The tile of each instance at the time `clock`; an instance that has none is left out."""
-        found = {}
+        boxes = {}
         for lane in place.users[0].lanes(place.hold.level):
-            boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
-            if boxes:
-                found[lane] = hull(boxes)
-        return found
+            users_boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
+            if users_boxes:
+                boxes[lane] = hull(users_boxes)
+        return boxes
 
     def _open(self, key: NodeTensor) -> None:
         place = self.places[key]
-        own: dict[str, dict[Instance, Box]] = {}
+        boxes_of: dict[str, dict[Instance, Box]] = {}
         tiles: dict[Instance, Tile] = {}
         for lane in place.users[0].lanes(place.hold.level):
             boxes = []
@@ -209,29 +209,29 @@ class Machine:
                 box = self._box(route, place, self.clock, lane)
                 if box is not None:
                     boxes.append(box)
-                    own.setdefault(route.einsum.name, {})[lane] = box
+                    boxes_of.setdefault(route.einsum.name, {})[lane] = box
             if boxes:
                 tiles[lane] = Tile(self.heap, hull(boxes))
-        self.visits.open[key] = Visit(tiles, own)
+        self.visits.open[key] = Visit(tiles, boxes_of)
         self.windows.take_over(key, self.visits.open[key])
         if place.hold.component.name in self.recorder.traced:
-            self.recorder.visit(*key, self.visits.open[key], self._values(place, own))
+            self.recorder.visit(*key, self.visits.open[key], self._values(place, boxes_of))
         if place.is_backing():
             self._load(place, self.visits.open[key])
 
-    def _values(self, place: Place, own: Mapping[str, Mapping[Instance, Box]]) -> Values:
+    def _values(self, place: Place, boxes_of: Mapping[str, Mapping[Instance, Box]]) -> Values:
         """What each Einsum uses of its rank variables at a node, by instance."""
-        found: dict[str, dict[Instance, dict[str, Interval]]] = {}
-        for name, boxes in own.items():
+        values: dict[str, dict[Instance, dict[str, Interval]]] = {}
+        for name, boxes in boxes_of.items():
             hold = place.holds[name]
             for lane in boxes:
                 intervals = self.routes[name].intervals(self.clock, lane, hold.level, hold.position)
                 if intervals is not None:
-                    found.setdefault(name, {})[lane] = intervals
-        return found
+                    values.setdefault(name, {})[lane] = intervals
+        return values
 
     def _load(self, place: Place, visit: Visit) -> None:
-        """The outermost holder has the tensor's data; nothing is counted."""
+        """Put the tensor's data into its outermost holder; nothing is counted."""
         tensor = place.hold.tensor
         if tensor in self.workload.intermediates and tensor not in self.schedule.several:
             for tile in visit.tiles.values() if tensor in self.padding else ():
