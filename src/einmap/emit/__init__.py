@@ -3,7 +3,7 @@
 - `build`: a specification becomes a Program: check the mapping, declare, lower, tidy up.
 - `c`: C99: buffers as arrays, moves as small functions, and a main that checks itself against a plain loop nest.
 - `c_runtime`: the rest of a C file: functions that move boxes, the plain loop nest, main.
-- `comments`: what comments say.
+- `comments`: the text of comments in emitted code.
 - `dead_definitions`: define each size once in a block, and leave out those that nothing uses.
 - `declare`: what the code declares: tensors, buffers, counters, loop indices.
 - `emit`: emit(): the loop nest of a mapping as code with explicit data movement.

@@ -86,8 +86,8 @@ def _schedule(spec: Spec) -> Schedule:
 def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
     """The Einsum as loops over its rank variables."""
     first = dict(einsum.first_values)
-    own = Names(names.language, dict(names.taken))  # loops of different Einsums may have the same names
-    variables = {v: own.identifier(v) for v in einsum.rank_variables}
+    loop_identifiers = Names(names.language, dict(names.taken))  # loops of different Einsums may have the same names
+    variables = {v: loop_identifiers.identifier(v) for v in einsum.rank_variables}
     starts: Mapping[str, Linear] = {v: named(name) for v, name in variables.items()}
 
     def accessed(output: bool) -> tuple[tuple[str, str, tuple[Linear, ...]], ...]:

@@ -12,7 +12,7 @@ from einmap.emit.dead_definitions import counters_in
 from einmap.emit.linear import Linear
 from einmap.emit.program import (
     ALWAYS,
-    Buffer,
+    BufferVariable,
     Charge,
     Clear,
     Copy,
@@ -254,6 +254,6 @@ def _element(region: Region, *, flags: bool = False) -> str:
     return element(region.buffer, (*region.lane, *region.start), flags=flags)
 
 
-def element(buffer: Buffer, index: tuple[Linear, ...], *, flags: bool = False) -> str:
+def element(buffer: BufferVariable, index: tuple[Linear, ...], *, flags: bool = False) -> str:
     """`A[m0][k0]`; a tensor without ranks is an array of one value."""
     return (buffer.flags if flags else buffer.name) + ("".join(f"[{i}]" for i in index) or "[0]")

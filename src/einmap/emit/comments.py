@@ -1,4 +1,4 @@
-"""What comments say."""
+"""The text of comments in emitted code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from einmap.einsum.operation import MapExpression
 from einmap.emit.linear import Linear
-from einmap.emit.program import Buffer, Plain, Program, TensorVariable
+from einmap.emit.program import BufferVariable, Plain, Program, TensorVariable
 from einmap.emit.text import comment_safe, map_text
 
 
@@ -45,7 +45,7 @@ def einsum_text(plain: Plain) -> str:
     return f"{outputs} = {value}"
 
 
-def buffer_note(buffer: Buffer) -> str:
+def buffer_note(buffer: BufferVariable) -> str:
     """`GlobalBuffer: read by Z, 64 values (512 of 4,096 bits)`."""
     values = math.prod(buffer.shape)
     lanes = math.prod(buffer.lanes)

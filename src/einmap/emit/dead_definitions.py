@@ -26,7 +26,7 @@ from einmap.emit.program import (
     When,
 )
 
-type Names = frozenset[str]
+type NameSet = frozenset[str]
 
 
 def tidied(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -34,8 +34,8 @@ def tidied(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     return _tidied(_once(statements, frozenset()), frozenset())[0]
 
 
-def _once(statements: tuple[Statement, ...], defined: Names) -> tuple[Statement, ...]:
-    """A name stands for one expression, so that a second definition inside the first one's block says nothing new."""
+def _once(statements: tuple[Statement, ...], defined: NameSet) -> tuple[Statement, ...]:
+    """Drop a second definition inside the first one's block: a name stands for one expression."""
     kept: list[Statement] = []
     for statement in statements:
         match statement:
@@ -54,7 +54,7 @@ def _once(statements: tuple[Statement, ...], defined: Names) -> tuple[Statement,
     return tuple(kept)
 
 
-def _tidied(statements: tuple[Statement, ...], used: Names) -> tuple[tuple[Statement, ...], Names]:
+def _tidied(statements: tuple[Statement, ...], used: NameSet) -> tuple[tuple[Statement, ...], NameSet]:
     kept: list[Statement] = []
     for statement in reversed(statements):
         match statement:
@@ -75,8 +75,8 @@ def _tidied(statements: tuple[Statement, ...], used: Names) -> tuple[tuple[State
     return tuple(reversed(kept)), used
 
 
-def names_in(condition: Condition) -> Names:
-    """Names that a condition speaks of."""
+def names_in(condition: Condition) -> NameSet:
+    """NameSet that a condition speaks of."""
     match condition:
         case Is(value=value):
             return value.names
@@ -86,8 +86,8 @@ def names_in(condition: Condition) -> Names:
             assert_never(condition)
 
 
-def uses(statement: Statement) -> Names:
-    """Names that a statement without statements in it reads."""
+def uses(statement: Statement) -> NameSet:
+    """NameSet that a statement without statements in it reads."""
     match statement:
         case Let(value=value, other=other, index=index):
             return value.names | other.names | ({index} if index else frozenset())
@@ -100,10 +100,10 @@ def uses(statement: Statement) -> Names:
         case Clear(region=region, sizes=sizes):
             return _region(region) | _all(sizes)
         case Operate(operands=operands, results=results, charges=charges):
-            found = _charges(charges) | frozenset().union(*(_region(r) for _, r in operands))
+            names = _charges(charges) | frozenset().union(*(_region(r) for _, r in operands))
             for result in results:
-                found |= _region(result.at) | _charges((*result.live, *result.fresh))
-            return found
+                names |= _region(result.at) | _charges((*result.live, *result.fresh))
+            return names
         case Copy(source=source, targets=targets, charges=charges):
             return _region(source) | _charges(charges) | frozenset().union(*(_region(t) for t in targets))
         case Loop() | When():
@@ -112,19 +112,19 @@ def uses(statement: Statement) -> Names:
             assert_never(statement)
 
 
-def _region(region: Region) -> Names:
+def _region(region: Region) -> NameSet:
     return _all((*region.lane, *region.start))
 
 
-def _all(values: object) -> Names:
-    found: Names = frozenset()
+def _all(values: object) -> NameSet:
+    names: NameSet = frozenset()
     for value in values:  # type: ignore[attr-defined]
         assert isinstance(value, Linear)
-        found |= value.names
-    return found
+        names |= value.names
+    return names
 
 
-def _charges(charges: tuple[Charge, ...]) -> Names:
+def _charges(charges: tuple[Charge, ...]) -> NameSet:
     return frozenset().union(*(names_in(charge.where) for charge in charges))
 
 

@@ -14,7 +14,7 @@ from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Relevance
 from einmap.emit.identifiers import Names, as_identifier
 from einmap.emit.liveness import Liveness, covers_tiles, link_of, tiles_overlap
-from einmap.emit.program import ALWAYS, Action, Buffer, Condition, Counter, Role, TensorVariable
+from einmap.emit.program import ALWAYS, Action, BufferVariable, Condition, Counter, Role, TensorVariable
 from einmap.emit.tile_boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
@@ -32,7 +32,7 @@ class Declared:
     index_of: Mapping[Address, str]
     variables: dict[str, str] = field(default_factory=dict)
     """The variable of each whole tensor."""
-    buffers: dict[NodeTensor, Buffer] = field(default_factory=dict)
+    buffers: dict[NodeTensor, BufferVariable] = field(default_factory=dict)
     counters: dict[tuple[str, str, Action], Counter] = field(default_factory=dict)
     flag_of: dict[str, str] = field(default_factory=dict)
     """The flags of each buffer that has some."""
@@ -67,15 +67,15 @@ class Declared:
 
     @cached_property
     def _flags(self) -> dict[str, bool]:
-        found = {}
+        flags = {}
         for tensor in self.schedule.workload.tensors:
             producer = self.producer(tensor)
             if producer is None or producer.einsum.is_copy:
-                found[tensor] = False
+                flags[tensor] = False
                 continue
             parts = any(leaves_some(place) for place in self.places_of(tensor) if not place.is_backing())
-            found[tensor] = parts or tiles_overlap(producer.einsum.by_tensor[tensor])
-        return found
+            flags[tensor] = parts or tiles_overlap(producer.einsum.by_tensor[tensor])
+        return flags
 
     def is_simple(self, tensor: str) -> bool:
         """Whether a write-back may overwrite what is outside: nobody else holds results for it."""
@@ -132,7 +132,7 @@ class Declared:
         """A copy passes by what stands between its ends."""
         return place.is_backing() or not all(route.einsum.is_copy for route in place.users)
 
-    def buffer(self, place: Place) -> Buffer:
+    def buffer(self, place: Place) -> BufferVariable:
         """The buffer of a storage node."""
         return self.buffers[place.key]
 
@@ -166,14 +166,14 @@ class Declared:
                     hint=f"hold {tensor} in a memory above the fanout",
                 )
 
-    def _declare(self, place: Place) -> Buffer:
+    def _declare(self, place: Place) -> BufferVariable:
         tensor, memory = place.hold.tensor, place.hold.component
         assert isinstance(memory, Memory)
         bits, capacity = memory.bits.get(tensor, 0.0), memory.size_bits
         ranks, flags = self.ranks[tensor], self.has_flags(tensor) and place.producer is not None
         if self._is_whole(place):
             shape, name = self.shapes[tensor], self.variables[tensor]
-            return Buffer(
+            return BufferVariable(
                 name, memory.name, tensor, ranks, (), shape, _use(place), True, self._flag(name) if flags else "",
                 bits * math.prod(shape), capacity, size_from=self._sizes_from(place, shape),
             )  # fmt: skip
@@ -182,7 +182,7 @@ class Declared:
         shape = largest_shape(place)
         name = self.names.identifier(f"{memory.name}_{self.variables[tensor]}")
         lane_names = tuple(self.index_of[t.address] for t in turns)
-        return Buffer(
+        return BufferVariable(
             name, memory.name, tensor, ranks, lanes, shape, _use(place), False, self._flag(name) if flags else "",
             bits * math.prod(shape), capacity, lane_names, self._sizes_from(place, shape),
         )  # fmt: skip
@@ -191,9 +191,9 @@ class Declared:
         """Where the length of each rank comes from, as far as one rank variable makes it."""
         route = place.users[0]
         hold = place.holds[route.einsum.name]
-        found: list[str | tuple[str, int] | None] = []
+        sources: list[str | tuple[str, int] | None] = []
         for index, size in zip(route.indices[hold.tensor], shape, strict=True):
-            found.append(None)
+            sources.append(None)
             if len(index.terms) != 1 or abs(index.terms[0][1]) != 1:
                 continue
             variable = index.terms[0][0]
@@ -203,10 +203,10 @@ class Declared:
                 if t.variable == variable and route.iterations[t.address] > 1 and applies_at(hold)(t)
             ]
             if not cuts and size == route.einsum.extents[variable]:
-                found[-1] = variable, size
+                sources[-1] = variable, size
             elif cuts and size == cuts[-1].shape:
-                found[-1] = self.index_of[cuts[-1].address]
-        return tuple(found)
+                sources[-1] = self.index_of[cuts[-1].address]
+        return tuple(sources)
 
     def _flag(self, name: str) -> str:
         if name not in self.flag_of:
@@ -232,7 +232,7 @@ class Declared:
     def tensors(self) -> tuple[TensorVariable, ...]:
         """The whole tensors that the code has."""
         whole = {buffer.tensor for buffer in self.buffers.values() if buffer.whole}
-        found = []
+        variables = []
         workload = self.schedule.workload
         for tensor in workload.tensors:
             if tensor not in whole:
@@ -242,8 +242,8 @@ class Declared:
             reduction = None if producer is None or producer.einsum.is_copy else producer.einsum.operation.reduction
             covered = producer is None or self._is_covered(producer.einsum, tensor)
             name, ranks, shape = self.variables[tensor], self.ranks[tensor], self.shapes[tensor]
-            found.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered))
-        return tuple(found)
+            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered))
+        return tuple(variables)
 
     def _is_covered(self, einsum: Einsum, tensor: str) -> bool:
         access = einsum.by_tensor[tensor]
@@ -279,20 +279,20 @@ def loop_names(routes: Iterable[Route], names: Names) -> dict[Address, str]:
             users.setdefault(turn.address, set()).add(route.einsum.name)
             cuts = tuple((t.first, t.shape, route.iterations[t.address]) for t in (turn, *inner))
             kinds.setdefault(turn.address, (turn.variable, route.einsum.extents[turn.variable], cuts))
-    found: dict[Address, str] = {}
+    index_names: dict[Address, str] = {}
     for address, (variable, place) in sorted(wishes.items()):
         stem = as_identifier(variable, names.language)
         wish = f"{stem}_{place}" if stem[-1].isdigit() or stem[-1] == "_" else f"{stem}{place}"
         rivals = {
             name
-            for other, name in found.items()
+            for other, name in index_names.items()
             if users[other] & users[address] or kinds[other] != kinds[address]
         }  # fmt: skip
         candidate, n = wish, 2
-        while candidate in rivals or (candidate in names.taken and candidate not in found.values()):
+        while candidate in rivals or (candidate in names.taken and candidate not in index_names.values()):
             candidate, n = f"{wish}_{n}", n + 1
         names.taken.setdefault(candidate, variable)
         if stem != variable:
             names.renamed[variable] = stem
-        found[address] = candidate
-    return found
+        index_names[address] = candidate
+    return index_names

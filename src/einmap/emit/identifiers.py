@@ -56,12 +56,12 @@ class Names:
 
         Those are declared outside of functions, where C has no room for names of the library.
         """
-        found = as_identifier(name, self.language)
-        if what is not None and self.language == "c" and _C_FUNCTION.fullmatch(found):
-            found += "_"
-        candidate, n = found, 2
+        stem = as_identifier(name, self.language)
+        if what is not None and self.language == "c" and _C_FUNCTION.fullmatch(stem):
+            stem += "_"
+        candidate, n = stem, 2
         while candidate in self.taken or candidate in RESERVED[self.language]:
-            candidate, n = f"{found}_{n}", n + 1
+            candidate, n = f"{stem}_{n}", n + 1
         self.taken[candidate] = name
         if what is not None and candidate != what:
             self.renamed[what] = candidate
@@ -70,8 +70,8 @@ class Names:
 
 def as_identifier(name: str, language: Language) -> str:
     """ASCII letters, digits and underscores, no reserved word, no name that C keeps for itself."""
-    found = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    if not re.match(r"[A-Za-z]", found):
-        found = "v" + found
-    is_macro = language == "c" and _C_MACRO.fullmatch(found)
-    return found + "_" if is_macro or found in RESERVED[language] else found
+    identifier = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if not re.match(r"[A-Za-z]", identifier):
+        identifier = "v" + identifier
+    is_macro = language == "c" and _C_MACRO.fullmatch(identifier)
+    return identifier + "_" if is_macro or identifier in RESERVED[language] else identifier

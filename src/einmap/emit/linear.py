@@ -39,14 +39,14 @@ class Linear:
 
     def text(self, name_of: Callable[[str, int], str] | None = None) -> str:
         """`16*m1 + m0 - 1`; `name_of`: text of a term from its name and its positive coefficient."""
-        found = ""
+        text = ""
         for name, a in self.terms:
-            sign = "-" if a < 0 else "+" if found else ""
+            sign = "-" if a < 0 else "+" if text else ""
             term = name_of(name, abs(a)) if name_of else name if abs(a) == 1 else f"{abs(a)}*{name}"
-            found += (f" {sign} " if found else sign) + term
-        if self.constant or not found:
-            found += f" {'-' if self.constant < 0 else '+'} {abs(self.constant)}" if found else str(self.constant)
-        return found
+            text += (f" {sign} " if text else sign) + term
+        if self.constant or not text:
+            text += f" {'-' if self.constant < 0 else '+'} {abs(self.constant)}" if text else str(self.constant)
+        return text
 
     def __str__(self) -> str:
         return self.text()
@@ -64,7 +64,7 @@ def named(name: str, coefficient: int = 1) -> Linear:
 
 def sum_of(terms: Iterable[tuple[str, int]], constant: int) -> Linear:
     """The sum of terms, those of one name brought together."""
-    found: dict[str, int] = {}
+    coefficients: dict[str, int] = {}
     for name, a in terms:
-        found[name] = found.get(name, 0) + a
-    return Linear(tuple((name, a) for name, a in found.items() if a), constant)
+        coefficients[name] = coefficients.get(name, 0) + a
+    return Linear(tuple((name, a) for name, a in coefficients.items() if a), constant)

@@ -1,8 +1,8 @@
 """When results are there: which exchanges of partial results happen, and which lanes take part.
 
 An element of an output is *live* in a buffer once a result for it has come in. Where each index of the output is one
-rank variable, tiles do not overlap, so that a whole tile is live or not: it is from the second iteration of any loop
-on that does not index the output. Elsewhere the code keeps a flag for each element.
+rank variable, tiles do not overlap, so that a whole tile is live or not: it is live from the second iteration of any
+loop that does not index the output. Elsewhere the code keeps a flag for each element.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def covers_tiles(einsum: Einsum, access: TensorAccess) -> bool:
 
 
 def both(*conditions: Condition) -> Condition:
-    """The condition that all conditions hold, in short form."""
+    """The condition that all of `conditions` hold, simplified."""
     parts: dict[Condition, None] = {}
     for condition in conditions:
         if condition == NEVER:
@@ -129,7 +129,7 @@ def both(*conditions: Condition) -> Condition:
 
 
 def either(*conditions: Condition) -> Condition:
-    """One of them, in short form."""
+    """The condition that one of `conditions` holds, simplified."""
     parts: dict[Condition, None] = {}
     for condition in conditions:
         if condition == ALWAYS:

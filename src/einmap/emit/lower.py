@@ -70,11 +70,11 @@ class Lowering:
                 case tree.Storage():
                     return self._storage(nodes, prefix, i, node, scope)
                 case tree.Sequential(branches=branches):
-                    found: list[Statement] = []
+                    statements: list[Statement] = []
                     for b, inner in enumerate(branches):
-                        found += self._rest((*address, b), scope)
-                        found += self._walk(inner, (*address, b), 0, scope)
-                    return tuple(found)
+                        statements += self._rest((*address, b), scope)
+                        statements += self._walk(inner, (*address, b), 0, scope)
+                    return tuple(statements)
                 case tree.Compute(einsum=einsum):
                     return self.leaves.lower(self.schedule.routes[einsum], scope)
                 case _:
@@ -105,7 +105,7 @@ class Lowering:
         self, routes: list[Route], address: Address, scope: Scope
     ) -> tuple[tuple[Statement, ...], Scope, list[Bound]]:
         """What a temporal loop goes over: one thing, or several by Einsum."""
-        found: dict[Bound, None] = {}
+        bounds: dict[Bound, None] = {}
         lets: tuple[Statement, ...] = ()
         for route in routes:
             turn = _turn_at(route, address)
@@ -116,8 +116,8 @@ class Lowering:
             )  # fmt: skip
             more, scope = new_lets(before.lets, scope)
             lets = (*lets, *more)
-            found[before.size, turn.first, turn.shape] = None
-        return lets, scope, list(found)
+            bounds[before.size, turn.first, turn.shape] = None
+        return lets, scope, list(bounds)
 
     def _sizes_in_loop(
         self, routes: list[Route], address: Address, scope: Scope
@@ -172,15 +172,15 @@ class Lowering:
 
     def _rest(self, branch: Address, scope: Scope) -> list[Statement]:
         """Where the branch of the first consumer begins, fetch what the producer has not made."""
-        found: list[Statement] = []
+        fills: list[Statement] = []
         for key, place in list(self.pending.items()):
             producer = self.declared.producer(place.hold.tensor)
             assert producer is not None
             consumers = [r for r in place.consumers if not r.einsum.is_copy and self._is_below(r, branch)]
             if consumers and not self._is_below(producer, branch):
                 del self.pending[key]
-                found += self._per_lane(place, consumers[0], scope, self._fill_input)
-        return found
+                fills += self._per_lane(place, consumers[0], scope, self._fill_input)
+        return fills
 
     def _is_below(self, route: Route, branch: Address) -> bool:
         path = self.schedule.mapping.path_of[route.einsum.name]
@@ -208,11 +208,13 @@ class Lowering:
         charges = self._charges(acting, link, place.hold.tensor, inward=True)
         hole = None
         if place.producer is not None and not place.producer.einsum.is_copy:
-            own = self.boxes.part(place, place.producer, acting, scope)
-            self.declared.refuse_partial_visits(place, own.condition)
-            more, _ = new_lets(own.definitions, scope)
+            produced = self.boxes.part(place, place.producer, acting, scope)
+            self.declared.refuse_partial_visits(place, produced.condition)
+            more, _ = new_lets(produced.definitions, scope)
             definitions = (*definitions, *more)
-            hole = tuple((low - begin, size) for (low, size), (begin, _) in zip(own.ranges, tile.ranges, strict=True))
+            hole = tuple(
+                (low - begin, size) for (low, size), (begin, _) in zip(produced.ranges, tile.ranges, strict=True)
+            )
         reduction = self.declared.reduction_of(place.hold.tensor)
         move = Move("fill", inner, outer, tile.sizes, reduction, charges, tile.ranges, hole)
         return (*definitions, move)
@@ -221,17 +223,23 @@ class Lowering:
         tensor = place.hold.tensor
         link = link_of(acting, tensor, place.holds[acting.einsum.name])
         part, live = self.leaves.live(acting, link, tensor)
-        own = self.boxes.part(place, acting, acting, scope)
-        if own.condition != tile.condition:
-            self.declared.refuse_partial_visits(place, own.condition)
+        touched = self.boxes.part(place, acting, acting, scope)
+        if touched.condition != tile.condition:
+            self.declared.refuse_partial_visits(place, touched.condition)
         if self.declared.has_flags(tensor):
             # in its own box only, consumers fetch the rest
-            definitions, inner, outer = self._ends(place, acting, own, link, scope)
-            lets, _ = new_lets(own.definitions, scope)
+            definitions, inner, outer = self._ends(place, acting, touched, link, scope)
+            lets, _ = new_lets(touched.definitions, scope)
             charges = self._charges(acting, link, tensor, inward=True, lane=False)
             reduction = self.declared.reduction_of(tensor)
             take = TakeLive(
-                inner, outer, own.sizes, reduction, charges, own.ranges, not self.leaves.liveness(acting).skips(link)
+                inner,
+                outer,
+                touched.sizes,
+                reduction,
+                charges,
+                touched.ranges,
+                not self.leaves.liveness(acting).skips(link),
             )
             return (*self._cleared(place, acting, tile, scope), *definitions, *lets, *_when(part, (take,)))
         definitions, inner, outer = self._ends(place, acting, tile, link, scope)
@@ -269,15 +277,15 @@ class Lowering:
         charges: tuple[Charge, ...],
     ) -> tuple[Statement, ...]:  # fmt: skip
         """What a consumer has fetched goes back as it is; what the producer has made is reduced."""
-        own = self.boxes.part(place, acting, acting, scope)
-        lets, _ = new_lets(own.definitions, scope)
-        hole = tuple((low - begin, size) for (low, size), (begin, _) in zip(own.ranges, tile.ranges, strict=True))
+        produced = self.boxes.part(place, acting, acting, scope)
+        lets, _ = new_lets(produced.definitions, scope)
+        hole = tuple((low - begin, size) for (low, size), (begin, _) in zip(produced.ranges, tile.ranges, strict=True))
         reduction = self.declared.reduction_of(place.hold.tensor)
         rest = Move("store", inner, outer, tile.sizes, reduction, charges, tile.ranges, hole, mark=True)
         shift = tuple(low for low, _ in hole)
         made = Move(
-            "reduce", _shifted(inner, shift), _shifted(outer, shift), own.sizes, reduction, charges, own.ranges,
-            mark=True,
+            "reduce", _shifted(inner, shift), _shifted(outer, shift), produced.sizes, reduction, charges,
+            produced.ranges, mark=True,
         )  # fmt: skip
         return (*lets, rest, made)
 

@@ -81,7 +81,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class BufferVariable:
     """One tensor in one memory: `lanes` instances (one axis for each spatial loop) of tiles of at most `shape`.
 
     `whole`: it is the tensor itself, indexed from 0, not a tile. `flags`: variable of which elements hold results.
@@ -108,7 +108,7 @@ class Buffer:
 class Region:
     """A box in a buffer: instance, first element and (where it is a box) sizes."""
 
-    buffer: Buffer
+    buffer: BufferVariable
     lane: tuple[Linear, ...]
     start: tuple[Linear, ...]
 
@@ -261,7 +261,7 @@ class Program:
     """
 
     tensors: tuple[TensorVariable, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[BufferVariable, ...]
     counters: tuple[Counter, ...]
     body: tuple[Statement, ...]
     plain: tuple[Plain, ...]

@@ -12,7 +12,7 @@ from einmap.emit.dead_definitions import names_in
 from einmap.emit.linear import Linear, named
 from einmap.emit.program import (
     ALWAYS,
-    Buffer,
+    BufferVariable,
     Charge,
     Clear,
     Copy,
@@ -68,7 +68,7 @@ class _Printer:
         for head, note in heads:
             yield f"{head:<{width}}  # {note}"
 
-    def _lanes(self, buffer: Buffer) -> Iterator[str]:
+    def _lanes(self, buffer: BufferVariable) -> Iterator[str]:
         for name, count in zip(buffer.lane_names, buffer.lanes, strict=True):
             yield self.program.symbols.counts.get(name, str(count))
 

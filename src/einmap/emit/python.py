@@ -10,7 +10,7 @@ from einmap.emit.comments import about, buffer_note, plain_text
 from einmap.emit.linear import Linear
 from einmap.emit.program import (
     ALWAYS,
-    Buffer,
+    BufferVariable,
     Charge,
     Clear,
     Copy,
@@ -285,5 +285,5 @@ def _element(region: Region, *, flags: bool = False) -> str:
     return _indexed(region.buffer, [str(i) for i in (*region.lane, *region.start)], flags=flags)
 
 
-def _indexed(buffer: Buffer, parts: list[str], *, flags: bool = False) -> str:
+def _indexed(buffer: BufferVariable, parts: list[str], *, flags: bool = False) -> str:
     return f"{buffer.flags if flags else buffer.name}[{', '.join(parts) or '()'}]"

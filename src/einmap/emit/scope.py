@@ -183,12 +183,12 @@ def fanout_of(route: Route, turn: Turn) -> str | None:
 
 def new_lets(lets: Iterable[Definition], scope: Scope) -> tuple[tuple[Definition, ...], Scope]:
     """The sizes that are not defined yet, and the scope with them."""
-    found: list[Definition] = []
+    definitions: list[Definition] = []
     for let in lets:
         if let.name not in scope.defined:
-            found.append(let)
+            definitions.append(let)
             scope = scope.with_names([let.name])
-    return tuple(found), scope
+    return tuple(definitions), scope
 
 
 def guarded(guards: Iterable[Linear], body: Iterable[Statement]) -> tuple[Statement, ...]:

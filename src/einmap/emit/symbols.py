@@ -53,10 +53,10 @@ def symbols_of(routes: Mapping[str, Route], index_of: Mapping[Address, str], nam
                 index = index_of[turn.address]
                 if index not in counts:
                     counts[index] = names.identifier(index.upper())
-            own = [(counts[index_of[t.address]], route.iterations[t.address]) for t in turns]
-            ranks[RankText(extents[key], extent, tuple(own))] = None
+            counted = [(counts[index_of[t.address]], route.iterations[t.address]) for t in turns]
+            ranks[RankText(extents[key], extent, tuple(counted))] = None
             for n, turn in enumerate(turns):
-                text = "*".join(symbol for symbol, _ in own[n + 1 :])
+                text = "*".join(symbol for symbol, _ in counted[n + 1 :])
                 tiles.setdefault(index_of[turn.address], (turn.shape, text))
     return Symbols(counts, tiles, extents, tuple(ranks))
 

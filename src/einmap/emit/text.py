@@ -46,21 +46,21 @@ def condition_text(condition: Condition, words: Words, text: Callable[[Linear], 
 
 def amount_text(sizes: Iterable[Linear]) -> str:
     """The product of sizes."""
-    known, parts = 1, []
+    constant, parts = 1, []
     for size in sizes:
         if size.is_number:
-            known *= size.constant
+            constant *= size.constant
         else:
             parts.append(str(size) if len(size.terms) == 1 and not size.constant else f"({size})")
-    return " * ".join(parts if known == 1 and parts else [str(known), *parts])
+    return " * ".join(parts if constant == 1 and parts else [str(constant), *parts])
 
 
 def by_condition(charges: Iterable[Charge]) -> dict[Condition, list[str]]:
     """Names of counters, by the condition under which they count."""
-    found: dict[Condition, list[str]] = {}
+    counters: dict[Condition, list[str]] = {}
     for charge in charges:
-        found.setdefault(charge.where, []).append(charge.counter.name)
-    return found
+        counters.setdefault(charge.where, []).append(charge.counter.name)
+    return counters
 
 
 def map_text(expression: MapExpression, operand: Mapping[str, str], functions: Mapping[str, str], real: str) -> str:

@@ -67,19 +67,19 @@ class Boxes:
 
     def tile(self, place: Place, acting: Route, scope: Scope) -> Tile:
         """What all users of the node need at once."""
-        own = [self.part(place, user, acting, scope) for user in place.users]
-        first = own[0]
-        if all(tile.ranges == first.ranges and tile.condition == first.condition for tile in own):
+        tiles = [self.part(place, user, acting, scope) for user in place.users]
+        first = tiles[0]
+        if all(tile.ranges == first.ranges and tile.condition == first.condition for tile in tiles):
             return first
-        definitions = tuple(d for tile in own for d in tile.definitions)
+        definitions = tuple(d for tile in tiles for d in tile.definitions)
         ranges = []
         for rank in range(len(first.ranges)):
-            parts = [(tile.ranges[rank], tile.condition) for tile in own]
+            parts = [(tile.ranges[rank], tile.condition) for tile in tiles]
             low = self._extreme([(start, c) for (start, _), c in parts], False, place)
             high = self._extreme([(start + size, c) for (start, size), c in parts], True, place)
             definitions += tuple(d for d in (low[1], high[1]) if d is not None)
             ranges.append((low[0], high[0] - low[0]))
-        conditions = dict.fromkeys(tile.condition for tile in own)
+        conditions = dict.fromkeys(tile.condition for tile in tiles)
         condition = ALWAYS if ALWAYS in conditions else Any(tuple(conditions))
         return Tile(tuple(ranges), definitions, condition)
 
@@ -160,8 +160,8 @@ def leaves_some(place: Place) -> bool:
     if producer is None or is_alike(place):
         return False
     for boxes in visits_of(place):
-        own = boxes.get(producer.einsum.name)
-        if own != hull(list(boxes.values())):
+        produced = boxes.get(producer.einsum.name)
+        if produced != hull(list(boxes.values())):
             return True
     return False
 
@@ -180,16 +180,16 @@ def visits_of(place: Place) -> tuple[dict[str, Box], ...]:
 
 def _loops(place: Place) -> dict[Address, int]:
     """The loops that cut the tiles, and the lanes of the first user."""
-    found: dict[Address, int] = {}
+    iterations: dict[Address, int] = {}
     for user in place.users:
         hold = place.holds[user.einsum.name]
         for turn in user.turns:
             if turn.level is None and turn.position < hold.position and user.iterations[turn.address] > 1:
-                found[turn.address] = user.iterations[turn.address]
+                iterations[turn.address] = user.iterations[turn.address]
     first = place.users[0]
     for turn in lane_turns(first, place.hold.level):
-        found[turn.address] = first.iterations[turn.address]
-    return found
+        iterations[turn.address] = first.iterations[turn.address]
+    return iterations
 
 
 def _visits(place: Place, loops: Mapping[Address, int]) -> Iterator[dict[str, Box]]:
