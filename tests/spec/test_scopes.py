@@ -58,7 +58,7 @@ def test_sets_of_a_memory_mix_what_is_held_above_with_fields_and_variables(text,
 def test_sets_are_remembered_by_what_those_components_hold_that_they_speak_of(monkeypatch, text, looked_at):
     spec = MATMUL.set(f"{BUFFER}.tensors", {"keep": text}).set(f"{BUFFER}.enabled", True)
     keep = spec.arch().leaves["GlobalBuffer"].placement.keep
-    keep = replace(keep, scope=keep.scope.layer({"Cache": keep.scope.get("MainMemory")}), _known={})
+    keep = replace(keep, scope=keep.scope.layer({"Cache": keep.scope.get("MainMemory")}))
     looked = []
     evaluated = DeferredSet._evaluate
     monkeypatch.setattr(DeferredSet, "_evaluate", lambda self, held: looked.append(held) or evaluated(self, held))

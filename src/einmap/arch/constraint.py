@@ -61,7 +61,7 @@ class DeferredSet:
     scope: Scope
     universe: NameSet
     at: At | None = None
-    _known: dict[object, Names] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[object, Names] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def given(self, held: Mapping[str, Names]) -> Names:
         """The set when the components above hold `held`. Raises ExpressionError."""

@@ -38,8 +38,8 @@ class _Renamer:
     def leaf(self, leaf: Leaf) -> Leaf:
         spatial = tuple(map(self.dimension, leaf.spatial))
         if isinstance(leaf, Container):
-            return Container(leaf.name, spatial)
-        own: dict[str, Any] = {
+            return replace(leaf, spatial=spatial)
+        common: dict[str, Any] = {
             "spatial": spatial,
             "actions": tuple(map(self.action, leaf.actions)),
             "total_latency": self.latency(leaf.total_latency),
@@ -47,12 +47,12 @@ class _Renamer:
         match leaf:
             case Memory():
                 bits, placement = self.by_tensor(leaf.bits_per_value), self.placement(leaf.placement)
-                return replace(leaf, **own, bits_per_value=bits, placement=placement)
+                return replace(leaf, **common, bits_per_value=bits, placement=placement)
             case Toll():
                 ways, placement = self.by_tensor(leaf.direction), self.placement(leaf.placement)
-                return replace(leaf, **own, direction=ways, placement=placement)
+                return replace(leaf, **common, direction=ways, placement=placement)
             case Network() | Compute():
-                return replace(leaf, **own)
+                return replace(leaf, **common)
             case _:
                 assert_never(leaf)
 
@@ -69,7 +69,7 @@ class _Renamer:
 
     def by_tensor[T](self, pairs: tuple[tuple[str, T], ...]) -> tuple[tuple[str, T], ...]:
         """By name, as binding lists them."""
-        return tuple(sorted(((self.names.tensors[t], value) for t, value in pairs), key=lambda pair: pair[0]))
+        return tuple(sorted(self.names.by_tensor(dict(pairs)).items(), key=lambda pair: pair[0]))
 
     def limit(self, limit: Comparison) -> Comparison:
         return replace(limit, variables=self.names.of_variables(limit.variables))
@@ -77,22 +77,22 @@ class _Renamer:
     def placement(self, placement: Placement | None) -> Placement | None:
         if placement is None:
             return None
-        return Placement(
-            self.deferred(placement.keep),
-            self.deferred(placement.may_keep),
-            self.deferred(placement.back),
-            self.deferred(placement.no_refetch_from_above),
-            self.deferred(placement.no_resend_to_below),
-            tuple(map(self.limit, placement.tile_shape)),
-            tuple(tuple(map(self.deferred, option)) for option in placement.order_options),
-            placement.force_hierarchy_order,
+        return replace(
+            placement,
+            keep=self.deferred(placement.keep),
+            may_keep=self.deferred(placement.may_keep),
+            back=self.deferred(placement.back),
+            no_refetch_from_above=self.deferred(placement.no_refetch_from_above),
+            no_resend_to_below=self.deferred(placement.no_resend_to_below),
+            tile_shape=tuple(map(self.limit, placement.tile_shape)),
+            order_options=tuple(tuple(map(self.deferred, option)) for option in placement.order_options),
         )
 
-    def deferred(self, given: DeferredSet) -> DeferredSet:
-        return DeferredSet(given.source, self.scope(given.scope), self.everything, given.at)
+    def deferred(self, tensors: DeferredSet) -> DeferredSet:
+        return replace(tensors, scope=self.scope(tensors.scope), universe=self.everything)
 
     def latency(self, latency: Latency | None) -> Latency | None:
-        return None if latency is None else Latency(latency.source, self.scope(latency.scope), latency.at)
+        return None if latency is None else replace(latency, scope=self.scope(latency.scope))
 
     def scope(self, scope: Scope) -> Scope:
         return Scope(_RenamedValues(scope, self))
@@ -109,7 +109,7 @@ class _Renamer:
             case list() | tuple() | set() | frozenset():
                 return type(value)(map(self.value, value))
             case dict():
-                return {self.value(key): self.value(one) for key, one in value.items()}
+                return {self.value(key): self.value(inner) for key, inner in value.items()}
             case _:
                 return value
 

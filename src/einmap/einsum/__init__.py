@@ -7,7 +7,8 @@
   concatenated.
 - `functions`: the functions of map expressions, one entry for each: what a new function adds here is all that the
   algebra asks.
-- `isomorphism`: Einsums that are the same but for names: the layers of a network, say.
+- `isomorphism`: Einsums that are the same but for names, the layers of a network say: how to tell, and how names are
+  exchanged.
 - `names`: names of partitions: `K` becomes `K1, K0`, its rank variable `k` becomes `k1, k0`.
 - `numeric`: plain numpy evaluation of a workload: the meaning of everything else.
 - `operation`: what an Einsum computes: a map expression over its inputs and a reduction over the ranks that vanish.

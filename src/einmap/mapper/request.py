@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
 from einmap.arrays import Bools, Floats
+from einmap.einsum.isomorphism import Renaming
 from einmap.mapper import objective_kernels
 from einmap.mapper.given.pattern import Pattern
 from einmap.model.counting.semantics import Semantics
@@ -86,6 +87,17 @@ class Request:
     def known_remainder(self) -> Remainder:
         """`remainder`, without rows where nothing is known."""
         return self.remainder or Remainder(np.zeros((0, len(self.goals))), math.inf)
+
+    def renamed(self, names: Renaming) -> Request:
+        """What is asked of an Einsum that is the same but for names."""
+        return replace(
+            self,
+            shared=names.of_tensors(self.shared),
+            uncut=frozenset(names.ranks[pair] for pair in self.uncut if pair in names.ranks),
+            intermediates=names.of_tensors(self.intermediates),
+            joint=names.of_tensors(self.joint),
+            wider=names.by_tensor(self.wider),
+        )
 
     @property
     def room(self) -> int:

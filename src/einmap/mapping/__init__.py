@@ -7,6 +7,7 @@ Read `nodes`, `mapping`, `template`, `pretty`, `validate`, then the package `rew
 - `mapping`: mapping: a complete LoopTree, the path above a node, the part of one Einsum.
 - `nodes`: the nodes of a LoopTree.
 - `pretty`: a LoopTree as an indented loop nest.
+- `renamed`: a mapping of one Einsum, as it is for another one that is the same but for names.
 - `rewrite`: rewrites: from one mapping to another one that computes the same values.
 - `template`: mappings that are not complete, as types of their own: templates and partial mappings.
 - `validate`: the mapping fits workload and architecture, or a MappingError says where and why not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,18 +34,13 @@ class Rows:
         """Seconds until the busiest component of the Einsum is done."""
         return max([row.latency for row in self.latencies], default=0.0)
 
-    def renamed(self, einsum: str, names: Renaming) -> Rows:
+    def renamed(self, names: Renaming) -> Rows:
         """The rows of an Einsum that is equal but for names."""
-        tensors = names.tensors
+        einsum, tensors = names.new.name, names.tensors
         return Rows(
-            tuple(
-                [
-                    ActionRow(einsum, a.component, a.tensor and tensors[a.tensor], a.action, a.count, a.energy)
-                    for a in self.actions
-                ]
-            ),
-            tuple([LatencyRow(einsum, busy.component, busy.latency) for busy in self.latencies]),
-            tuple([SpatialUsageRow(einsum, used.component, used.dimension, used.usage) for used in self.spatial]),
+            tuple([replace(row, einsum=einsum, tensor=row.tensor and tensors[row.tensor]) for row in self.actions]),
+            tuple([replace(row, einsum=einsum) for row in self.latencies]),
+            tuple([replace(row, einsum=einsum) for row in self.spatial]),
         )
 
 

@@ -247,7 +247,7 @@ class _Evaluation:
     def renamings(self) -> Mapping[str, Renaming]:
         """From the Einsum that is looked at to each one that it stands for."""
         by_name = self.workload.by_name
-        return {name: Renaming.between(by_name[first], by_name[name]) for name, first in self.same.items()}
+        return {name: Renaming(by_name[first], by_name[name]) for name, first in self.same.items()}
 
     @cached_property
     def windows(self) -> Windows:
@@ -284,9 +284,7 @@ class _Evaluation:
         if self.rules.buffer_above_split != "each Einsum":
             buffers = self.common(buffers)
         return {
-            name: buffers[name]
-            if first == name
-            else renamed_buffers(buffers[first], name, self.renamings[name], *paths)
+            name: buffers[name] if first == name else renamed_buffers(buffers[first], self.renamings[name], *paths)
             for name, first, paths in self.standing_for()
         }
 
@@ -401,7 +399,7 @@ class _Evaluation:
             if not math.isfinite(value):
                 self.refuse(component, what, value)
         return [
-            looked_at[name] if first == name else looked_at[first].renamed(name, self.renamings[name])
+            looked_at[name] if first == name else looked_at[first].renamed(self.renamings[name])
             for name, first in self.same.items()
         ]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
 from typing import assert_never
 
-from einmap.einsum.einsum import Einsum
-from einmap.einsum.isomorphism import Renaming
+from einmap.einsum.isomorphism import Positions, Renaming
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.mapping import PlacedNode
@@ -43,7 +43,7 @@ def alike(tree: LoopTree, workload: Workload, likes: Mapping[str, str], order: t
         einsum = workload.by_name[name]
         # a copy shares buffers with its source, whoever uses that
         alone = name if einsum.is_copy else None
-        path_numbers[name] = number((alone, likes[name], tuple(_nodes(path, einsum))))
+        path_numbers[name] = number((alone, likes[name], tuple(_nodes(path, Positions(einsum)))))
     position = {name: i for i, name in enumerate(order)}
     groups, place = {}, {}
     for tensor, users in _users(tree, workload).items():
@@ -68,10 +68,9 @@ def _users(tree: LoopTree, workload: Workload) -> dict[str, list[str]]:
     return users
 
 
-def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
+def _nodes(path: Nodes, positions: Positions) -> Iterator[Hashable]:
     """What each node on a path means for the Einsum, by position."""
-    tensors = {access.tensor: i for i, access in enumerate(einsum.accesses)}
-    name, position = einsum.name, {v: i for i, v in enumerate(einsum.rank_variables)}
+    name, tensors, variables = positions.einsum.name, positions.tensors, positions.variables
     for placed in path:
         node = placed.node
         if isinstance(node, (Storage, Toll)):
@@ -85,10 +84,10 @@ def _nodes(path: Nodes, einsum: Einsum) -> Iterator[Hashable]:
             how = (node.persistent, node.sliding_window) if isinstance(node, Storage) else None
             yield node.component, tuple(held), how, twice
         elif isinstance(node, Temporal):
-            variable = position.get(node.rank_variable.of(name) or "")
+            variable = variables.get(node.rank_variable.of(name) or "")
             yield "temporal", variable, node.tile_shape.of(name), node.initial_tile_shape.of(name)
         elif isinstance(node, Spatial):
-            variable = position.get(node.rank_variable.of(name) or "")
+            variable = variables.get(node.rank_variable.of(name) or "")
             yield "spatial", variable, node.tile_shape.of(name), node.component, node.name
         elif isinstance(node, Compute):
             yield "compute", node.component
@@ -134,16 +133,10 @@ def _common(path: Nodes, other: Nodes) -> int:
     return n
 
 
-def renamed_buffers(
-    buffers: tuple[Buffer, ...], einsum: str, names: Renaming, old: Nodes, new: Nodes
-) -> tuple[Buffer, ...]:
+def renamed_buffers(buffers: tuple[Buffer, ...], names: Renaming, old: Nodes, new: Nodes) -> tuple[Buffer, ...]:
     """The buffers of an Einsum that is alike; `old` and `new`: the two paths."""
-    to = _addresses(old, new)
-    tensors = names.tensors
-    return tuple(
-        Buffer(einsum, tensors[b.tensor], b.memory, to[b.address], b.bits, b.depth, b.persistent, b.backing, b.factor)
-        for b in buffers
-    )
+    einsum, tensors, to = names.new.name, names.tensors, _addresses(old, new)
+    return tuple(replace(b, einsum=einsum, tensor=tensors[b.tensor], address=to[b.address]) for b in buffers)
 
 
 def renamed_slides(slides: Slides, names: Renaming, old: Nodes, new: Nodes) -> Slides:

@@ -423,4 +423,4 @@ def _itself(arch: Architecture) -> Architecture:
 
 def _like(first: Bound, einsum: Einsum, everything: NameSet) -> Architecture:
     """The architecture of an Einsum that is the same as another one but for names."""
-    return renamed_arch(first.arch, Renaming.between(first.einsum, einsum), everything)
+    return renamed_arch(first.arch, Renaming(first.einsum, einsum), everything)

@@ -3,7 +3,8 @@
 - `decode`: from a path through the lattice to a LoopTree.
 - `einsum_search`: the best mappings of one Einsum over all its compute paths, proven: lanes in chunks,
   dataplacements by their bounds.
-- `isomorphism`: Einsums that are alike: equal but for names, so that one search serves all of them.
+- `isomorphism`: keys of searches that are the same but for names, so that one search or set of tables serves several
+  Einsums.
 - `kernels`: the compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is
   made of.
 - `optimum`: what the search of one Einsum comes to: the best mappings, a bound, and how much was looked at.

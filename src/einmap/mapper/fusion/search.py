@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.branch_and_bound.isomorphism import renamed_nodes
+from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.budget import Budget, StoppedError
 from einmap.mapper.fusion.paths.label_setting import Answer, Labels
 from einmap.mapper.fusion.paths.state_graph import Stage
@@ -19,6 +19,7 @@ from einmap.mapper.fusion.refinement import LazyRefinement
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.pareto_sums import PARTS, nondominated
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.renamed import renamed_nodes
 from einmap.progress import Progress
 
 
@@ -174,9 +175,8 @@ class FusedSearch(CascadeProblem):
 
     def renamed(self, chain: LinearNest, k: int) -> LinearNest:
         """A chain with the names of an Einsum."""
-        einsum, given = self.members[k].einsum, self.members[k].chains.einsum
-        if einsum.name == given.name:
+        names = Renaming(self.members[k].chains.einsum, self.members[k].einsum)
+        if names.new.name == names.old.name:
             return chain
-        number = {access.tensor: t for t, access in enumerate(given.accesses)}
-        backed = {einsum.accesses[number[tensor]].tensor: depth for tensor, depth in chain.backed.items()}
-        return replace(chain, einsum=einsum.name, nodes=renamed_nodes(chain.nodes, given, einsum), backed=backed)
+        nodes, backed = renamed_nodes(chain.nodes, names), names.by_tensor(chain.backed)
+        return replace(chain, einsum=names.new.name, nodes=nodes, backed=backed)

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.isomorphism import Renaming
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
-from einmap.mapper.branch_and_bound.isomorphism import canonical_key, renamed, rules_key
+from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
@@ -33,6 +34,7 @@ from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS, nondominated, sums
 from einmap.mapper.request import Remainder, Request
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.renamed import renamed_nodes
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
@@ -409,7 +411,9 @@ class IndependentSearch:
         """One mapping of an Einsum's front."""
         found = self.optimum(einsum).mappings[row]
         same_as = self.parts[einsum.name].same_as
-        return found if same_as is None else renamed(found, self.workload.by_name[same_as], einsum)
+        if same_as is None:
+            return found
+        return LoopTree(renamed_nodes(found.nodes, Renaming(self.workload.by_name[same_as], einsum)))
 
     def pruned(self) -> tuple[str, ...]:
         """What of the Einsums' mapspaces was not looked at, in words."""

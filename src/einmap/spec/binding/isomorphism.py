@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.isomorphism import structure
+from einmap.einsum.isomorphism import Positions, structure
 from einmap.errors import ExpressionError
 from einmap.expressions.sets import NameSet
 from einmap.expressions.syntax import one_line, parse
@@ -37,14 +37,13 @@ class Likeness:
         # `actions` is the one list that expressions may go through: no set may have its name
         if not self._is_blind or "actions" in symbols:
             return einsum.name
-        tensors = {access.tensor: i for i, access in enumerate(einsum.accesses)}
-        variables = {v: i for i, v in enumerate(einsum.rank_variables)}
+        positions = Positions(einsum)
         meanings = []
         for word in self._words:
-            found = symbols.get(word)
-            if found is not None:
-                position = tensors if found.kind == "tensors" else variables
-                meanings.append((word, found.kind, tuple(sorted(position[name] for name in found.members))))
+            names = symbols.get(word)
+            if names is not None:
+                of_kind = positions.of_tensors if names.kind == "tensors" else positions.of_variables
+                meanings.append((word, names.kind, of_kind(names.members)))
         return structure(einsum), tuple(meanings)
 
 
@@ -67,7 +66,7 @@ def _is_blind(text: str) -> bool:
     """Whether a text, if it is an expression, never looks at the names in a set."""
     try:
         tree = parse(one_line(text))
-    except ExpressionError:  # not one
+    except ExpressionError:  # not an expression
         return True
     return all(map(_node_is_blind, ast.walk(tree)))
 

@@ -7,13 +7,12 @@ bounds then, which take most of the time of an Einsum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from einmap.einsum.einsum import Einsum
+from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.branch_and_bound.isomorphism import plan_key, tables_key
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
-from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 
 type PlansByKey = dict[Any, ChainTemplate]
@@ -29,7 +28,7 @@ class TableOwner:
 
     def planned_as(self, other: PlannedEinsum) -> PlannedEinsum:
         """An Einsum in terms of the owner's tensors and dataplacements; who uses the tensors is asked as before."""
-        request = _renamed(other.request, other.einsum, self.planned.einsum)
+        request = other.request.renamed(Renaming(other.einsum, self.planned.einsum))
         paths = tuple(
             path.with_plans(request, [plan for plan in path.plans if plan in self.plans]) for path in self.planned.paths
         )
@@ -61,21 +60,3 @@ def _plans(planned: PlannedEinsum) -> PlansByKey:
         for path, group in planned.groups
         for plan in group.plans
     }
-
-
-def _renamed(request: Request, old: Einsum, new: Einsum) -> Request:
-    accesses = list(zip(old.accesses, new.accesses, strict=True))
-    tensor = {a.tensor: b.tensor for a, b in accesses}
-    rank = {
-        (a.tensor, own): (b.tensor, other)
-        for a, b in accesses
-        for (own, _), (other, _) in zip(a.projection, b.projection, strict=True)
-    }
-    return replace(
-        request,
-        shared=frozenset(tensor[t] for t in request.shared),
-        intermediates=frozenset(tensor[t] for t in request.intermediates),
-        joint=frozenset(tensor[t] for t in request.joint),
-        wider={tensor[t]: factor for t, factor in request.wider.items()},
-        uncut=frozenset(rank[pair] for pair in request.uncut if pair in rank),
-    )
