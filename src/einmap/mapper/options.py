@@ -15,7 +15,7 @@ from einmap.arch.component import Network
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.counting.semantics import Semantics, semantics_named
-from einmap.spec.schema.workload import MapperInput
+from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
 from einmap.visible import short
 

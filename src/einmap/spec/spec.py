@@ -40,7 +40,7 @@ from einmap.spec.raw import (
     to_python,
 )
 from einmap.spec.schema.base import Input, check
-from einmap.spec.schema.workload import ConfigInput, MapperInput, ModelInput
+from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.write_workload import with_written
 from einmap.visible import brief, short

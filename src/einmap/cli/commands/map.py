@@ -36,7 +36,7 @@ from einmap.progress import Progress
 from einmap.report.cost_report import map_report, quality
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
-from einmap.spec.schema.workload import MapperInput
+from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
 
 SCHEMA = 1

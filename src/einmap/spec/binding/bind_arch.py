@@ -37,12 +37,11 @@ from einmap.spec.schema.arch import (
     LATER,
     LEAVES,
     ArchInput,
-    ComparisonInput,
     ContainerInput,
     ForkInput,
-    SpatialInput,
 )
 from einmap.spec.schema.base import Input, SetExpression, check
+from einmap.spec.schema.placement import ComparisonInput, SpatialInput
 
 MAX_INSTANCES = 2**40
 """Instances of a component."""

@@ -12,7 +12,8 @@ from einmap.expressions.scope import Scope
 from einmap.spec.binding.component_context import ComponentContext, Where
 from einmap.spec.binding.symbols import union_text
 from einmap.spec.raw import Path
-from einmap.spec.schema.arch import ComparisonInput, TensorsInput, TollInput
+from einmap.spec.schema.arch import TollInput
+from einmap.spec.schema.placement import ComparisonInput, TensorsInput
 
 _DIRECTIONS = ("up", "down", "up_and_down")
 

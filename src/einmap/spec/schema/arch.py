@@ -4,152 +4,392 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, StrictBool
+from pydantic import StrictBool
 
-from einmap.arch.constraint import OPERATORS
-from einmap.spec.schema.base import Expression, Input, SetExpression
+from einmap.spec.schema.base import Expression, Input
+from einmap.spec.schema.documented import documented, one_of
+from einmap.spec.schema.placement import SpatialInput, TensorsInput
 
-type Direction = Annotated[str, Field(json_schema_extra={"enum": ["up", "down", "up_and_down"]})]
-
-
-class ComparisonInput(Input):
-    """A limit on rank variables: `{expression: ~m, operator: ==, value: 1}`."""
-
-    expression: SetExpression
-    operator: Annotated[str, Field(json_schema_extra={"enum": list(OPERATORS)})]
-    value: Expression
-
-
-class SpatialInput(Input):
-    """One fanout dimension."""
-
-    name: str
-    fanout: Expression
-    may_reuse: SetExpression | None = None
-    reuse: SetExpression | None = None
-    loop_bounds: list[ComparisonInput] = []
-    min_usage: Expression = 0
-    usage_scale: Expression = 1
-    power_gateable: StrictBool = False
-
-
-class TensorsInput(Input):
-    """Which tensors a holder keeps, and how."""
-
-    keep: SetExpression | None = None
-    may_keep: SetExpression | None = None
-    back: SetExpression = "Nothing"
-    tile_shape: list[ComparisonInput] = []
-    no_refetch_from_above: SetExpression = "~All"
-    no_resend_to_below: SetExpression = "~All"
-    tensor_order_options: list[list[SetExpression]] = []
-    force_memory_hierarchy_order: StrictBool = True
+type Direction = Annotated[str, one_of(("up", "down", "up_and_down"))]
 
 
 class ActionInput(Input):
-    """One action; `latency` and `latency_scale` are the older names of 1/throughput."""
+    """What one action costs: reading, writing or passing on bits, computing one point, one hop of a value.
 
-    name: str
-    energy: Expression | None = None
-    energy_scale: Expression = 1
-    latency: Expression | None = None
-    latency_scale: Expression | None = None
-    throughput: Expression | None = None
-    throughput_scale: Expression | None = None
-    bits_per_action: Expression | None = None
-    values_per_action: dict[str, Expression] = {}
-    extra_attributes_for_component_model: dict[str, Any] = {}
+    A memory has the actions `read` and `write`, a toll `read`, a network `hop`, a compute `compute`.
+    """
+
+    name: Annotated[
+        str,
+        documented(
+            "Which action it is. Actions that the component needs and that are not written take their costs from "
+            "`component_class`; other names are allowed, and never counted.",
+            "read",
+        ),
+    ]
+    energy: Annotated[
+        Expression | None,
+        documented(
+            "Energy of one action, before scales.",
+            "10e-12",
+            unit="J",
+            without="what the model of `component_class` says, or else an error",
+        ),
+    ] = None
+    energy_scale: Annotated[Expression, documented("Factor on the energy of this action.", 1.5)] = 1
+    latency: Annotated[
+        Expression | None,
+        documented(
+            "Time of one action: the older dialect's way to write `throughput: 1 / latency`. Give one of the two. Of a "
+            "network's `hop` it is the time of one step, and stands beside the throughput of a link.",
+            "1 / 64e9",
+            unit="s",
+        ),
+    ] = None
+    latency_scale: Annotated[
+        Expression | None,
+        documented(
+            "Factor on the latency: the older dialect's way to write `throughput_scale: 1 / latency_scale`.",
+            2,
+        ),
+    ] = None
+    throughput: Annotated[
+        Expression | None,
+        documented(
+            "How many actions one instance does in a second; `inf` where they take no time. Of a network's `hop`: how "
+            "many pass one link. The older dialect writes `latency`.",
+            *("8 * 614e9", "inf"),
+            unit="actions/s",
+            without="what the model of `component_class` says, or else an error",
+        ),
+    ] = None
+    throughput_scale: Annotated[
+        Expression | None,
+        documented("Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5),
+    ] = None
+    bits_per_action: Annotated[
+        Expression | None,
+        documented(
+            "Bits that one action moves. Nothing is rounded: 3 values of 8 bits are 1.5 actions of 16 bits.",
+            64,
+            unit="bits",
+            without="that of the component, or else 1",
+        ),
+    ] = None
+    values_per_action: Annotated[
+        dict[str, Expression],
+        documented(
+            "Values that one action moves, by set of tensors, in place of a number of bits. Newer dialect.",
+            {"weight": 4, "Other": 2},
+            unit="values",
+            without="those of the component, or else `bits_per_action` divided by the bits of a value",
+        ),
+    ] = {}
+    extra_attributes_for_component_model: Annotated[
+        dict[str, Any],
+        documented(
+            "Attributes of this action for the model of `component_class`, before those of the component. Expressions "
+            "of the action know them by name.",
+            {"width": 32},
+        ),
+    ] = {}
 
 
 class ContainerInput(Input):
-    """`!Container` or the older `!Fanout`."""
+    """`!Container`, in the older dialect `!Fanout`: makes copies of what follows on the path, and costs nothing."""
 
-    name: str
-    spatial: list[SpatialInput] = []
+    name: Annotated[
+        str,
+        documented(
+            "Name of the node, given once in the architecture: letters, digits and `_`. Mappings and expressions of "
+            "nodes below use it.",
+            "GlobalBuffer",
+        ),
+    ]
+    spatial: Annotated[
+        list[SpatialInput],
+        documented(
+            "The fanout of the node, one entry for each dimension: the node itself and all that follows it on the path "
+            "are there so many times.",
+            [{"name": "X", "fanout": 4}],
+            without="one copy",
+        ),
+    ] = []
 
 
 class ComponentInput(ContainerInput):
-    """What memories, tolls and computes share."""
+    """What memories, tolls, networks and computes have in common: costs of one instance, before scales."""
 
-    component_class: str | None = None
-    component_model: Any = None
-    component_modeling_log: list[str] = []
-    actions: list[ActionInput] = []
-    enabled: Expression = True
-    area: Expression | None = None
-    area_scale: Expression = 1
-    total_area: Expression | None = None
-    leak_power: Expression | None = None
-    leak_power_scale: Expression = 1
-    total_leak_power: Expression | None = None
-    energy_scale: Expression = 1
-    throughput_scale: Expression | None = None
-    latency_scale: Expression | None = None
-    actions_scale: Expression = 1
-    n_parallel_instances: Expression = 1
-    total_latency: Expression | None = None
-    extra_attributes_for_component_model: dict[str, Any] = {}
+    component_class: Annotated[
+        str | None,
+        documented(
+            "The class of a component model, which gives costs that are not written; `einmap components` lists the "
+            "classes and their attributes. With `Dummy`, what is not written costs nothing.",
+            *("SRAM", "Dummy"),
+            without="all costs have to be written",
+        ),
+    ] = None
+    component_model: Annotated[
+        Any,
+        documented("A model as an object of Python. Refused: name a class in `component_class`.", refused=True),
+    ] = None
+    component_modeling_log: Annotated[
+        list[str],
+        documented("Messages of models, in files that other tools write. Read and ignored.", ["64 KiB of SRAM"]),
+    ] = []
+    actions: Annotated[
+        list[ActionInput],
+        documented(
+            "What its actions cost, in any order; each name once.",
+            [{"name": "read", "energy": "2e-12", "throughput": "64e9"}],
+            without="costs of the model of `component_class`, or else an error",
+        ),
+    ] = []
+    enabled: Annotated[
+        Expression,
+        documented(
+            "Whether the component is in use, asked for each Einsum: a compute that is not runs nothing, a memory or "
+            "toll that is not holds nothing. It has area and leaks all the same.",
+            "len(All) == 3",
+        ),
+    ] = True
+    area: Annotated[
+        Expression | None,
+        documented(
+            "Area of one instance, before scales. Only reports of area need it.",
+            "0.5e-6",
+            unit="m^2",
+            without="what the model of `component_class` says, or else no area is reported",
+        ),
+    ] = None
+    area_scale: Annotated[Expression, documented("Factor on the area.", 1.2)] = 1
+    total_area: Annotated[
+        Expression | None,
+        documented(
+            "Area of all instances, in files that other tools write. Read and ignored: it follows from `area`.",
+            2e-6,
+            unit="m^2",
+        ),
+    ] = None
+    leak_power: Annotated[
+        Expression | None,
+        documented(
+            "Power that one instance leaks, before scales. It counts during every Einsum, in use or not, but for what "
+            "is gated.",
+            0.001,
+            unit="W",
+            without="what the model of `component_class` says, or else an error",
+        ),
+    ] = None
+    leak_power_scale: Annotated[Expression, documented("Factor on the leakage.", 0.5)] = 1
+    total_leak_power: Annotated[
+        Expression | None,
+        documented(
+            "Leakage of all instances, in files that other tools write. Read and ignored: it follows from "
+            "`leak_power`.",
+            0.004,
+            unit="W",
+        ),
+    ] = None
+    energy_scale: Annotated[Expression, documented("Factor on the energy of all actions.", 1.5)] = 1
+    throughput_scale: Annotated[
+        Expression | None,
+        documented("Factor on the throughput of all actions. Older dialect: `latency_scale`.", 2),
+    ] = None
+    latency_scale: Annotated[
+        Expression | None,
+        documented(
+            "Factor on the latency of all actions: the older dialect's way to write `throughput_scale: 1 / "
+            "latency_scale`. Give one of the two. Of a network, a factor on the time of a step.",
+            0.5,
+        ),
+    ] = None
+    actions_scale: Annotated[
+        Expression,
+        documented("Factor on the number of all actions, and so on their energy and time. Newer dialect.", 2),
+    ] = 1
+    n_parallel_instances: Annotated[
+        Expression,
+        documented(
+            "Instances that stand side by side and work as one: area, leakage and throughput count times this, the "
+            "energy of an action does not. Unlike a fanout, mappings do not see them.",
+            2,
+            unit="instances, at least 1",
+        ),
+    ] = 1
+    total_latency: Annotated[
+        Expression | None,
+        documented(
+            "How long the busiest instance works at one Einsum, computed from its counts: `read_actions`, "
+            "`read_latency` (for any action), `action2latency`, `actions` with `n_calls` and `throughput`; of a "
+            "network also `max_hops` and `max_link_traffic`. An Einsum takes as long as its slowest component.",
+            *("max(a.n_calls / a.throughput for a in actions)", "max(read_latency, write_latency)"),
+            unit="s",
+            without="the sum over all actions, one after another; of a network the larger of `max_hops * latency` and "
+            "`max_link_traffic / throughput`",
+        ),
+    ] = None
+    extra_attributes_for_component_model: Annotated[
+        dict[str, Any],
+        documented(
+            "Attributes for the model of `component_class` that are not fields here. Expressions of the component, and "
+            "of those below it, know them by name.",
+            {"n_banks": 4},
+        ),
+    ] = {}
 
 
 class CarrierInput(ComponentInput):
-    """What memories, tolls and networks share: actions for values."""
+    """What memories, tolls and networks have in common: their actions move values."""
 
-    bits_per_action: Expression | None = None
-    values_per_action: dict[str, Expression] = {}
-    bits_per_value: dict[str, Expression] = {}
-    bits_per_value_scale: dict[str, Expression] = {}
+    bits_per_action: Annotated[
+        Expression | None,
+        documented(
+            "Bits that one action moves, for actions that do not say it themselves.", 64, unit="bits", without="1"
+        ),
+    ] = None
+    values_per_action: Annotated[
+        dict[str, Expression],
+        documented(
+            "Values that one action moves, by set of tensors, for actions that do not say it. Newer dialect.",
+            {"weight": 4},
+            unit="values",
+            without="`bits_per_action` divided by the bits of a value",
+        ),
+    ] = {}
+    bits_per_value: Annotated[
+        dict[str, Expression],
+        documented(
+            "Bits that one value takes in this component, by set of tensors: for the room that tiles need and for the "
+            "number of actions. For accumulators that are wider than the result, say. Older dialect: "
+            "`bits_per_value_scale`.",
+            *({"output": 32}, {"output": "2 * output.bits_per_value"}),
+            unit="bits",
+            without="those of the workload",
+        ),
+    ] = {}
+    bits_per_value_scale: Annotated[
+        dict[str, Expression],
+        documented(
+            "Factor on the workload's bits of a value, by set of tensors: the older dialect's `bits_per_value`. A "
+            "tensor may be in one of the two only.",
+            {"output": 2},
+        ),
+    ] = {}
 
 
 class HolderInput(CarrierInput):
-    """What memories and tolls share."""
+    """What memories and tolls have in common: they hold tensors."""
 
-    tensors: TensorsInput = TensorsInput()
+    tensors: Annotated[
+        TensorsInput,
+        documented(
+            "Which tensors are held here, and how.",
+            {"keep": "weight", "may_keep": "input"},
+            without="any tensors, as it is best",
+        ),
+    ] = TensorsInput()
 
 
 class MemoryInput(HolderInput):
-    """`!Memory`."""
+    """`!Memory`: holds tiles of tensors, and pays for reads and writes."""
 
-    size: Expression
-    skip_initial_output_write: StrictBool = True
+    size: Annotated[
+        Expression,
+        documented(
+            "Room of one instance; `inf` for no limit. All tiles that it holds at one time have to fit.",
+            *("64 * 1024 * 8", "inf"),
+            unit="bits",
+        ),
+    ]
+    skip_initial_output_write: Annotated[
+        StrictBool,
+        documented(
+            "Whether a tile of an output costs nothing to bring in while it holds no results, since it starts as "
+            "zeros. Under `exact` an exchange is free if both of its sides have true; under `accelforge` each side "
+            "counts for itself. Newer dialect.",
+            False,
+        ),
+    ] = True
 
 
 class TollInput(HolderInput):
-    """`!Toll`."""
+    """`!Toll`: pays a `read` for values that pass it, and holds nothing over time."""
 
-    direction: Direction | dict[str, Direction]
+    direction: Annotated[
+        Direction | dict[str, Direction],
+        documented(
+            "Which values pay: those that go `down`, those that come `up`, or both (`up_and_down`). One word for all "
+            "tensors, or words by set of tensors that cover all of them (newer dialect).",
+            *("down", {"output": "up", "Other": "down"}),
+        ),
+    ]
 
 
 class NetworkInput(CarrierInput):
-    """`!Network`."""
+    """`!Network`: pays a `hop` for each step of a value between memories above it and the lanes below it."""
 
-    topology: Annotated[str, Field(json_schema_extra={"enum": ["mesh", "all_to_all"]})] = "mesh"
+    topology: Annotated[
+        str,
+        one_of(("mesh", "all_to_all")),
+        documented(
+            "How lanes are joined: `mesh`, values pass from lane to lane; `all_to_all`, one step leads to any lane.",
+            "all_to_all",
+        ),
+    ] = "mesh"
 
 
 class ComputeInput(ComponentInput):
-    """`!Compute`."""
+    """`!Compute`: runs Einsums, one `compute` for each point of the iteration space, and ends the path."""
 
-    skip_initial_output_write: StrictBool = True
+    skip_initial_output_write: Annotated[
+        StrictBool,
+        documented(
+            "Whether the first operation on an output value reads nothing, since it starts as zero. Under `exact` the "
+            "innermost memory must have true as well. Newer dialect.",
+            False,
+        ),
+    ] = True
 
 
 class ForkInput(Input):
-    """`!Fork`; `name` is a label only."""
+    """`!Fork`: a side branch of the path that ends in a compute; what follows the fork is not below its nodes."""
 
-    name: str | None = None
-    forked_power_gateable: StrictBool = False
-    non_forked_power_gateable: StrictBool = False
+    name: Annotated[str | None, documented("A label; nothing refers to it.", "VectorSide")] = None
+    forked_power_gateable: Annotated[
+        StrictBool,
+        documented("Whether the nodes inside do not leak while an Einsum runs elsewhere. Newer dialect.", True),
+    ] = False
+    non_forked_power_gateable: Annotated[
+        StrictBool,
+        documented("Whether nodes after the fork do not leak while an Einsum runs inside. Newer dialect.", True),
+    ] = False
 
 
 class HierarchicalInput(Input):
-    """`!Hierarchical`."""
+    """`!Hierarchical`: nodes in a list of their own, which count as if they stood in the list around it."""
 
-    name: str | None = None
+    name: Annotated[str | None, documented("A label; nothing refers to it.", "Core")] = None
 
 
 class ArchInput(Input):
-    """The top-level key `arch`, its nodes apart."""
+    """The top-level key `arch`: the hardware as a tree, from the outermost memory to the computes."""
 
-    variables: dict[str, Any] = {}
-    extra_attributes_for_all_component_models: dict[str, Any] = Field(default={})
+    variables: Annotated[
+        dict[str, Any],
+        documented(
+            "Values that expressions of `arch` know by name. They are evaluated for each Einsum, may use its tensors, "
+            "and go before top-level `variables`.",
+            {"ROWS": 16, "word": "2 * 8"},
+        ),
+    ] = {}
+    extra_attributes_for_all_component_models: Annotated[
+        dict[str, Any],
+        documented(
+            "Attributes that all components have unless they set them in `extra_attributes_for_component_model`.",
+            {"n_banks": 4},
+        ),
+    ] = {}
 
 
 LEAVES: dict[str, type[ContainerInput]] = {

@@ -18,7 +18,8 @@ type SetExpression = str | list[str]
 class Input(BaseModel):
     """Base of the input models: unknown fields are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    # validators are made when they are first needed: most commands need few of them
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
     former: ClassVar[Mapping[str, str]] = {}
     """What to write for fields that earlier formats of these files had."""
 

@@ -1,5 +1,7 @@
 """The input models as one JSON Schema, for editors and for specifications that are made by programs.
 
+Descriptions end with the unit, and with what is taken where the field is not written, if `default` does not say that.
+
 Editors take a tagged node (`!Memory {...}`) for a plain dictionary, and JSON has no tags: with the field
 `type` a node is checked as that class, without it as any class whose fields it has.
 """
@@ -17,15 +19,12 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.spec.schema.arch import BRANCHES, LATER, LEAVES, ArchInput
 from einmap.spec.schema.base import Input
 from einmap.spec.schema.distribution import DistributionInput
+from einmap.spec.schema.documented import REFUSED, UNIT, WITHOUT
+from einmap.spec.schema.fields import READ_ELSEWHERE
+from einmap.spec.schema.machine import MachineInput
 from einmap.spec.schema.mapping import IGNORED, NODES, MappingInput
-from einmap.spec.schema.workload import (
-    ConfigInput,
-    EinsumInput,
-    MapperInput,
-    ModelInput,
-    RenamesInput,
-    WorkloadInput,
-)
+from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
+from einmap.spec.schema.workload import EinsumInput, RenamesInput, WorkloadInput
 
 type Schema = dict[str, Any]
 
@@ -41,19 +40,29 @@ _SECTIONS: Mapping[str, type[Input] | None] = {
     "config": ConfigInput,
     "distribution": DistributionInput,
 }
+MACHINE = "machine"
+"""The key of machine files, which are files by themselves."""
 ARCH_TAGS = (*LEAVES, *BRANCHES, *LATER)
 MAPPING_TAGS = (*NODES, *IGNORED)
 _SPLITS = ("Sequential", "Split", "Nested")
-_ANY_OBJECT: Schema = {"type": "object"}
+_ANY_OBJECT: Schema = {
+    "type": "object",
+    "description": "Values that all expressions may use by name.",
+    "examples": [{"word": 8}],
+}
+_TYPE = "The kind of the node, as its tag says it. Needed in JSON, which has no tags."
 
 
 def json_schema(section: str | None = None) -> Schema:
-    """The schema of a specification file, or of the value under the top-level key `section`.
+    """The schema of a specification file, or of the value under the top-level key `section`; or of a machine file.
 
     Raises SpecError for other keys.
     """
+    if section == MACHINE:
+        return _of_machine_files()
     if section is not None and section not in _SECTIONS:
-        raise SpecError(f"no section {section!r}", hint=did_you_mean(section, _SECTIONS, listing="sections"))
+        known = (*_SECTIONS, MACHINE)
+        raise SpecError(f"no section {section!r}", hint=did_you_mean(section, known, listing="sections"))
     definitions = _definitions()
     sections = {key: _ref(model) if model else _ANY_OBJECT for key, model in _SECTIONS.items()}
     top: Schema = {
@@ -66,6 +75,13 @@ def json_schema(section: str | None = None) -> Schema:
     }
     start = top if section is None else sections[section]
     return {"$schema": DRAFT, **start, "$defs": definitions}
+
+
+def _of_machine_files() -> Schema:
+    _, whole = models_json_schema([(MachineInput, "validation")], ref_template="#/$defs/{model}")
+    found: Schema = {key.removesuffix("Input"): _tidied(value) for key, value in whole["$defs"].items()}
+    top = {"title": "einmap machine", "type": "object", "properties": {MACHINE: _ref(MachineInput)}}
+    return {"$schema": DRAFT, **top, "required": [MACHINE], "$defs": found}
 
 
 def _ref(model: type[BaseModel] | str) -> Schema:
@@ -84,8 +100,8 @@ def _definitions() -> Schema:
     _, whole = models_json_schema(listed, ref_template="#/$defs/{model}")  # type: ignore[arg-type]
     found: Schema = {key.removesuffix("Input"): _tidied(value) for key, value in whole["$defs"].items()}
     _complete_workload(found)
-    _complete_nodes(found, "Arch", "ArchNode", {**LEAVES, **BRANCHES}, LATER, tuple(BRANCHES))
-    _complete_nodes(found, "Mapping", "MappingNode", NODES, IGNORED, _SPLITS)
+    _complete_nodes(found, ArchInput, "ArchNode", {**LEAVES, **BRANCHES}, LATER, tuple(BRANCHES))
+    _complete_nodes(found, MappingInput, "MappingNode", NODES, IGNORED, _SPLITS)
     for name, schema in found["Mapper"]["properties"].items():
         if schema.get("type") == "number":
             found["Mapper"]["properties"][name] = {**schema, "type": ["number", "string"]}
@@ -96,18 +112,35 @@ def _tidied(schema: Any) -> Any:
     """Without what only says how the classes are named here; defaults that JSON lacks are left out."""
     match schema:
         case dict():
-            return {
-                key: _tidied(value)
+            tidied = {
+                key: value if key == "examples" else _tidied(value)
                 for key, value in schema.items()
                 if not (key == "title" and isinstance(value, str))
                 and not (key == "default" and isinstance(value, float) and not math.isfinite(value))
             }
+            return _whole_description(tidied) if isinstance(tidied.get("description"), str) else tidied
         case list():
             return [_tidied(value) for value in schema]
         case str() if schema.startswith("#/$defs/"):
             return schema.removesuffix("Input")
         case _:
             return schema
+
+
+def _whole_description(schema: Schema) -> Schema:
+    """The schema of a field; unit and what is taken without it in its description, where editors show them."""
+    unit, without = schema.pop(UNIT, ""), schema.pop(WITHOUT, "")
+    schema.pop(REFUSED, None)
+    parts = [schema["description"], f"Unit: {unit}." if unit else "", f"Without it: {without}." if without else ""]
+    if not schema.get("examples", True):
+        del schema["examples"]
+    return {**schema, "description": " ".join(filter(None, parts))}
+
+
+def _read_elsewhere(model: type[Input], name: str) -> Schema:
+    """Description and examples of a field that is not one of the model."""
+    info = READ_ELSEWHERE[model][name]
+    return {"description": info.description, "examples": info.examples}
 
 
 def _complete_workload(found: Schema) -> None:
@@ -117,12 +150,13 @@ def _complete_workload(found: Schema) -> None:
         "anyOf": [string, _ref("Einsum"), {"type": "array", "items": _ref("EinsumItem")}],
     }
     found["Einsum"]["anyOf"] = [{"required": ["einsum"]}, {"required": ["name", "tensor_accesses"]}]
-    found["Workload"]["properties"]["einsums"] = {"type": "array", "items": _ref("EinsumItem")}
+    einsums = {"type": "array", "items": _ref("EinsumItem"), **_read_elsewhere(WorkloadInput, "einsums")}
+    found["Workload"]["properties"]["einsums"] = einsums
 
 
 def _complete_nodes(
     found: Schema,
-    root: str,
+    root: type[Input],
     node: str,
     models: Mapping[str, type[Input]],
     open_tags: Iterable[str],
@@ -130,12 +164,12 @@ def _complete_nodes(
 ) -> None:
     """Add the list `nodes` to `root` and to branches, and the definition of what may stand in it."""
     nodes: Schema = {"type": "array", "items": _ref(node)}
-    found[root]["properties"]["nodes"] = nodes
+    found[_name(root)]["properties"]["nodes"] = {**nodes, **_read_elsewhere(root, "nodes")}
     for tag in {*models}:
         model = found[_name(models[tag])]
-        model["properties"].setdefault("type", {"type": "string"})
+        model["properties"].setdefault("type", {"type": "string", "description": _TYPE})
         if tag in branches:
-            model["properties"]["nodes"] = nodes
+            model["properties"]["nodes"] = {**nodes, **_read_elsewhere(models[tag], "nodes")}
             model["required"] = sorted({*model.get("required", ()), "nodes"})
     by_type = [_if_type(tag, _ref(_name(model))) for tag, model in models.items()]
     names = dict.fromkeys(_name(model) for model in models.values())

@@ -2,64 +2,126 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import StrictBool
 
 from einmap.spec.schema.base import Expression, Input
+from einmap.spec.schema.documented import documented
 
 
 class NodeInput(Input):
-    """What all nodes share: `text` is a label for drawings."""
+    """What all nodes share."""
 
-    text: str | None = None
+    text: Annotated[
+        str | None, documented("A label. It is no part of the mapping; `einmap dump` keeps it.", "one row at a time")
+    ] = None
 
 
 class LoopInput(NodeInput):
     """What loops share. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
 
-    rank_variable: str | dict[str, str]
-    tile_shape: Expression | dict[str, Expression] | None = None
-    n_iterations: Expression | None = None
+    rank_variable: Annotated[
+        str | dict[str, str],
+        documented(
+            "The rank variable that the loop cuts; above a split perhaps another one for each Einsum.",
+            *("m", {"T": "h", "Z": "p"}),
+        ),
+    ]
+    tile_shape: Annotated[
+        Expression | dict[str, Expression] | None,
+        documented(
+            "How many values of the rank variable one iteration has; the loops further in cut these. The loop runs "
+            "extent / `tile_shape` times, rounded up, and the last tile may be shorter; the extent is what the next "
+            "outer loop over the variable leaves, or its bound. The innermost loop over every variable has 1. No "
+            "names are known here, so it is an integer such as `4 * 8`.",
+            *(16, {"T": 2, "Z": 2}),
+            unit="values of the rank variable",
+            without="open in a partly given mapping, else an error",
+        ),
+    ] = None
+    n_iterations: Annotated[
+        Expression | None,
+        documented("Refused: the number of iterations follows from `tile_shape`.", unit="iterations", refused=True),
+    ] = None
 
 
 class TemporalInput(LoopInput):
-    """`!Temporal`."""
+    """`!Temporal`: iterations one after another."""
 
-    initial_tile_shape: Expression | dict[str, Expression] | None = None
+    initial_tile_shape: Annotated[
+        Expression | dict[str, Expression] | None,
+        documented(
+            "How many values the first iteration has, where that is another number: a whole window, say, of which "
+            "later iterations need the new part only.",
+            *(4, {"T": 4, "Z": 2}),
+            unit="values of the rank variable",
+            without="as `tile_shape`",
+        ),
+    ] = None
 
 
 class SpatialLoopInput(LoopInput):
-    """`!Spatial`."""
+    """`!Spatial`: iterations side by side, each on a copy that a fanout makes."""
 
-    component: str
-    name: str
+    component: Annotated[str, documented("The node of the architecture whose fanout is used.", "Array")]
+    name: Annotated[str, documented("The dimension of that fanout.", "X")]
 
 
 class TollNodeInput(NodeInput):
-    """`!Toll`."""
+    """`!Toll`: tensors pass a toll of the architecture here."""
 
-    tensors: list[str] | str
-    component: str
-    persistent: StrictBool = False
+    tensors: Annotated[
+        list[str] | str,
+        documented(
+            "Names of tensors, or a single name. Several tensors are as many nodes in a row; what an Einsum below does "
+            "not use is not there for it.",
+            *(["A", "B"], "A"),
+        ),
+    ]
+    component: Annotated[
+        str, documented("The memory that holds them, or the toll that they pass, in the architecture.", "GlobalBuffer")
+    ]
+    persistent: Annotated[
+        StrictBool,
+        documented(
+            "Whether the tiles stay in the memory at all times, once for each of `n_instances`, and not only while "
+            "what is below runs. Not for tolls.",
+            True,
+        ),
+    ] = False
 
 
 class StorageInput(TollNodeInput):
-    """`!Storage`."""
+    """`!Storage`: from here down, a memory holds the tile of each tensor that the loops above leave."""
 
-    sliding_window: StrictBool | None = None
+    sliding_window: Annotated[
+        StrictBool | None,
+        documented(
+            "Whether the node is a line buffer: where tiles in a row overlap, only what is new is brought in.",
+            True,
+            without="as `model.sliding_window`",
+        ),
+    ] = None
 
 
 class ComputeNodeInput(NodeInput):
-    """`!Compute`."""
+    """`!Compute`: runs one Einsum; every branch of the tree ends in one."""
 
-    einsum: str
-    component: str
+    einsum: Annotated[str, documented("The Einsum that runs here; each is in the tree once.", "Z")]
+    component: Annotated[str, documented("The compute of the architecture that runs it.", "MAC")]
 
 
 class PartialComputeInput(NodeInput):
     """`!Compute` of a partly given mapping: what is not written is free."""
 
-    einsum: str | None = None
-    component: str | None = None
+    einsum: Annotated[
+        str | None,
+        documented("The Einsum that runs here.", "Z", without="the only Einsum, or the one whose mapping is given"),
+    ] = None
+    component: Annotated[
+        str | None, documented("The compute of the architecture that runs it.", "MAC", without="any, as it is best")
+    ] = None
 
 
 class AnyInput(NodeInput):
@@ -67,14 +129,21 @@ class AnyInput(NodeInput):
 
 
 class SplitInput(NodeInput):
-    """`!Sequential`, `!Split`, `!Nested`: only `nodes`."""
+    """`!Sequential` (or `!Split`): branches one after another, each a `!Nested` list of nodes, one below the other."""
 
 
 class MappingInput(Input):
-    """The top-level key `mapping`, its nodes apart. `shared_inputs`: copies of graph inputs that the mapping has."""
+    """The top-level key `mapping`: a LoopTree, from the outermost node in."""
 
-    title: str | None = None
-    shared_inputs: dict[str, str] = {}
+    title: Annotated[str | None, documented("A label. It is no part of the mapping.", "output stationary")] = None
+    shared_inputs: Annotated[
+        dict[str, str],
+        documented(
+            "Inputs of which the mapping holds a copy that several Einsums read, with the name of each copy. `einmap "
+            "map` writes it where that is best.",
+            {"I": "I_shared"},
+        ),
+    ] = {}
 
 
 NODES: dict[str, type[Input]] = {

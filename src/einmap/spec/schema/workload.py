@@ -2,131 +2,237 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, StrictBool, field_validator
+from pydantic import StrictBool
 
+from einmap.einsum.operation import REDUCTIONS
 from einmap.spec.schema.base import Expression, Input, SetExpression
-
-METRICS = (
-    *("LATENCY", "ENERGY", "DYNAMIC_ENERGY", "LEAK_ENERGY", "RESOURCE_USAGE", "ACTIONS", "DETAILED_MEMORY_USAGE"),
-    "ENERGY_DELAY_PRODUCT",
-)
-"""What `model.metrics` may name; their numbers are 1, 2, 4, ..."""
-
+from einmap.spec.schema.documented import documented, one_of
 
 _SHAPE = "an older format called `iteration_space_shape` so: rename it"
 _VERSION = "an older format had it: leave it out"
 
+type Reduction = Annotated[str, one_of(REDUCTIONS)]
+
 
 class AccessInput(Input):
-    """One tensor of an Einsum."""
+    """One tensor of an Einsum: all of it in the long form, more about it beside a string in `einsum`."""
 
-    name: str
-    projection: list[str] | dict[str, str | int] | None = None
-    output: StrictBool | None = None
-    persistent: StrictBool = False
-    bits_per_value: Expression | None = None
-    backing_storage_size_scale: Expression = 1
+    name: Annotated[str, documented("Name of the tensor: letters, digits and `_`.", "A")]
+    projection: Annotated[
+        list[str] | dict[str, str | int] | None,
+        documented(
+            "How rank variables index the tensor: a list of variables, each for the rank with its name in capitals, or "
+            "a dictionary of ranks and their indices, which are sums of variables times integers. A string in "
+            "`einsum` says it already.",
+            *(["m", "k"], {"M": "m", "H": "2*p + r"}),
+            without="an error in the long form",
+        ),
+    ] = None
+    output: Annotated[
+        StrictBool | None,
+        documented(
+            "Whether the Einsum writes the tensor; at least one is written. A string in `einsum` says it already.",
+            True,
+            without="read",
+        ),
+    ] = None
+    persistent: Annotated[
+        StrictBool,
+        documented(
+            "Whether the tensor stays in its outermost storage during the whole run, as weights on a chip do: it takes "
+            "room there at all times, once for each of `n_instances`. The set `Persistent` has it.",
+            True,
+        ),
+    ] = False
+    bits_per_value: Annotated[
+        Expression | None,
+        documented("Bits of one value.", 8, unit="bits", without="what `bits_per_value` of the workload says"),
+    ] = None
+    backing_storage_size_scale: Annotated[
+        Expression,
+        documented("A field of other tools without effect there. Only 1 is accepted.", 1),
+    ] = 1
 
 
 class RenameInput(Input):
     """A name for a set of tensors or rank variables."""
 
-    name: str
-    source: SetExpression
-    expected_count: Expression | None = None
+    name: Annotated[str, documented("The new name; not that of a built-in set such as `All`.", "weight")]
+    source: Annotated[
+        SetExpression,
+        documented("What it stands for: a set, which may use the renames before it.", *("B", "Inputs & Persistent")),
+    ]
+    expected_count: Annotated[
+        Expression | None,
+        documented(
+            "How many there have to be; any other number is an error.",
+            *(1, "len(Inputs) - 1"),
+            unit="tensors or rank variables",
+            without="any number",
+        ),
+    ] = None
 
 
 class EinsumInput(Input):
-    """One Einsum, verbose or with the concise string in `einsum`."""
+    """One Einsum: `einsum` with a string, or `name` and `tensor_accesses`. The string alone will do in a list."""
 
     former = {"shape": _SHAPE}
 
-    name: str | None = None
-    einsum: str | None = None
-    tensor_accesses: list[AccessInput] = []
-    iteration_space_shape: list[str] = []
-    rank_sizes: dict[str, Expression] = {}
-    is_copy_operation: StrictBool = False
-    renames: dict[str, SetExpression] | list[RenameInput] = []
-    n_instances: Expression = 1
-    operation: str | None = None
-    reduction: str | None = None
+    name: Annotated[
+        str | None,
+        documented(
+            "Name of the Einsum, given once in the workload; not `Total`.",
+            "Scores",
+            without="the name of the output, where `einsum` gives it; else an error",
+        ),
+    ] = None
+    einsum: Annotated[
+        str | None,
+        documented(
+            "The Einsum as a string: the output, `=`, and a map expression over the inputs. Rank variables that the "
+            "output lacks are reduced. In YAML it needs quotes where it contains `: `.",
+            *("Z[m, n] = A[m, k] * B[k, n]", "O[p] = I[W: p + r] * F[r]"),
+            without="`name` and `tensor_accesses` are needed",
+        ),
+    ] = None
+    tensor_accesses: Annotated[
+        list[AccessInput],
+        documented(
+            "The tensors in the long form, or what else there is to say of tensors in the string.",
+            [{"name": "A", "projection": ["m", "k"]}, {"name": "Z", "projection": ["m"], "output": True}],
+        ),
+    ] = []
+    iteration_space_shape: Annotated[
+        list[str],
+        documented(
+            "Bounds of rank variables in this Einsum; they hold beside those of the workload.",
+            ["0 <= m < 4"],
+            unit="values of the rank variables",
+        ),
+    ] = []
+    rank_sizes: Annotated[
+        dict[str, Expression],
+        documented(
+            "Sizes of ranks in this Einsum, in place of the workload's.", {"M": "2 * 32"}, unit="values of the index"
+        ),
+    ] = {}
+    is_copy_operation: Annotated[
+        StrictBool,
+        documented(
+            "Whether the Einsum only copies its one input: values move and nothing is computed. Where source and copy "
+            "are in one memory it costs nothing.",
+            True,
+        ),
+    ] = False
+    renames: Annotated[
+        dict[str, SetExpression] | list[RenameInput],
+        documented(
+            "Names for sets of tensors of this Einsum, by which an architecture speaks of them. They win over renames "
+            "of the top level.",
+            *({"weight": "B"}, [{"name": "weight", "source": "B", "expected_count": 1}]),
+        ),
+    ] = []
+    n_instances: Annotated[
+        Expression,
+        documented(
+            "How often the Einsum is there, times that of the workload. Energy, time and counts multiply; room does "
+            "not, but for persistent tensors.",
+            12,
+            unit="repetitions",
+        ),
+    ] = 1
+    operation: Annotated[
+        str | None,
+        documented(
+            "What the long form computes at each point: a map expression over names of inputs. It is what runs on "
+            "data, and changes no cost.",
+            "exp(A - B)",
+            without="the product of all inputs",
+        ),
+    ] = None
+    reduction: Annotated[
+        Reduction | None,
+        documented(
+            "How values for the same place of the output become one, over the rank variables that the output lacks.",
+            "max",
+            without="`sum`",
+        ),
+    ] = None
 
 
 class WorkloadInput(Input):
-    """The top-level key `workload`, its Einsums apart."""
+    """The top-level key `workload`: a cascade of Einsums, and what their tensors have in common."""
 
     former = {"shape": _SHAPE, "version": _VERSION}
 
-    rank_sizes: dict[str, Expression] = {}
-    iteration_space_shape: dict[str, str] = {}
-    bits_per_value: dict[str, Expression] = {}
-    persistent_tensors: SetExpression | None = None
-    n_instances: Expression = 1
+    rank_sizes: Annotated[
+        dict[str, Expression],
+        documented(
+            "Sizes of ranks: each index of a rank is at least 0 and below its size, and points outside are not "
+            "computed. Sizes may use other sizes and `variables`. Every rank variable needs a bound, from here or from "
+            "`iteration_space_shape`.",
+            {"M": 64, "K": "2 * M"},
+            unit="values of the index",
+        ),
+    ] = {}
+    iteration_space_shape: Annotated[
+        dict[str, str],
+        documented(
+            "Bounds of rank variables, for all Einsums that have them.",
+            {"m": "0 <= m < 64"},
+            unit="values of the rank variable",
+        ),
+    ] = {}
+    bits_per_value: Annotated[
+        dict[str, Expression],
+        documented(
+            "Bits of one value, by set of tensors. Each tensor needs a number from one key here, or at its access; "
+            "`Other` stands for tensors that no other key has.",
+            *({"All": 8}, {"weight": 4, "Other": 16}),
+            unit="bits",
+        ),
+    ] = {}
+    persistent_tensors: Annotated[
+        SetExpression | None,
+        documented(
+            "Tensors that are `persistent`, beside those whose access says so.", "weight", without="no further tensors"
+        ),
+    ] = None
+    n_instances: Annotated[
+        Expression,
+        documented(
+            "How often the whole workload is done. Energy, time and counts multiply; room does not, but for persistent "
+            "tensors.",
+            32,
+            unit="repetitions",
+        ),
+    ] = 1
 
 
 class EinsumRenamesInput(Input):
     """Renames of one Einsum, or of all under the name `default`."""
 
-    name: str
-    tensor_accesses: dict[str, SetExpression] | list[RenameInput] = []
-    rank_variables: dict[str, SetExpression] | list[RenameInput] = []
+    name: Annotated[
+        str, documented("The Einsum, or `default` for all of them; a name given for one Einsum wins.", "default")
+    ]
+    tensor_accesses: Annotated[
+        dict[str, SetExpression] | list[RenameInput],
+        documented("Names for sets of tensors.", *({"output": "Outputs"}, [{"name": "input", "source": "Inputs"}])),
+    ] = []
+    rank_variables: Annotated[
+        dict[str, SetExpression] | list[RenameInput],
+        documented("Names for sets of rank variables.", {"reduced": "All.rank_variables - Outputs.rank_variables"}),
+    ] = []
 
 
 class RenamesInput(Input):
-    """The top-level key `renames`."""
+    """The top-level key `renames`: other names for tensors and rank variables, by which an architecture speaks."""
 
-    einsums: list[EinsumRenamesInput] = []
-
-
-class ModelInput(Input):
-    """The top-level key `model`."""
-
-    semantics: Annotated[str, Field(json_schema_extra={"enum": ["exact", "accelforge"]})] = "exact"
-    sliding_window: StrictBool = False
-    metrics: Any = None
-
-    @field_validator("metrics")
-    @classmethod
-    def _known_metrics(cls, given: Any) -> Any:
-        """Names (`ENERGY | LATENCY`, or a list of them) or the sum of their numbers; all are reported anyway."""
-        if given is None or (type(given) is int and 0 < given < 2 ** len(METRICS)):
-            return given
-        parts = given if isinstance(given, list) else [given]
-        words = [word.strip() for part in parts if isinstance(part, str) for word in part.split("|")]
-        if len(words) < len(parts) or not {word.upper() for word in words} <= {*METRICS}:
-            raise ValueError(f"expected names of metrics ({', '.join(METRICS)})")
-        return given
-
-
-class ConfigInput(Input):
-    """The top-level key `config`."""
-
-    dialect: Annotated[str, Field(json_schema_extra={"enum": ["auto", "older", "newer"]})] = "auto"
-    expression_custom_functions: list[str] = []
-    component_models: list[str] = []
-    use_installed_component_models: StrictBool = True
-
-
-class MapperInput(Input):
-    """The top-level key `mapper`: options of the search, under the names that users of peers know."""
-
-    metrics: Any = None
-    info_metrics: Any = None
-    force_memory_hierarchy_order: StrictBool = True
-    max_fused_loops_per_rank_variable: float = 1
-    max_fused_loops: float = float("inf")
-    share_inputs: StrictBool = True
-    explore_loop_orders: StrictBool = True
-    explore_imperfect_temporal_loops: StrictBool = False
-    explore_imperfect_spatial_loops: StrictBool = False
-    tiling_coarseness: float = 1
-    prioritize_reuse_of_unfused_tensors: StrictBool = False
-    max_pmapping_templates_per_einsum: float = float("inf")
-    objective_tolerance: float = 0
-    resource_usage_tolerance: float = 0
-    memory_limit: float = float("inf")
-    memory_limit_per_process: float = float("inf")
-    time_limit: float = float("inf")
+    einsums: Annotated[
+        list[EinsumRenamesInput],
+        documented(
+            "Renames by Einsum, each named once.", [{"name": "default", "tensor_accesses": {"output": "Outputs"}}]
+        ),
+    ] = []

@@ -1,0 +1,229 @@
+"""Input models of the keys `model`, `config` and `mapper`: options, in which nothing is an expression."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import StrictBool, field_validator
+
+from einmap.spec.schema.base import Input
+from einmap.spec.schema.documented import documented, one_of
+
+METRICS = (
+    *("LATENCY", "ENERGY", "DYNAMIC_ENERGY", "LEAK_ENERGY", "RESOURCE_USAGE", "ACTIONS", "DETAILED_MEMORY_USAGE"),
+    "ENERGY_DELAY_PRODUCT",
+)
+"""What `model.metrics` may name; their numbers are 1, 2, 4, ..."""
+
+_NO_LIMIT = "no limit"
+
+
+class ModelInput(Input):
+    """The top-level key `model`: how a mapping is counted."""
+
+    semantics: Annotated[
+        str,
+        one_of(("exact", "accelforge")),
+        documented(
+            "The preset of counting rules: `exact` counts what hardware does that runs the mapping as written, "
+            "`accelforge` what AccelForge 1.0.467 counts. `--semantics` goes before it.",
+            "accelforge",
+        ),
+    ] = "exact"
+    sliding_window: Annotated[
+        StrictBool,
+        documented(
+            "Whether storage nodes are line buffers where they can be: they keep what two tiles in a row have in "
+            "common. A storage node may say otherwise. Only under `exact`, and not in searches.",
+            True,
+        ),
+    ] = False
+    metrics: Annotated[
+        Any,
+        documented(
+            "What other tools report. Names and numbers are checked; einmap reports everything anyway.",
+            *("ENERGY | LATENCY", 3),
+            without="everything",
+        ),
+    ] = None
+
+    @field_validator("metrics")
+    @classmethod
+    def _known_metrics(cls, given: Any) -> Any:
+        """Names (`ENERGY | LATENCY`, or a list of them) or the sum of their numbers; all are reported anyway."""
+        if given is None or (type(given) is int and 0 < given < 2 ** len(METRICS)):
+            return given
+        parts = given if isinstance(given, list) else [given]
+        words = [word.strip() for part in parts if isinstance(part, str) for word in part.split("|")]
+        if len(words) < len(parts) or not {word.upper() for word in words} <= {*METRICS}:
+            raise ValueError(f"expected names of metrics ({', '.join(METRICS)})")
+        return given
+
+
+class ConfigInput(Input):
+    """The top-level key `config`: how the specification is read."""
+
+    dialect: Annotated[
+        str,
+        one_of(("auto", "older", "newer")),
+        documented(
+            "The dialect of the architecture, which decides what `may_reuse` is where only `reuse` is written; `auto` "
+            "takes the one whose words the file has.",
+            "older",
+        ),
+    ] = "auto"
+    expression_custom_functions: Annotated[
+        list[str],
+        documented(
+            "Files of Python functions that expressions call. Each is an error until it is allowed with `--allow-code "
+            "FILE` or `load(..., allow_code=[...])`, since that runs it.",
+            ["energies.py"],
+        ),
+    ] = []
+    component_models: Annotated[
+        list[str],
+        documented("Files with component models of other tools. They are not read: leave the list empty.", []),
+    ] = []
+    use_installed_component_models: Annotated[
+        StrictBool,
+        documented("Whether other tools also take models from installed packages. Read and ignored.", False),
+    ] = True
+
+
+class MapperInput(Input):
+    """The top-level key `mapper`: options of the search, under the names that users of AccelForge know.
+
+    Options of a call (`--option NAME=VALUE`, `map_workload(spec, NAME=VALUE)`) go before them.
+    """
+
+    metrics: Annotated[
+        Any,
+        documented(
+            "What is made small: `energy`, `latency`, `energy_delay_product` (`edp`), `dynamic_energy`, `leak_energy`, "
+            "`resource_usage` (one Einsum only). For several, in a list or joined by `|`, the Pareto front is found. "
+            "Sums of AccelForge's flags are read, too.",
+            *("energy", ["energy", "latency"]),
+            without="`energy_delay_product`",
+        ),
+    ] = None
+    info_metrics: Annotated[
+        Any,
+        documented(
+            "What other tools report of the mappings found. Names are checked; einmap reports everything anyway.",
+            "energy | latency",
+            without="everything",
+        ),
+    ] = None
+    force_memory_hierarchy_order: Annotated[
+        StrictBool,
+        documented(
+            "Whether all storage nodes keep to the hierarchy, unless both memories have the field set to false. If "
+            "false, only those of one tensor have to.",
+            False,
+        ),
+    ] = True
+    max_fused_loops_per_rank_variable: Annotated[
+        float,
+        documented(
+            "How many fused loops an Einsum may have over one rank variable. Fused loops are those of several "
+            "iterations above the lowest backing storage of a shared tensor.",
+            2,
+            unit="loops",
+        ),
+    ] = 1
+    max_fused_loops: Annotated[
+        float,
+        documented(
+            "How many fused loops an Einsum may have. With 0, tensors between Einsums stay inside as a whole or not at "
+            "all. A small number makes searches of long cascades short.",
+            1,
+            unit="loops",
+            without=_NO_LIMIT,
+        ),
+    ] = float("inf")
+    share_inputs: Annotated[
+        StrictBool,
+        documented("Whether an input that several Einsums read may be brought in once for all of them.", False),
+    ] = True
+    explore_loop_orders: Annotated[
+        StrictBool,
+        documented("No effect: the best order of loops is found without trying the others.", False),
+    ] = True
+    explore_imperfect_temporal_loops: Annotated[
+        StrictBool,
+        documented(
+            "Whether the outermost temporal loop over a rank variable may leave a remainder: its tile shape need not "
+            "divide the extent. Only variables that occur in no sum.",
+            True,
+        ),
+    ] = False
+    explore_imperfect_spatial_loops: Annotated[
+        StrictBool,
+        documented("Whether spatial loops may leave a remainder, such as 7 values over a fanout of 4.", True),
+    ] = False
+    tiling_coarseness: Annotated[
+        float,
+        documented(
+            "Tile shapes below so many times the next smaller one are left out. With 1 all are tried; 2 makes searches "
+            "with imperfect factors shorter.",
+            2,
+            unit="factor, at least 1",
+        ),
+    ] = 1
+    prioritize_reuse_of_unfused_tensors: Annotated[
+        StrictBool,
+        documented("No effect: it allows to leave out mappings, and none is left out.", True),
+    ] = False
+    max_pmapping_templates_per_einsum: Annotated[
+        float,
+        documented(
+            "How many dataplacements are looked at for each Einsum. The result is then not proven to be best.",
+            100,
+            unit="dataplacements",
+            without=_NO_LIMIT,
+        ),
+    ] = float("inf")
+    objective_tolerance: Annotated[
+        float,
+        documented(
+            "By how much the result may be worse than the best: 0.01 allows 1 %. A larger one ends searches earlier.",
+            0.01,
+            unit="fraction",
+        ),
+    ] = 0
+    resource_usage_tolerance: Annotated[
+        float,
+        documented(
+            "No effect: it allows to leave out mappings that fill a memory, and none is left out.",
+            0.1,
+            unit="fraction",
+        ),
+    ] = 0
+    memory_limit: Annotated[
+        float,
+        documented(
+            "The most memory that the process may take at a time. Where that leaves no room for all tile shapes, "
+            "some are left out, and the result is not proven.",
+            4e9,
+            unit="bytes",
+            without=_NO_LIMIT,
+        ),
+    ] = float("inf")
+    memory_limit_per_process: Annotated[
+        float,
+        documented(
+            "As `memory_limit`; the smaller one counts, as the search is one process.",
+            2e9,
+            unit="bytes",
+            without=_NO_LIMIT,
+        ),
+    ] = float("inf")
+    time_limit: Annotated[
+        float,
+        documented(
+            "When the search ends with the best mapping that it has, a lower bound, and how far apart they are.",
+            60,
+            unit="s",
+            without=_NO_LIMIT,
+        ),
+    ] = float("inf")
