@@ -12,7 +12,14 @@ from typing import Annotated
 import typer
 
 from einmap.errors import At, SpecError
-from einmap.frontends.files import check_target, exists, file_exists, write_atomically, write_bytes_atomically
+from einmap.frontends.files import (
+    check_target,
+    exists,
+    file_exists,
+    write_atomically,
+    write_bytes_atomically,
+    write_pieces_atomically,
+)
 from einmap.frontends.yaml.spec import example_paths
 
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists; one that is read is never replaced.")]
@@ -60,6 +67,10 @@ class Target:
             write_atomically(self.path, content, replace=self.force)
         else:
             write_bytes_atomically(self.path, content, replace=self.force)
+
+    def write_pieces(self, pieces: Iterable[bytes]) -> None:
+        """Write a file that is made piece by piece: all of it, or nothing."""
+        write_pieces_atomically(self.path, pieces, replace=self.force)
 
 
 def paths_of(file: str) -> list[Path]:

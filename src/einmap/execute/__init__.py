@@ -14,6 +14,7 @@
 - `result`: what an execution leaves behind: tensors, counts, occupancy over time.
 - `simulator`: the simulator: walks the LoopTree in time, opens and closes visits, moves tiles between buffers.
 - `sliding`: sliding windows: buffers that keep, from one iteration of a loop to the next, what both need.
+- `timeline`: what an execution does in the order of time: visits of the innermost loops, joined until they fit a limit.
 - `visits`: visits of storage nodes: the tiles that are there now.
 - `warm`: a first call of the simulator's kernel, so that it can be compiled ahead.
 """

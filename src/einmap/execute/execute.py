@@ -18,8 +18,9 @@ from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.padding import paddings
 from einmap.execute.recorder import Occupancy, Recorder
-from einmap.execute.result import CountKey, CountRow, Execution
+from einmap.execute.result import CountKey, CountRow, Execution, SpanRow
 from einmap.execute.simulator import Simulator
+from einmap.execute.timeline import Timeline
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.validate import validate
 from einmap.schedule.copies import check_copies
@@ -42,12 +43,15 @@ def execute(
     *,
     mapping: LoopTree | None = None,
     trace: Sequence[str] = (),
+    timeline: int = 0,
     force: bool = False,
 ) -> Execution:
     """Run the mapping of a specification on `data` (graph inputs by name; default: random, from `seed`).
 
     Buffers, fills, write-backs, lanes and lifetimes are those of the `exact` semantics. `trace`: components whose
-    events, and the visits of whose storage nodes, are recorded. `force`: start also what may take very long.
+    events, and the visits of whose storage nodes, are recorded. `timeline`: record all actions in the order of time,
+    with about so many pairs of action and instance at most; neighbouring visits are joined where there are more.
+    `force`: start also what may take very long.
 
     Raises SpecError for tensors of the wrong shape or type and for problems that are too large, MappingError for an
     invalid mapping or when a value is read that is not there.
@@ -73,7 +77,7 @@ def execute(
     inputs = _inputs(workload, data, seed)
     heap = Heap()
     store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
-    recorder = Recorder(frozenset(trace))
+    recorder = Recorder(frozenset(trace), timeline=Timeline(timeline) if timeline else None)
     occupancy = Occupancy(_bits(routes))
     schedule = schedule_of(tree, workload, routes, spec.model_options.sliding_window)
     Simulator(schedule, store, heap, recorder, occupancy, paddings(workload, ranks_of(workload))).run()
@@ -169,7 +173,7 @@ def _result(
     rows: list[CountRow] = []
     per_instance: dict[CountKey, dict[Instance, float]] = {}
     calls: dict[tuple[str, str, str], dict[Instance, float]] = {}
-    for key, counts in [*recorder.values.items(), *_hops(recorder)]:
+    for key, counts in [*recorder.values.items(), *recorder.hops()]:
         einsum, component, tensor, action = key
         route = routes[einsum]
         rate = _rate(route.arch.components[component], tensor, action)
@@ -210,12 +214,18 @@ def _result(
         occupancy.moments,
         {(e, n): wires.busiest_link(e, n) * routes[e].arch.components[n].actions_scale for e, n in wires.longest},
         wires.longest,
+        _spans(recorder, routes),
     )
 
 
-def _hops(recorder: Recorder) -> list[tuple[CountKey, dict[Instance, int]]]:
-    """Steps on networks, as counts of values."""
-    return [((*key, "hop"), counts) for key, counts in recorder.wires.hops.items() if counts]
+def _spans(recorder: Recorder, routes: Mapping[str, Route]) -> tuple[SpanRow, ...]:
+    """What happened in the order of time; nothing where it was not recorded."""
+    if recorder.timeline is None:
+        return ()
+    recorder.timeline.carried(recorder.hops())
+    keys = (*recorder.values, *(key for key, _ in recorder.hops()))
+    rates = {key: _rate(routes[key[0]].arch.components[key[1]], key[2], key[3]) for key in keys}
+    return tuple(recorder.timeline.rows(rates))
 
 
 def _rate(unit: Component, tensor: str | None, action: str) -> float:

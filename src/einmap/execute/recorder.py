@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.network_routing import Wires
 from einmap.execute.result import CountKey, Event, ExchangeKey, ExchangeRow, LifeRow, Moment, OccupancyRow, VisitRow
+from einmap.execute.timeline import Timeline
 from einmap.execute.visits import Visit
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box
@@ -18,7 +19,10 @@ type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
 
 @dataclass
 class Recorder:
-    """Adds up what happens. `values` counts tensor elements (or operations) for each instance."""
+    """Adds up what happens. `values` counts tensor elements (or operations) for each instance.
+
+    `timeline`: where it is noted in the order of time, None where nobody wants to know.
+    """
 
     traced: frozenset[str]
     values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
@@ -27,6 +31,19 @@ class Recorder:
     events: list[Event] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
     exchanges: dict[ExchangeKey, ExchangeRow] = field(default_factory=dict)
+    timeline: Timeline | None = None
+
+    def begin_visit(self) -> None:
+        """The innermost loops of an Einsum are about to run once."""
+        if self.timeline is not None:
+            self.timeline.carried(self.hops())
+            self.timeline.visit(self.step)
+
+    def hops(self) -> Iterator[tuple[CountKey, dict[Instance, int]]]:
+        """Steps on networks, as counts of values."""
+        for key, counts in self.wires.hops.items():
+            if counts:
+                yield (*key, "hop"), counts
 
     def exchange(self, key: ExchangeKey, down: int, up: int, skipped: int) -> None:
         """Values that pass a station between a child and its parent."""
@@ -44,6 +61,8 @@ class Recorder:
             return
         counts = self.values.setdefault(key, {})
         counts[instance] = counts.get(instance, 0) + amount
+        if self.timeline is not None:
+            self.timeline.count(key, instance, amount, box)
         if key[1] in self.traced:
             tile = () if box is None else tuple((low, high - 1) for low, high in box)
             self.events.append(Event(self.step, key[1], instance, key[2] or "", key[3], amount, tile))

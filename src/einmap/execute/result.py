@@ -17,6 +17,10 @@ type CountKey = tuple[str, str, str | None, str]
 """Einsum, component, tensor (None for operations), action."""
 
 
+type Tile = tuple[tuple[int, int], ...]
+"""The first and the last index of each rank."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountRow:
     """Actions of all instances together, instance factors of workload and Einsum included."""
@@ -50,7 +54,21 @@ class Event:
     tensor: str
     action: str
     count: int
-    tile: tuple[tuple[int, int], ...]
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRow:
+    """Consecutive visits of innermost loops, from operation `step` of the run on: actions by key and instance.
+
+    Instance factors are left out, as in `Execution.per_instance`. `tiles`: what the actions belong to where there is
+    one visit; a tensor's first tile where lanes have one each.
+    """
+
+    step: int
+    visits: int
+    actions: Mapping[CountKey, Mapping[Instance, float]]
+    tiles: Mapping[CountKey, Tile]
 
 
 type ExchangeKey = tuple[str, str, Address, Address]
@@ -118,7 +136,7 @@ class Execution:
     action by itself. `exchanges`: what the counts are made of. `lives`: when buffers live. `fullest`: the most bits
     in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
     of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
-    `longest_route`: steps of the longest route over it.
+    `longest_route`: steps of the longest route over it. `spans`: everything in the order of time, where asked for.
     """
 
     __repr__ = brief
@@ -139,6 +157,7 @@ class Execution:
     moments: Mapping[tuple[str, str], Moment] = field(default_factory=dict)
     link_traffic: Mapping[tuple[str, str], float] = field(default_factory=dict)
     longest_route: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    spans: tuple[SpanRow, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

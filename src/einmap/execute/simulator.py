@@ -133,6 +133,7 @@ class Simulator:
         fullest = route.lanes(route.unit_level)[0]
         if route.intervals(self.clock, fullest, route.unit_level, route.leaf_start) is None:
             return
+        self.recorder.begin_visit()
         if not route.einsum.is_copy:
             for tensor, holds in route.holds.items():
                 for hold in holds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -93,11 +93,16 @@ def write_atomically(path: str | Path, text: str, *, replace: bool = True) -> No
 
 def write_bytes_atomically(path: str | Path, content: bytes, *, replace: bool = True) -> None:
     """Write `content` as `write_atomically` writes a text."""
+    write_pieces_atomically(path, (content,), replace=replace)
+
+
+def write_pieces_atomically(path: str | Path, pieces: Iterable[bytes], *, replace: bool = True) -> None:
+    """Write a file that is made piece by piece, as `write_atomically` writes a text."""
     path = Path(path)
     try:
         target = path.resolve()
         check_target(target)
-        _replace(target, content, replace=replace)
+        _replace(target, pieces, replace=replace)
     except FileExistsError as error:
         raise file_exists(path) from error
     except (OSError, RuntimeError) as error:
@@ -110,7 +115,7 @@ def put_file(path: Path, content: bytes) -> None:
     So whatever stood there cannot steer what is written, nor where. Raises SpecError.
     """
     try:
-        _replace(path, content, keep_mode=False)
+        _replace(path, (content,), keep_mode=False)
     except OSError as error:
         raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
 
@@ -139,11 +144,11 @@ def _check_target(target: Path, at: At) -> None:
         raise SpecError(f"the directory {target.parent} is not writable", at=at)
 
 
-def _replace(target: Path, content: bytes, *, keep_mode: bool = True, replace: bool = True) -> None:
+def _replace(target: Path, pieces: Iterable[bytes], *, keep_mode: bool = True, replace: bool = True) -> None:
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         if keep_mode and target.exists():

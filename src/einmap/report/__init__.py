@@ -10,7 +10,6 @@
 - `distribution`: the terminal report of `einmap run`: the partitioned Einsums, what they exchange, and whether
   results are right.
 - `drawing`: pictures as SVG text, without any other program or library.
-- `events`: the event stream of an execution as a file: CSV, or Parquet through PyArrow.
 - `explanation`: the terminal report of `einmap explain`: the four cases, what stays, what counts are made of, what
   would help.
 - `formatting`: how one number is written in a report: percentages, areas, bars, and columns that share a unit.
@@ -25,5 +24,6 @@
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
 - `tables`: the numbers of a report as rows, taken from a Cost.
+- `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.
 - `layout`: titles and tables of reports on the terminal.
 """

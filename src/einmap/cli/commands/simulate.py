@@ -16,9 +16,10 @@ from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.result import Execution
 from einmap.model.evaluate import evaluate
 from einmap.report.comparison import compare
-from einmap.report.events import check_format, written_events
 from einmap.report.plots import check_plots, plotted_occupancy
 from einmap.report.simulation import simulation_report
+from einmap.report.trace.events import check_format, written_events
+from einmap.report.trace.perfetto import MOST, perfetto_trace
 from einmap.spec.spec import Spec
 
 DIFFERENT = 1
@@ -32,6 +33,14 @@ Plot = Annotated[
 Trace = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write the events of components to a .csv or .parquet file.", show_default=False),
+]
+Perfetto = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.json",
+        help="Write what happens when, by the model's seconds, as a trace for ui.perfetto.dev or chrome://tracing.",
+        show_default=False,
+    ),
 ]
 ComponentNames = Annotated[
     list[str] | None,
@@ -62,6 +71,7 @@ def simulate_command(
     plot: Plot = None,
     trace: Trace = None,
     component: ComponentNames = None,
+    perfetto: Perfetto = None,
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
@@ -69,21 +79,25 @@ def simulate_command(
 
     The model counts as its preset `exact` does. Exit status 1: an output is wrong, or a number differs.
 
-    Example: einmap simulate simple matmul simple_matmul -D M=32
+    Example: einmap simulate simple matmul simple_matmul -D M=32 --perfetto trace.json
     """
     _check_options(plot, trace, component)
-    picture, events = (Target.of(path, force, [*files, *(allow_code or ())]) for path in (plot, trace))
-    with reading_inputs(define, picture, events):
+    inputs = [*files, *(allow_code or ())]
+    picture, events, tracks = (Target.of(path, force, inputs) for path in (plot, trace, perfetto))
+    with reading_inputs(define, picture, events, tracks):
         spec = load_spec(files, define, allow_code, root, top_key)
     traced = traced_components(spec, component) if trace is not None else ()
     cost = evaluate(spec, semantics="exact")
-    execution = _execute(spec, seed=seed, trace=traced, force=force)
+    timeline = MOST if tracks is not None else 0
+    execution = _execute(spec, seed=seed, trace=traced, timeline=timeline, force=force)
     comparison = compare(spec, cost, execution)
     failures: list[EinmapError] = []
     if picture is not None:
         failures += _failure(lambda: picture.write(plotted_occupancy(execution, spec)))
     if events is not None:
         failures += _failure(lambda: events.write(written_events(execution.events, events.path)))
+    if tracks is not None:
+        failures += _failure(lambda: tracks.write_pieces(perfetto_trace(spec, cost, execution)))
     if as_json:
         print_json({**comparison.to_dict(), "notes": [str(note) for note in cost.notes]})
     else:
@@ -91,7 +105,7 @@ def simulate_command(
     warnings = [note for note in cost.notes if note.kind == "warning"]  # not the advice on the mapping
     print_notes(warnings)
     raise_all(failures)
-    for path in (plot, trace):
+    for path in (plot, trace, perfetto):
         if path is not None:
             print_hint(f"wrote {path}")
     if not comparison.agrees:
@@ -127,11 +141,11 @@ def _check_options(plot: Path | None, trace: Path | None, component: list[str] |
         check_format(trace)
 
 
-def _execute(spec: Spec, *, seed: int, trace: tuple[str, ...], force: bool) -> Execution:
+def _execute(spec: Spec, *, seed: int, trace: tuple[str, ...], timeline: int, force: bool) -> Execution:
     # Here, not above: compiled loops take long to import, and other commands do not need them.
     from einmap.execute.execute import execute
 
-    return execute(spec, seed=seed, trace=trace, force=force)
+    return execute(spec, seed=seed, trace=trace, timeline=timeline, force=force)
 
 
 def _failure(write: Callable[[], None]) -> list[EinmapError]:

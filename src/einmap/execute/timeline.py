@@ -1,0 +1,96 @@
+"""What an execution does in the order of time: visits of the innermost loops, joined until they fit a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from einmap.execute.result import CountKey, SpanRow, Tile
+from einmap.schedule.boxes import Box
+from einmap.schedule.routes import Instance
+
+
+@dataclass
+class Span:
+    """Consecutive visits, begun at operation `step`: values by key and instance, and the tile that they belong to.
+
+    `entries`: pairs of a key and an instance, and one for the span. Without tiles where there are several visits.
+    """
+
+    step: int
+    visits: int = 1
+    counts: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
+    tiles: dict[CountKey, Tile] = field(default_factory=dict)
+    entries: int = 1
+
+    def add(self, key: CountKey, instance: Instance, amount: int) -> None:
+        """Count values of one key at one instance."""
+        counts = self.counts.setdefault(key, {})
+        self.entries += instance not in counts
+        counts[instance] = counts.get(instance, 0) + amount
+
+    def joined(self, later: Span) -> Span:
+        """This span and the one after it as one."""
+        both = Span(self.step, self.visits + later.visits)
+        for span in (self, later):
+            for key, counts in span.counts.items():
+                for instance, amount in counts.items():
+                    both.add(key, instance, amount)
+        return both
+
+
+@dataclass
+class Timeline:
+    """Visits in order of time, of at most `most` entries: beyond that neighbours are joined, twice as many each time.
+
+    `width`: visits of one span.
+    """
+
+    most: int
+    width: int = 1
+    spans: list[Span] = field(default_factory=list)
+    entries: int = 0
+    hops: dict[tuple[CountKey, Instance], int] = field(default_factory=dict)
+
+    def visit(self, step: int) -> None:
+        """Begin a visit of the innermost loops of an Einsum, at operation `step`."""
+        if self.spans and self.spans[-1].visits < self.width:
+            self.spans[-1].visits += 1
+            return
+        while self.entries > self.most and len(self.spans) > 1:
+            self._join()
+        self.spans.append(Span(step))
+        self.entries += self.spans[-1].entries
+
+    def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None) -> None:
+        """Values of one action at one instance in the visit that runs."""
+        span = self.spans[-1]
+        before = span.entries
+        span.add(key, instance, amount)
+        self.entries += span.entries - before
+        if self.width == 1 and box is not None:
+            span.tiles.setdefault(key, tuple((low, high - 1) for low, high in box))
+
+    def carried(self, totals: Iterable[tuple[CountKey, Mapping[Instance, int]]]) -> None:
+        """Steps on networks: `totals` are those of the whole run so far; what is new belongs to the current span."""
+        for key, counts in totals:
+            for instance, total in counts.items():
+                if (new := total - self.hops.get((key, instance), 0)) > 0:
+                    self.hops[key, instance] = total
+                    self.count(key, instance, new, None)
+
+    def rows(self, rates: Mapping[CountKey, float]) -> Iterable[SpanRow]:
+        """All spans, in actions; `rates`: actions for one value."""
+        for span in self.spans:
+            actions = {
+                key: {instance: amount * rates[key] for instance, amount in counts.items()}
+                for key, counts in span.counts.items()
+            }
+            yield SpanRow(span.step, span.visits, actions, span.tiles)
+
+    def _join(self) -> None:
+        pairs = zip(self.spans[::2], self.spans[1::2], strict=False)
+        last = self.spans[-1:] if len(self.spans) % 2 else []
+        self.spans = [first.joined(second) for first, second in pairs] + last
+        self.width *= 2
+        self.entries = sum(span.entries for span in self.spans)

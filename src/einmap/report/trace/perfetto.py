@@ -1,0 +1,148 @@
+"""A run as a file in the Trace Event format (JSON), which ui.perfetto.dev and chrome://tracing open.
+
+One process for each component, with a thread for each tensor and action, one for what it waits for, and a counter of
+the bits that a memory holds; and a process with the Einsums. Names of specifications are escaped where they could
+deceive a reader, and all text by JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
+from einmap.execute.result import CountKey, Execution
+from einmap.model.cost import Cost
+from einmap.report.trace.timing import PER_SECOND, Timing, Work, timing_of
+from einmap.spec.spec import Spec
+from einmap.units import format_bits
+from einmap.visible import visible
+
+MOST = 100_000
+"""Pairs of action and instance that are recorded at most for a file: beyond that neighbouring visits are one event."""
+_PER_MICROSECOND = PER_SECOND // 10**6
+_DIGITS = len(str(_PER_MICROSECOND)) - 1
+_EINSUMS, _WAITS = "", "waits"
+"""The process of the Einsums, where components have their names; the thread of each component that waits."""
+
+
+def perfetto_trace(spec: Spec, cost: Cost, execution: Execution) -> Iterator[bytes]:
+    """The file, piece by piece. `execution` has its timeline recorded, `cost` is counted as `exact` does."""
+    timing = timing_of(spec, cost, execution)
+    head = {
+        "latency [s]": cost.latency,
+        "visits of innermost loops in one event": timing.visits,
+        "times": "microseconds",
+    }
+    yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps(head)},"traceEvents":[\n'.encode()
+    separator = ""
+    for event in _events(spec, timing):
+        yield (separator + event).encode()
+        separator = ",\n"
+    yield b"\n]}\n"
+
+
+def _events(spec: Spec, timing: Timing) -> Iterator[str]:
+    tracks = _Tracks.of(spec.arch(), [work.key for work in timing.works], {wait.component for wait in timing.waits})
+    yield from tracks.metadata(spec.arch(), timing)
+    for one in timing.slices:
+        where = tracks.thread(_EINSUMS, _EINSUMS)
+        yield _complete(visible(one.einsum), "Einsum", where, one.begin, one.end, {"visits": one.visits})
+    for work in timing.works:
+        yield from _work(work, tracks)
+    for wait in timing.waits:
+        name = f"{visible(wait.einsum)} does not use it"
+        if wait.limited_by is not None:
+            name = f"waits: {visible(wait.limited_by)} limits {visible(wait.einsum)}"
+        where = tracks.thread(wait.component, _WAITS)
+        yield _complete(name, "wait", where, wait.begin, wait.end, {"limited by": wait.limited_by})
+    for level in timing.levels:
+        pid = tracks.processes[level.memory]
+        yield _line({"name": "bits held", "ph": "C", "pid": pid, "args": {"bits": level.bits}}, level.begin)
+
+
+def _work(work: Work, tracks: _Tracks) -> Iterator[str]:
+    """The events of one piece of work; what continues after another Einsum has no counts, so that sums are right."""
+    einsum, component, tensor, action = work.key
+    counts: dict[str, Any] = {"Einsum": einsum, "actions": work.count, "actions of all instances": work.total}
+    if work.tile:
+        counts["tile"] = " ".join(f"{first}..{last}" for first, last in work.tile)
+    what = f"{action} {visible(tensor)}" if tensor is not None else f"{action} {visible(einsum)}"
+    category = "compute" if tensor is None else "move"
+    for begin, end in work.pieces:
+        where = tracks.thread(component, _track_name(work.key))
+        yield _complete(what, category, where, begin, end, counts)
+        counts = {"Einsum": einsum, "continues": True}
+
+
+def _track_name(key: CountKey) -> str:
+    return key[3] if key[2] is None else f"{visible(key[2])} {key[3]}"
+
+
+@dataclass(frozen=True)
+class _Tracks:
+    """Numbers of processes by component, and of threads by component and name; every number once."""
+
+    processes: dict[str, int]
+    threads: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(arch: Architecture, keys: Iterable[CountKey], waiting: Iterable[str]) -> _Tracks:
+        """A thread for each tensor and action that there is, in the order in which they come first."""
+        used = dict.fromkeys(((_EINSUMS, _EINSUMS), *((key[1], _track_name(key)) for key in keys)))
+        used |= dict.fromkeys((component, _WAITS) for component in sorted(waiting))
+        names = [_EINSUMS, *arch.components]
+        processes = {name: number for number, name in enumerate(names, 1)}
+        ordered = sorted(used, key=lambda track: names.index(track[0]))
+        return _Tracks(processes, {track: number for number, track in enumerate(ordered, len(names) + 1)})
+
+    def thread(self, component: str, name: str) -> tuple[int, int]:
+        """Process and thread."""
+        return self.processes[component], self.threads[component, name]
+
+    def metadata(self, arch: Architecture, timing: Timing) -> Iterator[str]:
+        """Names and order of processes and threads."""
+        for name, pid in self.processes.items():
+            shown = _process_name(arch, name, timing) if name else "Einsums"
+            yield _metadata("process_name", pid, {"name": shown})
+            yield _metadata("process_sort_index", pid, {"sort_index": pid})
+        for (component, name), tid in self.threads.items():
+            yield _metadata("thread_name", self.processes[component], {"name": name or "Einsums"}, tid)
+            yield _metadata("thread_sort_index", self.processes[component], {"sort_index": tid}, tid)
+
+
+def _process_name(arch: Architecture, name: str, timing: Timing) -> str:
+    """`GlobalBuffer (memory of 128 MiB, the busiest of 4)`."""
+    unit, number = arch.components[name], arch.instances[name]
+    kind = type(unit).__name__.lower()
+    if isinstance(unit, Memory) and not math.isinf(unit.size_bits):
+        kind = f"memory of {format_bits(unit.size_bits)}"
+    lanes = {instance for (_, component), instance in timing.instances.items() if component == name}
+    busiest = f", the busiest of {number:,}" if number > 1 and lanes else ""
+    return f"{visible(name)} ({kind}{busiest})"
+
+
+def _complete(name: str, category: str, where: tuple[int, int], begin: int, end: int, args: dict[str, Any]) -> str:
+    pid, tid = where
+    event = {"name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "args": args}
+    return _line(event, begin, end - begin)
+
+
+def _metadata(name: str, pid: int, args: dict[str, Any], tid: int = 0) -> str:
+    return json.dumps({"name": name, "ph": "M", "pid": pid, "tid": tid, "args": args}, separators=(",", ":"))
+
+
+def _line(event: dict[str, Any], begin: int, duration: int | None = None) -> str:
+    """An event as JSON; its times in decimals that are exact, so that neighbours never overlap."""
+    text = json.dumps(event, separators=(",", ":"), allow_nan=False)
+    times = f',"ts":{_microseconds(begin)}' + ("" if duration is None else f',"dur":{_microseconds(duration)}')
+    return text[:-1] + times + "}"
+
+
+def _microseconds(time: int) -> str:
+    whole, part = divmod(time, _PER_MICROSECOND)
+    return f"{whole}.{part:0{_DIGITS}}".rstrip("0").rstrip(".")
