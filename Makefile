@@ -16,7 +16,7 @@ endif
 PYTHONS := $(PYTHON) python3.14 python3.13 python3.12 python3 python
 IS_USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 12))
 
-.PHONY: help demo test test-all check bench clean
+.PHONY: help demo test test-all check bench docs dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
@@ -54,6 +54,14 @@ check: .venv/.dev ## lint, format, types, layers
 bench: .venv/.dev ## run the benchmarks (ONLY="startup ...": some) and write docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ONLY)
 
+docs: .venv/.docs ## build the documentation site into build/site
+	$(BIN)/python docs/site/build.py build/site
+	@echo 'open build/site/index.html'
+
+dist: .venv/.made ## build wheel and sdist into dist/
+	@$(INSTALL) build
+	$(BIN)/python -m build --outdir dist .
+
 clean: ## remove .venv, caches and builds
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -66,6 +74,11 @@ clean: ## remove .venv, caches and builds
 .venv/.dev: .venv/.made pyproject.toml constraints.txt
 	@echo 'installing einmap and its development tools into .venv ...'
 	@$(INSTALL) -e '.[dev]'
+	@touch .venv/.core .venv/.docs $@
+
+.venv/.docs: .venv/.made pyproject.toml constraints.txt
+	@echo 'installing einmap and Sphinx into .venv ...'
+	@$(INSTALL) -e '.[docs]'
 	@touch .venv/.core $@
 
 # Candidates are run, not only looked up: pyenv puts names on the PATH that fail when they are called.
