@@ -58,9 +58,11 @@ docs: .venv/.docs ## build the documentation site into build/site
 	$(BIN)/python docs/site/build.py build/site
 	@echo 'open build/site/index.html'
 
-dist: .venv/.made ## build wheel and sdist into dist/
+dist: .venv/.made ## build wheel and sdist into dist/, and say whether HEAD has the tag of the version
 	@$(INSTALL) build
 	$(BIN)/python -m build --outdir dist .
+	@version=v$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml); \
+	git tag --points-at HEAD | grep -qx "$$version" || echo "this is not the release $$version: HEAD does not have that tag"
 
 clean: ## remove .venv, caches and builds
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

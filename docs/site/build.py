@@ -71,7 +71,7 @@ def root_page(text: str) -> str:
 
 
 def index_page(readme: str, index: str) -> str:
-    """The first page: how the README begins, then the tables of docs/README.md, and their pages as a tree for the side bar."""
+    """The first page: how the README begins, the tables of docs/README.md, and their pages as a tree (the side bar)."""
     beginning = root_page(readme.split("Both set up everything", maxsplit=1)[0])
     tables = index.partition("\n## ")[2]
     trees = [
@@ -124,7 +124,7 @@ def stage(folder: Path) -> None:
 
 
 def build(out: Path) -> int:
-    """Build the site into `out`; a warning of Sphinx, such as a link that leads nowhere, is an error. Returns its status."""
+    """Build the site into `out`; returns the status of Sphinx. Its warnings (links that lead nowhere) are errors."""
     with tempfile.TemporaryDirectory() as folder:
         staged = Path(folder) / "docs"
         stage(staged)
