@@ -123,7 +123,7 @@ def number(
 
 
 def boolean(text: object, scope: Names, *, at: At | None, what: str) -> bool:
-    """The truth value that an expression gives; numbers and sets are none. Raises ExpressionError."""
+    """The truth value that an expression gives. Raises ExpressionError for numbers and sets, too."""
     expected = f"{what} must be true or false"
     try:
         value = evaluate(text, scope, at=at)
@@ -166,7 +166,7 @@ def _set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
 def _one_set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
     value = as_set(evaluate(text, scope, at=at))
     if isinstance(value, set | frozenset | list | tuple) and value:
-        value = _joined([as_set(one) for one in value]) or value
+        value = _joined([as_set(element) for element in value]) or value
     if not isinstance(value, NameSet):
         raise ExpressionError(f"expected {kind}, got {_found(value, text)}")
     if kind == "rank variables" and value.kind == "tensors" and not value:

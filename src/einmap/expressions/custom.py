@@ -18,19 +18,19 @@ from einmap.expressions.sets import NameSet
 from einmap.visible import short
 
 
-def custom_functions(given: Mapping[Any, Any]) -> dict[str, SafeFunction]:
+def custom_functions(functions: Mapping[Any, Any]) -> dict[str, SafeFunction]:
     """The functions as expressions may call them, by name. Raises SpecError for what is not a name or function."""
-    for name, function in given.items():
+    for name, function in functions.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise SpecError(f"{name!r} cannot be the name of a function in expressions")
         if not callable(function):
             raise SpecError(f"the function {name!r} must be callable, found {short(function)}")
-    return {name: custom_function(function, name) for name, function in given.items()}
+    return {name: custom_function(function, name) for name, function in functions.items()}
 
 
-def hidden_built_ins(given: Mapping[str, object]) -> list[str]:
+def hidden_built_ins(functions: Mapping[str, object]) -> list[str]:
     """The given names that expressions have anyway: what users give wins."""
-    return [name for name in given if name in BUILT_IN]
+    return [name for name in functions if name in BUILT_IN]
 
 
 def custom_function(function: Callable[..., Any], name: str) -> SafeFunction:

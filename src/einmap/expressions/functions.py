@@ -59,11 +59,11 @@ def _is_number(value: object) -> bool:
 def _operands(name: str, arguments: tuple[Any, ...]) -> list[Any]:
     """`max(a, b)`, `max(a)` and `max([a, b])` alike: the numbers."""
     only = arguments[0] if len(arguments) == 1 else None
-    found = items(only) if only is not None and not _is_number(only) else list(arguments)
-    for value in found:
+    numbers = items(only) if only is not None and not _is_number(only) else list(arguments)
+    for value in numbers:
         if not _is_number(value):
             raise ExpressionError(f"{name} of numbers only, got {type(value).__name__} {value!r:.40}")
-    return found
+    return numbers
 
 
 def _maximum(*arguments: Any) -> Any:
@@ -149,10 +149,10 @@ def _round(number: Any, ndigits: int | None = None) -> Any:
 
 
 def _range(*limits: int) -> range:
-    found = range(*limits)
-    first, last, step = found.start, found.stop, found.step
+    numbers = range(*limits)
+    first, last, step = numbers.start, numbers.stop, numbers.step
     check_length((last - first) // step)  # not len(), which fails for very long ranges
-    return found
+    return numbers
 
 
 def _map(function: Any, *values: Any) -> list[Any]:

@@ -50,19 +50,19 @@ class Names(Protocol):
         ...
 
 
-def undefined(name: str, known: Callable[[], Iterable[str]]) -> ExpressionError:
+def undefined(name: str, names: Callable[[], Iterable[str]]) -> ExpressionError:
     """The error for a name that is not defined; its hint lists the names most like it, if it is asked for."""
     name = name[:_SHOWN_NAME]
-    return ExpressionError(f"name {name!r} is not defined", hint=lambda: _names_like(name, frozenset(known())))
+    return ExpressionError(f"name {name!r} is not defined", hint=lambda: _names_like(name, frozenset(names())))
 
 
 def _names_like(name: str, names: frozenset[str]) -> str:
-    known = sorted(names)
-    guess = closest(name, [*known, *BUILT_IN])
-    like = known
-    if len(known) > _LISTED_NAMES:
-        like = difflib.get_close_matches(name, known, n=_LISTED_NAMES, cutoff=0)
-    listing = "known names" if like is known else f"of {len(known)} names the most similar"
+    ordered = sorted(names)
+    guess = closest(name, [*ordered, *BUILT_IN])
+    like = ordered
+    if len(ordered) > _LISTED_NAMES:
+        like = difflib.get_close_matches(name, ordered, n=_LISTED_NAMES, cutoff=0)
+    listing = "known names" if like is ordered else f"of {len(ordered)} names the most similar"
     return did_you_mean(name, {*like, guess} if guess else like, listing=listing)
 
 
@@ -93,13 +93,13 @@ class Interpreter:
 
     def values(self, nodes: Iterable[ast.expr], local: Local) -> list[Any]:
         """The values of several nodes; `*x` stands for the elements of x."""
-        found: list[Any] = []
+        values: list[Any] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                found += self._elements(node.value, local)
+                values += self._elements(node.value, local)
             else:
-                found.append(self.value(node, local))
-        return found
+                values.append(self.value(node, local))
+        return values
 
     # names and literals
 
@@ -193,10 +193,10 @@ class Interpreter:
     # comprehensions
 
     def _list_comprehension(self, node: ast.ListComp | ast.GeneratorExp, local: Local) -> Any:
-        found: list[Any] = []
+        elements: list[Any] = []
         for inner in self._loops(node.generators, local):
-            found.append(self._held(self.value(node.elt, inner)))
-        return self._held(found)
+            elements.append(self._held(self.value(node.elt, inner)))
+        return self._held(elements)
 
     def _set_comprehension(self, node: ast.SetComp, local: Local) -> Any:
         return self._run(node, set, self._list_comprehension(ast.ListComp(node.elt, node.generators), local))
@@ -231,9 +231,9 @@ class Interpreter:
 
     def _elements(self, node: ast.expr, local: Local) -> list[Any]:
         value = self.value(node, local)
-        found: list[Any] = self._run(node, items, value)
-        self.budget.spend(len(found))
-        return found
+        elements: list[Any] = self._run(node, items, value)
+        self.budget.spend(len(elements))
+        return elements
 
     # parts of values, and calls
 

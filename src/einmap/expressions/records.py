@@ -38,7 +38,7 @@ class SafeFunction:
 
 
 def safe_function(function: Callable[..., object], name: str | None = None) -> SafeFunction:
-    """Allow expressions to call `function`; whoever marks it answers for its effects and its time.
+    """Mark `function` as one that expressions may call; the caller vouches for its effects and its time.
 
     `name` is for messages; without one it is that of the function.
     """

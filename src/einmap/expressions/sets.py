@@ -111,8 +111,8 @@ class NameSet:
     def rank_variables(self) -> NameSet:
         """All rank variables that index the tensors of this set."""
         indexed = dict(self.expect("tensors").info.tensor_rank_variables)
-        found = frozenset[str]().union(*(indexed.get(tensor, frozenset()) for tensor in self.members))
-        return NameSet(found, self.info.rank_variables, "rank variables", self.info)
+        variables = frozenset[str]().union(*(indexed.get(tensor, frozenset()) for tensor in self.members))
+        return NameSet(variables, self.info.rank_variables, "rank variables", self.info)
 
     @property
     def bits_per_value(self) -> float:
