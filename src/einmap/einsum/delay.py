@@ -53,20 +53,20 @@ def delay_reduction(
 
 def _reduced_by(einsum: Einsum, rank: Rank) -> RankVar | None:
     """The rank variable that indexes the rank alone and that the Einsum reduces over."""
-    found = (single_variable(i) for a in einsum.accesses if not a.output for r, i in a.projection if r == rank)
-    return next((v for v in found if v in reduced(einsum) and not einsum.is_copy), None)
+    variables = (single_variable(i) for a in einsum.accesses if not a.output for r, i in a.projection if r == rank)
+    return next((v for v in variables if v in reduced(einsum) and not einsum.is_copy), None)
 
 
-def _not_reduced(workload: Workload, rank: Rank, wanted: str | None) -> SpecError:
+def _not_reduced(workload: Workload, rank: Rank, only: str | None) -> SpecError:
     reasons = []
     for einsum in workload.einsums:
         indices = [i for a in einsum.accesses for r, i in a.projection if r == rank]
-        if not indices or wanted not in (None, einsum.name):
+        if not indices or only not in (None, einsum.name):
             continue
         single = [v for i in indices if (v := single_variable(i))]
         why = f"keeps {single[0]}" if single else f"indexes it by {indices[0]}"
         reasons.append(f"{einsum.name!r} {why}")
-    subject = "no Einsum" if wanted is None else f"Einsum {wanted!r}"
+    subject = "no Einsum" if only is None else f"Einsum {only!r}"
     candidates = {r for e in workload.einsums for a in e.accesses for r, _ in a.projection if _reduced_by(e, r)}
     return SpecError(
         f"{subject} reduces over rank {rank}: " + ("; ".join(reasons[:4]) or "it does not have it"),
@@ -87,8 +87,8 @@ def _delayed(
     if not name.isidentifier():
         raise SpecError(f"{name!r} is not a name of a tensor", hint="use letters, digits and _, no digit first")
     first = name if einsum.name == output.tensor else f"{einsum.name}T"
-    for taken, known in ((name, workload.tensors), (first, workload.einsum_names)):
-        if taken in known:
+    for taken, names in ((name, workload.tensors), (first, workload.einsum_names)):
+        if taken in names:
             text = f"the name {taken} of the temporary of {output.tensor!r} is taken"
             raise SpecError(text, hint="give the temporary another name")
     if rank in dict(output.projection):
@@ -103,12 +103,12 @@ def _delayed(
 def _last_reduction(einsum: Einsum, kept: tuple[Rank, Affine], output: TensorAccess, temporary: str) -> Einsum:
     """Z[m] = ZT[k1, m]."""
     taken = {v for v, _ in kept[1].terms} | {v for _, i in output.projection if len(i.terms) == 1 for v, _ in i.terms}
-    projection, own = _readable(einsum, output, taken)
+    projection, bounds = _readable(einsum, output, taken)
     variables = [v for _, index in (kept, *projection) for v, _ in index.terms if v in einsum.extents]
     exact = einsum.operation.reduction != "sum"
-    if own and exact and einsum.cuts:
+    if bounds and exact and einsum.cuts:
         raise _unclear(einsum)
-    constraints = [*box(einsum, dict.fromkeys(variables)), *own, *_projected_cuts(einsum, variables, exact)]
+    constraints = [*box(einsum, dict.fromkeys(variables)), *bounds, *_projected_cuts(einsum, variables, exact)]
     reads = replace(output, tensor=temporary, projection=(kept, *projection), output=False, persistent=False)
     writes = replace(output, projection=projection)
     last = replace(einsum, operation=product_of([temporary], einsum.operation.reduction))
@@ -141,17 +141,17 @@ def _projected_cuts(einsum: Einsum, kept: list[RankVar], exact: bool) -> list[st
     4*k1 + k0 < 10, without k0: 4*k1 < 10. `exact`: elements that no point wrote must not be read, as they are 0.
     """
     constraints = [parse_constraint(text) for text in einsum.cuts]
-    found: list[str] = []
+    cuts: list[str] = []
     for group in linked(einsum.rank_variables, constraints):
-        own = [cut for cut in einsum.cuts if parse_constraint(cut).names <= {*group}]
+        group_cuts = [cut for cut in einsum.cuts if parse_constraint(cut).names <= {*group}]
         if set(group) <= set(kept):
-            found += own
+            cuts += group_cuts
             continue
-        weaker = [text for cut in own if (text := _weakened(einsum, cut, kept)) is not None]
-        if own and exact and not _is_projection(einsum, group, own, weaker, kept):
+        weaker = [text for cut in group_cuts if (text := _weakened(einsum, cut, kept)) is not None]
+        if group_cuts and exact and not _is_projection(einsum, group, group_cuts, weaker, kept):
             raise _unclear(einsum)
-        found += weaker
-    return found
+        cuts += weaker
+    return cuts
 
 
 def _weakened(einsum: Einsum, cut: str, kept: list[RankVar]) -> str | None:

@@ -33,14 +33,14 @@ def substituted(index: Affine, table: Substitution) -> Affine:
 
 def with_cuts(cuts: Iterable[str], table: Substitution) -> list[str]:
     """Constraints with rank variables replaced by expressions."""
-    return [_WORD.sub(lambda found: f"({table[found[0]]})" if found[0] in table else found[0], cut) for cut in cuts]
+    return [_WORD.sub(lambda match: f"({table[match[0]]})" if match[0] in table else match[0], cut) for cut in cuts]
 
 
 def box(einsum: Einsum, variables: Collection[RankVar] | None = None) -> list[str]:
     """The bounds of (these) rank variables as constraints."""
     first = dict(einsum.first_values)
-    own = einsum.rank_variables if variables is None else variables
-    return [f"{first.get(v, 0)} <= {v} < {first.get(v, 0) + einsum.extents[v]}" for v in own]
+    bounded = einsum.rank_variables if variables is None else variables
+    return [f"{first.get(v, 0)} <= {v} < {first.get(v, 0) + einsum.extents[v]}" for v in bounded]
 
 
 def rebuilt(einsum: Einsum, accesses: Iterable[TensorAccess], constraints: Iterable[str]) -> Einsum:

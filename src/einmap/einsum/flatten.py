@@ -67,14 +67,14 @@ def flat_strides(workload: Workload, ranks: Sequence[Rank]) -> tuple[int, ...]:
 
 
 def _flat_access(access: TensorAccess, ranks: Sequence[Rank], strides: Sequence[int], name: Rank) -> TensorAccess:
-    own = dict(access.projection)
-    if not set(ranks) <= own.keys():
+    indices = dict(access.projection)
+    if not set(ranks) <= indices.keys():
         return access
     terms: dict[RankVar, int] = {}
     for rank, stride in zip(ranks, strides, strict=True):
-        for v, a in own[rank].terms:
+        for v, a in indices[rank].terms:
             terms[v] = terms.get(v, 0) + a * stride
-    constant = sum(own[rank].constant * stride for rank, stride in zip(ranks, strides, strict=True))
+    constant = sum(indices[rank].constant * stride for rank, stride in zip(ranks, strides, strict=True))
     joined = Affine(tuple((v, a) for v, a in terms.items() if a), constant)
     kept = [(name, joined) if rank == ranks[0] else (rank, index) for rank, index in access.projection]
     return replace(access, projection=tuple((rank, index) for rank, index in kept if rank not in ranks[1:]))
@@ -136,11 +136,11 @@ def _with_one_variable(einsum: Einsum, index: Affine, variable: RankVar) -> Eins
             constraints.append(f"{left} {linear[1]}")
     accesses = []
     for access in einsum.accesses:
-        found = [(rank, _in_terms_of(i, index, variable), i) for rank, i in access.projection]
-        for rank, new, old in found:
+        indices = [(rank, _in_terms_of(i, index, variable), i) for rank, i in access.projection]
+        for rank, new, old in indices:
             if new is None:
                 raise _needs_them(einsum, f"rank {rank} of tensor {access.tensor!r}, indexed by {old},", index)
-        projection = tuple((rank, new) for rank, new, _ in found if new is not None)
+        projection = tuple((rank, new) for rank, new, _ in indices if new is not None)
         accesses.append(replace(access, projection=projection))
     return rebuilt(einsum, accesses, constraints)
 
@@ -153,36 +153,36 @@ def _needs_them(einsum: Einsum, what: str, index: Affine) -> SpecError:
     )
 
 
-def _in_terms_of(given: Affine, index: Affine, variable: RankVar) -> Affine | None:
+def _in_terms_of(affine: Affine, index: Affine, variable: RankVar) -> Affine | None:
     """8*k1 + 2*k0 + r in terms of k = 4*k1 + k0: 2*k + r. None where there is no such expression."""
-    gone, own = dict(index.terms), dict(given.terms)
-    if not gone.keys() & own.keys():
-        return given
+    gone, coefficients = dict(index.terms), dict(affine.terms)
+    if not gone.keys() & coefficients.keys():
+        return affine
     first, a = index.terms[0]
-    factor, rest = divmod(own.get(first, 0), a)
-    if rest or any(own.get(v, 0) != factor * b for v, b in gone.items()):
+    factor, rest = divmod(coefficients.get(first, 0), a)
+    if rest or any(coefficients.get(v, 0) != factor * b for v, b in gone.items()):
         return None
     # the new variable stands where the first of the old ones stood
     table = {v: Affine(()) for v in gone}
-    table[next(v for v in own if v in gone)] = Affine(((variable, 1),), -index.constant)
-    scaled = Affine(tuple((v, factor if v in gone else b) for v, b in given.terms), given.constant)
+    table[next(v for v in coefficients if v in gone)] = Affine(((variable, 1),), -index.constant)
+    scaled = Affine(tuple((v, factor if v in gone else b) for v, b in affine.terms), affine.constant)
     return substituted(scaled, table)
 
 
 def _interval(einsum: Einsum, index: Affine) -> tuple[int, int]:
     """The smallest and largest value of the index, if each between is that of exactly one choice of its variables."""
     gone = {v for v, _ in index.terms}
-    own = [cut for cut in einsum.cuts if parse_constraint(cut).names <= gone]
+    cuts = [cut for cut in einsum.cuts if parse_constraint(cut).names <= gone]
     extents = {v: n for v, n in einsum.extents.items() if v in gone}
     low, high = einsum.index_range_of(index)
     what = f"rank variables of {index} in Einsum {einsum.name!r}"
-    if not own:
+    if not cuts:
         if not _is_mixed_radix(index, extents):
             raise SpecError(f"the {what} are not tuples: its values are repeated, or some between are missing")
         return low, high
     if math.prod(extents.values()) > MAX_POINTS:
         raise SpecError(f"the {what} have more than {MAX_POINTS:,} bounded tuples, too many to be checked")
-    values = sorted(index_values(index, dict(einsum.first_values), extents, own))
+    values = sorted(index_values(index, dict(einsum.first_values), extents, cuts))
     if values != list(range(values[0], values[0] + len(values))):
         raise SpecError(f"the {what} are not tuples: its values are repeated, or some between are missing")
     return values[0], values[-1]

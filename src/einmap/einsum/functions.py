@@ -1,6 +1,6 @@
 """The functions of map expressions, one entry for each: what a new function adds here is all that the algebra asks.
 
-Other places that speak of functions by name: `execute.compiled` computes one value by its `Code`, and each printer of
+Other places that speak of functions by name: `execute.kernels` computes one value by its `Code`, and each printer of
 `emit` has a spelling. `tests/einsum/test_functions.py` fails where one of them misses a function.
 """
 

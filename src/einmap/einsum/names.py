@@ -10,10 +10,10 @@ _NUMBERED = re.compile(r"(.*\D)(0|[1-9]\d*)\Z")
 
 def stem_and_level(name: str, names: Collection[str]) -> tuple[str, int] | None:
     """("K", 1) for `K1` where `K0` and `K1` are both among the names: a partition of `K`; None for other names."""
-    found = _NUMBERED.match(name)
-    if found is None:
+    match = _NUMBERED.match(name)
+    if match is None:
         return None
-    stem, level = found[1], int(found[2])
+    stem, level = match[1], int(match[2])
     return (stem, level) if level < n_partitions(stem, names) else None
 
 
@@ -27,8 +27,8 @@ def n_partitions(stem: str, names: Collection[str]) -> int:
 
 def level_of(name: str, names: Collection[str]) -> int:
     """1 for `k1` of the partitions `k1, k0`; 0 for a name that is not a partition."""
-    found = stem_and_level(name, names)
-    return found[1] if found else 0
+    partition = stem_and_level(name, names)
+    return partition[1] if partition else 0
 
 
 def partition_names(name: str, n: int, names: Collection[str]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -36,20 +36,20 @@ def partition_names(name: str, n: int, names: Collection[str]) -> tuple[tuple[st
 
     K in 2: K1, K0. A partition is partitioned again: K0 of K1, K0 in 2 gives K1, K0, and the old K1 becomes K2.
     """
-    found = stem_and_level(name, names)
-    if found is None:
+    partition = stem_and_level(name, names)
+    if partition is None:
         stem = f"{name}_" if name[-1].isdigit() else name
         return tuple(f"{stem}{level}" for level in reversed(range(n))), {}
-    stem, level = found
+    stem, level = partition
     above = range(level + 1, n_partitions(stem, names))
     renamed = {f"{stem}{outer}": f"{stem}{outer + n - 1}" for outer in above}
     return tuple(f"{stem}{level + inner}" for inner in reversed(range(n))), renamed
 
 
-def common_stem(given: Collection[str], names: Collection[str]) -> str | None:
+def common_stem(partitions: Collection[str], names: Collection[str]) -> str | None:
     """`K` for all of its partitions (`K1, K0`), None for other names."""
-    stems = {found[0] if (found := stem_and_level(name, names)) else None for name in given}
+    stems = {partition[0] if (partition := stem_and_level(name, names)) else None for name in partitions}
     stem = stems.pop()
-    if stems or stem is None or len(given) != n_partitions(stem, names):
+    if stems or stem is None or len(partitions) != n_partitions(stem, names):
         return None
     return stem.removesuffix("_")

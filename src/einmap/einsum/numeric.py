@@ -59,9 +59,9 @@ def rank_sizes(workload: Workload) -> dict[TensorName, dict[Rank, int]]:
     sizes: dict[TensorName, dict[Rank, int]] = {}
     for einsum in workload.einsums:
         for access in einsum.accesses:
-            found = sizes.setdefault(access.tensor, {})
+            largest = sizes.setdefault(access.tensor, {})
             for rank, size in _own_shape(einsum, access).items():
-                found[rank] = max(size, found.get(rank, 0))
+                largest[rank] = max(size, largest.get(rank, 0))
     return sizes
 
 
@@ -71,7 +71,7 @@ def graph_inputs(workload: Workload) -> tuple[TensorName, ...]:
 
 
 def random_inputs(workload: Workload, seed: int) -> dict[TensorName, Tensor]:
-    """Values for the graph inputs; the same for the same seed.
+    """Random values for the graph inputs, determined by `seed`.
 
     Integers from 1 to 4 where the whole cascade keeps integers (so that results do not depend on the order of
     sums), else numbers between 0.5 and 1.5, for which exp, log and division are harmless.
@@ -79,11 +79,11 @@ def random_inputs(workload: Workload, seed: int) -> dict[TensorName, Tensor]:
     rng = np.random.default_rng(seed)
     exact = all(e.is_copy or keeps_integers(e.operation.map) for e in workload.einsums)
     size = shapes(workload)
-    found: dict[TensorName, Tensor] = {}
+    inputs: dict[TensorName, Tensor] = {}
     for tensor in graph_inputs(workload):
         drawn = rng.integers(1, 5, size[tensor]) if exact else rng.uniform(0.5, 1.5, size[tensor])
-        found[tensor] = drawn.astype(np.float64)
-    return found
+        inputs[tensor] = drawn.astype(np.float64)
+    return inputs
 
 
 def keeps_integers(expression: MapExpression | None) -> bool:
@@ -101,7 +101,7 @@ def keeps_integers(expression: MapExpression | None) -> bool:
 
 def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:
     """Largest index of one access plus 1, rank by rank. Raises SpecError when an index is negative."""
-    found: dict[Rank, int] = {}
+    extents: dict[Rank, int] = {}
     ranges = einsum.index_range(access)
     for rank, index in access.projection:
         low, high = ranges[rank]
@@ -110,8 +110,8 @@ def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:
                 f"Einsum {einsum.name!r} indexes rank {rank} of tensor {access.tensor!r} at {low}: {index}",
                 hint="shift the index, or bound its rank variables, so that it starts at 0",
             )
-        found[rank] = high + 1
-    return found
+        extents[rank] = high + 1
+    return extents
 
 
 def _check_size(tensor: TensorName, shape: Any) -> None:
@@ -129,7 +129,7 @@ def _check_size(tensor: TensorName, shape: Any) -> None:
 def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[TensorName, Tensor]:
     """Every tensor that an Einsum writes, from the graph inputs; all with the sizes and ranks of `shapes`.
 
-    Raises SpecError when an input is missing, unknown, of another shape or no number, and what `compute` raises.
+    Raises SpecError when an input is missing, unknown, of another shape or not a number, and what `compute` raises.
     """
     size = shapes(workload)
     for einsum in workload.einsums:
@@ -137,12 +137,12 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
     tensors = _checked_inputs(workload, inputs, size)
     ranks = _first_projections(workload)
     for einsum in workload.einsums:
-        own = {
+        operands = {
             a.tensor: tensors[a.tensor].transpose(_order(ranks[a.tensor], a.projection))
             for a in einsum.accesses
             if not a.output
         }
-        for tensor, values in compute(einsum, own).items():
+        for tensor, values in compute(einsum, operands).items():
             aligned = values.transpose(_order(einsum.by_tensor[tensor].projection, ranks[tensor]))
             whole = np.zeros(size[tensor])
             whole[tuple(slice(n) for n in aligned.shape)] = aligned
@@ -223,8 +223,8 @@ def _value(expression: MapExpression, read: Mapping[TensorName, Tensor]) -> Tens
         case Number(value):
             return np.float64(value)  # type: ignore[return-value]
         case Apply(function, arguments):
-            found: Tensor = apply(function, *(_value(argument, read) for argument in arguments))
-            return found
+            result: Tensor = apply(function, *(_value(argument, read) for argument in arguments))
+            return result
 
 
 def _blocks(einsum: Einsum) -> Iterator[Block]:
@@ -257,8 +257,8 @@ def _index(projection: Projection, strides: tuple[int, ...], block: Block) -> ND
         total = total + stride * index.constant
         for variable, a in index.terms:
             total = total + stride * a * block[variable]
-    found: NDArray[np.int64] = total
-    return found
+    positions: NDArray[np.int64] = total
+    return positions
 
 
 # checks
@@ -334,21 +334,22 @@ def check_operation(einsum: Einsum) -> None:
 def _checked_inputs(
     workload: Workload, inputs: Mapping[TensorName, NDArray[Any]], size: Mapping[TensorName, tuple[int, ...]]
 ) -> dict[TensorName, Tensor]:
-    wanted = graph_inputs(workload)
+    expected = graph_inputs(workload)
     for tensor in inputs:
-        if tensor not in wanted:
+        if tensor not in expected:
             raise SpecError(
-                f"{tensor!r} is not a graph input of the workload", hint=did_you_mean(tensor, wanted, listing="inputs")
+                f"{tensor!r} is not a graph input of the workload",
+                hint=did_you_mean(tensor, expected, listing="inputs"),
             )
-    found: dict[TensorName, Tensor] = {}
-    for tensor in wanted:
+    checked: dict[TensorName, Tensor] = {}
+    for tensor in expected:
         if tensor not in inputs:
             raise SpecError(f"no values for the graph input {tensor!r}", hint=f"its shape is {size[tensor]}")
         values = _numbers(tensor, inputs[tensor])
         if values.shape != size[tensor]:
             raise SpecError(f"graph input {tensor!r} has shape {values.shape}, the workload needs {size[tensor]}")
-        found[tensor] = values
-    return found
+        checked[tensor] = values
+    return checked
 
 
 def _large_enough(
@@ -364,21 +365,21 @@ def _large_enough(
 
 
 def _numbers(tensor: TensorName, values: Any) -> Tensor:
-    given = np.asarray(values)
-    if given.dtype.kind not in "biuf":
-        raise SpecError(f"the values of {tensor!r} must be real numbers, found {given.dtype}")
-    return given.astype(np.float64, copy=False)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise SpecError(f"the values of {tensor!r} must be real numbers, found {array.dtype}")
+    return array.astype(np.float64, copy=False)
 
 
 def _first_projections(workload: Workload) -> dict[TensorName, Projection]:
-    found: dict[TensorName, Projection] = {}
+    projections: dict[TensorName, Projection] = {}
     for einsum in workload.einsums:
         for access in einsum.accesses:
-            found.setdefault(access.tensor, access.projection)
-    return found
+            projections.setdefault(access.tensor, access.projection)
+    return projections
 
 
-def _order(given: Projection, wanted: Projection) -> tuple[int, ...]:
-    """The axes of a tensor with the ranks of `given`, in the order of `wanted`."""
-    names = [rank for rank, _ in given]
-    return tuple(names.index(rank) for rank, _ in wanted)
+def _order(projection: Projection, target: Projection) -> tuple[int, ...]:
+    """The axes of a tensor with the ranks of `projection`, in the order of `target`."""
+    names = [rank for rank, _ in projection]
+    return tuple(names.index(rank) for rank, _ in target)

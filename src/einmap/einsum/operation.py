@@ -112,12 +112,12 @@ def _takes(function: str, arguments: int) -> bool:
 
 def _finite(value: float) -> float:
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
+        number = math.inf
+    if not math.isfinite(number):
         raise SpecError("a number of the operation is too large", hint="the largest is about 1.8e308")
-    return found
+    return number
 
 
 def format_map(expression: MapExpression) -> str:

@@ -58,16 +58,16 @@ def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     written = _TENSOR.fullmatch(left.strip())
     if written is None:
         raise SpecError(f"the left side of {shortened(text)} must be one tensor, such as Z[m, n]")
-    found = list(dict.fromkeys((match[1], match[2]) for match in _TENSOR.finditer(right)))
-    if not found:
+    read = list(dict.fromkeys((match[1], match[2]) for match in _TENSOR.finditer(right)))
+    if not read:
         raise SpecError(f"no tensor on the right side of {shortened(text)}; write tensors as A[m, k]")
     output = written[1]
-    for name, _ in found:
+    for name, _ in read:
         if name == output:
             raise SpecError(f"tensor {name!r} is both input and output of {shortened(text)}", hint="rename one of them")
-    entries = [Use(name, _entries(listed, name, text), name, ":" not in listed) for name, listed in found]
+    entries = [Use(name, _entries(listed, name, text), name, ":" not in listed) for name, listed in read]
     named = with_operands(entries, {output, *re.findall(r"\w+", right)})
-    operands = {written: use.operand for written, use in zip(found, named, strict=True)}
+    operands = {written: use.operand for written, use in zip(read, named, strict=True)}
     plain = _TENSOR.sub(lambda match: operands[match[1], match[2]], right)
     operation = parse_operation(plain, list(operands.values()), reduction)
     uses: dict[str, Use] = {}
@@ -82,15 +82,15 @@ def with_operands(uses: Sequence[Use], taken: Collection[str]) -> list[Use]:
 
     `taken`: names that no other operand has.
     """
-    found: list[Use] = []
-    known = {*taken}
+    named: list[Use] = []
+    names = {*taken}
     for use in uses:
-        earlier = [other for other in found if other.tensor == use.tensor]
+        earlier = [other for other in named if other.tensor == use.tensor]
         same = next((other for other in earlier if same_indices(other.projection, use.projection)), None)
-        operand = same.operand if same else free_name(use.tensor, known) if earlier else use.tensor
-        known.add(operand)
-        found.append(replace(use, operand=operand))
-    return found
+        operand = same.operand if same else free_name(use.tensor, names) if earlier else use.tensor
+        names.add(operand)
+        named.append(replace(use, operand=operand))
+    return named
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

@@ -48,8 +48,8 @@ def split(
     shapes = tile_shapes(workload, ranks, tile_shape, parts)
     new_ranks: dict[Rank, tuple[Rank, ...]] = {}
     again: dict[Rank, Rank] = {}
-    for one in ranks:
-        new_ranks[one], moved = partition_names(one, len(shapes) + 1, workload.rank_sizes)
+    for partitioned in ranks:
+        new_ranks[partitioned], moved = partition_names(partitioned, len(shapes) + 1, workload.rank_sizes)
         again |= moved
     new_variables: dict[RankVar, tuple[RankVar, ...]] = {}
     later: dict[RankVar, RankVar] = {}
@@ -114,10 +114,10 @@ def _check_positive(value: object, what: str) -> None:
 def _check_names(workload: Workload, new: Mapping[str, tuple[str, ...]], moved: Mapping[str, str]) -> None:
     """New names may take the place of those that go away or move."""
     gone = {*new, *moved}
-    wanted = [name for names in (*new.values(), tuple(moved.values())) for name in names]
-    check_free(workload, [name for name in wanted if name not in gone], "rename it, or partition that rank")
-    for name in wanted:
-        if wanted.count(name) > 1:
+    added = [name for names in (*new.values(), tuple(moved.values())) for name in names]
+    check_free(workload, [name for name in added if name not in gone], "rename it, or partition that rank")
+    for name in added:
+        if added.count(name) > 1:
             raise SpecError(
                 f"the name {name} would stand for two partitions", hint="partition one rank after the other"
             )
@@ -144,19 +144,19 @@ def _split_einsum(
     shapes: TileShapes,
 ) -> Einsum:
     here = [i for a in einsum.accesses for rank, i in a.projection if rank in new_ranks]
-    own = {v: new_variables[v] for index in here if (v := single_variable(index)) is not None}
-    parts = {v: _sum_of(names, shapes) for v, names in own.items()}
-    table = parts | {old: Affine(((new, 1),)) for old, new in later.items() if old not in own}
+    partitions = {v: new_variables[v] for index in here if (v := single_variable(index)) is not None}
+    parts = {v: _sum_of(names, shapes) for v, names in partitions.items()}
+    table = parts | {old: Affine(((new, 1),)) for old, new in later.items() if old not in partitions}
     first = dict(einsum.first_values)
     constraints = with_cuts([*box(einsum), *einsum.cuts], table)
-    for v, names in own.items():
+    for v, names in partitions.items():
         constraints += _tile_bounds(names, shapes, first.get(v, 0), first.get(v, 0) + einsum.extents[v] - 1)
     accesses = [
         replace(a, projection=tuple((again.get(rank, rank), substituted(i, table)) for rank, i in a.projection))
         for a in einsum.accesses
     ]
     whole = rebuilt(einsum, accesses, constraints)
-    direct = {parts[v]: tuple(Affine(((name, 1),)) for name in names) for v, names in own.items()}
+    direct = {parts[v]: tuple(Affine(((name, 1),)) for name in names) for v, names in partitions.items()}
     parted = [_parted(whole, access, new_ranks, direct, shapes) for access in whole.accesses]
     return rebuilt(einsum, parted, [*box(whole), *whole.cuts])
 
@@ -168,13 +168,13 @@ def _sum_of(names: Sequence[RankVar], shapes: TileShapes) -> Affine:
 
 def _tile_bounds(names: Sequence[RankVar], shapes: TileShapes, low: int, high: int) -> list[str]:
     """What the partitions of a rank variable from `low` to `high` may be; each tile stays within the one around it."""
-    found = [f"{low // shapes[0]} <= {names[0]} <= {high // shapes[0]}"]
+    bounds = [f"{low // shapes[0]} <= {names[0]} <= {high // shapes[0]}"]
     inner = list(zip(names[1:], (*shapes[1:], 1), strict=True))
     for position, outer_shape in enumerate(shapes):
         name, shape = inner[position]
-        found.append(f"0 <= {name} <= {(outer_shape - 1) // shape}")
-        found.append(f"{Affine(tuple(inner[position:]))} < {outer_shape}")
-    return found
+        bounds.append(f"0 <= {name} <= {(outer_shape - 1) // shape}")
+        bounds.append(f"{Affine(tuple(inner[position:]))} < {outer_shape}")
+    return bounds
 
 
 def _parted(
@@ -185,16 +185,16 @@ def _parted(
     shapes: TileShapes,
 ) -> TensorAccess:
     """The access with partitions in place of the rank; `direct`: the digits of the sums that are known."""
-    found: list[tuple[Rank, Affine]] = []
+    projection: list[tuple[Rank, Affine]] = []
     for rank, index in access.projection:
         if rank not in new_ranks:
-            found.append((rank, index))
+            projection.append((rank, index))
             continue
         digits = direct.get(index) or _digits(einsum, index, shapes)
         if digits is None:
             raise _no_digits(einsum, access.tensor, rank, index, shapes)
-        found += zip(new_ranks[rank], digits, strict=True)
-    return replace(access, projection=checked(tuple(found), access.tensor))
+        projection += zip(new_ranks[rank], digits, strict=True)
+    return replace(access, projection=checked(tuple(projection), access.tensor))
 
 
 def _no_digits(einsum: Einsum, tensor: str, rank: Rank, index: Affine, shapes: TileShapes) -> SpecError:
@@ -210,7 +210,7 @@ def _no_digits(einsum: Einsum, tensor: str, rank: Rank, index: Affine, shapes: T
 
 def _digits(einsum: Einsum, index: Affine, shapes: TileShapes) -> tuple[Affine, ...] | None:
     """Quotients by the tile shapes and the last remainder, each affine; None where they are not."""
-    found = []
+    quotients = []
     first = dict(einsum.first_values)
     for shape in shapes:
         # a rank variable with one value, as in a partition of size 1, stays with the innermost ones
@@ -220,9 +220,9 @@ def _digits(einsum: Einsum, index: Affine, shapes: TileShapes) -> tuple[Affine, 
         quotient = least // shape
         if most - shape * quotient >= shape:
             return None
-        found.append(Affine(tuple((v, a // shape) for v, a in index.terms if v in outer), quotient))
+        quotients.append(Affine(tuple((v, a // shape) for v, a in index.terms if v in outer), quotient))
         index = replace(rest, constant=rest.constant - shape * quotient)
-    return (*found, index)
+    return (*quotients, index)
 
 
 def checked(projection: Projection, tensor: str) -> Projection:

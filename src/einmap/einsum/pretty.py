@@ -23,7 +23,7 @@ def equation(einsum: Einsum, write: Callable[[Projection], str] = format_project
 
 def _sides(einsum: Einsum, write: Callable[[Projection], str]) -> tuple[str, str]:
     shown = {access.tensor: f"{access.tensor}[{write(access.projection)}]" for access in einsum.accesses}
-    right = _NAME.sub(lambda found: shown.get(found[0], found[0]), _operation(einsum))
+    right = _NAME.sub(lambda match: shown.get(match[0], match[0]), _operation(einsum))
     return ", ".join(shown[access.tensor] for access in einsum.accesses if access.output), right
 
 
@@ -72,8 +72,8 @@ def _sizes(workload: Workload) -> list[str]:
         sizes: dict[int, list[str]] = {}
         for tensor, size in by_tensor.items():
             sizes.setdefault(size, []).append(tensor)
-        one = len(sizes) == 1
-        texts.append(f"{rank} = " + " | ".join(f"{n}" if one else f"{n} ({' '.join(t)})" for n, t in sizes.items()))
+        same = len(sizes) == 1
+        texts.append(f"{rank} = " + " | ".join(f"{n}" if same else f"{n} ({' '.join(t)})" for n, t in sizes.items()))
     return texts
 
 
@@ -101,10 +101,10 @@ def loop_order(einsum: Einsum, order: Sequence[RankVar] = ()) -> tuple[RankVar, 
 
     m1, k1, m0, k0: outer partitions first, at one level those that are kept before those that are reduced.
     """
-    own = [v for v in order if v in einsum.extents]
+    ordered = [v for v in order if v in einsum.extents]
     last = set(reduced(einsum))
-    others = [v for v in _outputs_first(einsum) if v not in own]
-    return (*own, *sorted(others, key=lambda v: (-level_of(v, einsum.rank_variables), v in last)))
+    others = [v for v in _outputs_first(einsum) if v not in ordered]
+    return (*ordered, *sorted(others, key=lambda v: (-level_of(v, einsum.rank_variables), v in last)))
 
 
 def _outputs_first(einsum: Einsum) -> tuple[RankVar, ...]:
@@ -148,10 +148,10 @@ def _is_one_to_one(einsum: Einsum, projection: Projection) -> bool:
 
 def check_variables(workload: Workload, names: Sequence[RankVar], what: str) -> None:
     """Raise SpecError for a name that is not a rank variable of any Einsum, and for one that is given twice."""
-    known = workload.rank_variables
+    variables = workload.rank_variables
     for position, name in enumerate(names):
-        if name not in known:
-            hint = did_you_mean(name, known, listing="rank variables")
+        if name not in variables:
+            hint = did_you_mean(name, variables, listing="rank variables")
             raise SpecError(f"{what}: the workload has no rank variable {name!r}", hint=hint)
         if name in names[:position]:
             raise SpecError(f"{what}: rank variable {name!r} is given twice")

@@ -152,10 +152,10 @@ def _linear_parts(node: ast.expr) -> tuple[list[_Linear], bool]:
     """The linear inequalities of a conjunction, and whether that is all of it."""
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
         parts = [_linear_parts(value) for value in node.values]
-        return [linear for found, _ in parts for linear in found], all(whole for _, whole in parts)
+        return [linear for inequalities, _ in parts for linear in inequalities], all(whole for _, whole in parts)
     if not isinstance(node, ast.Compare):
         return [], False
-    found: list[_Linear] = []
+    inequalities: list[_Linear] = []
     whole = True
     chain = [node.left, *node.comparators]
     for left, op, right in zip(chain, node.ops, chain[1:], strict=False):
@@ -167,10 +167,10 @@ def _linear_parts(node: ast.expr) -> tuple[list[_Linear], bool]:
         constant = difference.pop("", 0)
         strict = isinstance(op, ast.Lt | ast.Gt)
         if isinstance(op, ast.Lt | ast.LtE | ast.Eq):
-            found.append(_Linear(difference, constant - strict))
+            inequalities.append(_Linear(difference, constant - strict))
         if isinstance(op, ast.Gt | ast.GtE | ast.Eq):
-            found.append(_Linear({v: -a for v, a in difference.items()}, -constant - strict))
-    return found, whole
+            inequalities.append(_Linear({v: -a for v, a in difference.items()}, -constant - strict))
+    return inequalities, whole
 
 
 def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what: str) -> Space:
@@ -204,9 +204,9 @@ def bounds(variables: Iterable[RankVar], constraints: Iterable[Constraint], what
         cutting = [c for c in constraints if not _holds_everywhere(c, low, high)]
         points = 1
         for group in linked(variables, cutting):
-            own = [c for c in cutting if c.names <= {*group}]
-            low, high, found = _enumerate(group, own, low, high, what)
-            points = None if found is None or points is None else points * found
+            group_cuts = [c for c in cutting if c.names <= {*group}]
+            low, high, number = _enumerate(group, group_cuts, low, high, what)
+            points = None if number is None or points is None else points * number
         is_box = points == math.prod(high[v] - low[v] + 1 for v in variables)
     return Space(
         tuple((v, low[v]) for v in variables),
@@ -236,14 +236,14 @@ def _cuts(
     variables: Iterable[RankVar], constraints: Iterable[Constraint], low: Mapping[str, int], high: Mapping[str, int]
 ) -> tuple[str, ...]:
     """What of the constraints the box does not imply, without repetition and in an order of its own."""
-    found: set[str] = set()
+    cuts: set[str] = set()
     for constraint in constraints:
         parts, whole = constraint.linear
         if whole:
-            found |= {_comparison(part, variables) for part in parts if not _implied(part, low, high)}
+            cuts |= {_comparison(part, variables) for part in parts if not _implied(part, low, high)}
         else:
-            found.add(ast.unparse(constraint.tree))
-    return tuple(sorted(found))
+            cuts.add(ast.unparse(constraint.tree))
+    return tuple(sorted(cuts))
 
 
 def _comparison(part: _Linear, variables: Iterable[RankVar]) -> str:
@@ -266,9 +266,9 @@ def index_ends(
     least = most = index.constant
     for group in groups:
         terms = [(v, a) for v, a in index.terms if v in group]
-        own = [c for c in constraints if c.names & {*group}]
-        if own and terms and math.prod(extents[v] for v in group) <= MAX_POINTS:
-            grid, inside = box_points(group, own, low, {v: low.get(v, 0) + extents[v] - 1 for v in group})
+        group_cuts = [c for c in constraints if c.names & {*group}]
+        if group_cuts and terms and math.prod(extents[v] for v in group) <= MAX_POINTS:
+            grid, inside = box_points(group, group_cuts, low, {v: low.get(v, 0) + extents[v] - 1 for v in group})
             values = np.broadcast_to(sum(a * grid[v] for v, a in terms), inside.shape)[inside]
             least, most = least + int(values.min()), most + int(values.max())
             continue
@@ -286,14 +286,14 @@ def index_values(
     high = {v: low.get(v, 0) + n - 1 for v, n in extents.items()}
     grid, inside = box_points([*extents], [parse_constraint(text) for text in cuts], low, high)
     total: Any = index.constant + sum(a * grid[v] for v, a in index.terms)
-    found: list[int] = np.broadcast_to(total, inside.shape)[inside].tolist()
-    return found
+    values: list[int] = np.broadcast_to(total, inside.shape)[inside].tolist()
+    return values
 
 
 def linear_cut(cut: str) -> tuple[Affine, str] | None:
-    """(4*k1 + k0, "< 10") for `4*k1 + k0 < 10`; None for what is no such comparison, as those with `mod`."""
-    found = _LINEAR_CUT.fullmatch(cut)
-    return (parse_affine(found[1]), found[2]) if found else None
+    """(4*k1 + k0, "< 10") for `4*k1 + k0 < 10`; None for any other constraint, such as one with `mod`."""
+    match = _LINEAR_CUT.fullmatch(cut)
+    return (parse_affine(match[1]), match[2]) if match else None
 
 
 def inside_of(constraints: Iterable[Constraint], grid: Mapping[RankVar, Any]) -> Any:

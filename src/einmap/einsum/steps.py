@@ -23,7 +23,7 @@ from einmap.visible import brief
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`partition.split`; either tile shapes or a number of parts."""
+    """The step `partition.split`; either tile shapes or a number of parts."""
 
     ranks: tuple[Rank, ...]
     tile_shapes: TileShapes | None = None
@@ -36,7 +36,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Flatten:
-    """`flatten.flatten`."""
+    """The step `flatten.flatten`."""
 
     ranks: tuple[Rank, ...]
     name: Rank | None = None
@@ -47,7 +47,7 @@ class Flatten:
 
 @dataclass(frozen=True, slots=True)
 class Linearise:
-    """`flatten.linearise`."""
+    """The step `flatten.linearise`."""
 
     rank: Rank
     name: Rank | None = None
@@ -58,7 +58,7 @@ class Linearise:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """`delay.delay_reduction`."""
+    """The step `delay.delay_reduction`."""
 
     rank: Rank
     einsum: str | None = None
@@ -115,19 +115,19 @@ class Partitioned:
         Elements beyond the last value of an imperfect partition are `fill`; they take no part. Raises SpecError for
         another shape and for a tensor that the original has not.
         """
-        found = _checked(self.original, tensor, values)
+        placed = _checked(self.original, tensor, values)
         for step, before, after in zip(self.steps, self.workloads[:-1], self.workloads[1:], strict=True):
-            found = _fitted(_placed(step, before, tensor, found, fill), shapes(after)[tensor], fill)
-        return found
+            placed = _fitted(_placed(step, before, tensor, placed, fill), shapes(after)[tensor], fill)
+        return placed
 
     def recover(self, tensor: TensorName, values: NDArray[Any]) -> Tensor:
         """The way back: values of a tensor of the new workload in the shape that it has in the original."""
         if tensor not in self.original.tensors:
             raise SpecError(f"the workload before the steps has no tensor {tensor!r}")
-        found = _checked(self.workload, tensor, values)
+        recovered = _checked(self.workload, tensor, values)
         for step, before in zip(reversed(self.steps), self.workloads[-2::-1], strict=True):
-            found = _fitted(_recovered(step, before, tensor, found), shapes(before)[tensor], 0.0)
-        return found
+            recovered = _fitted(_recovered(step, before, tensor, recovered), shapes(before)[tensor], 0.0)
+        return recovered
 
     def place_inputs(self, inputs: Mapping[TensorName, NDArray[Any]], fill: float = 0.0) -> dict[TensorName, Tensor]:
         """The graph inputs of the new workload from those of the original, as `numeric.run` takes both."""
@@ -157,10 +157,10 @@ def _checked(workload: Workload, tensor: TensorName, values: NDArray[Any]) -> Te
     size = shapes(workload)
     if tensor not in size:
         workload.tensor_shape(tensor)  # raises with the closest name
-    given: Tensor = np.asarray(values, dtype=np.float64)
-    if given.shape != size[tensor]:
-        raise SpecError(f"tensor {tensor!r} has shape {size[tensor]}, its values have {given.shape}")
-    return given
+    tensor_values: Tensor = np.asarray(values, dtype=np.float64)
+    if tensor_values.shape != size[tensor]:
+        raise SpecError(f"tensor {tensor!r} has shape {size[tensor]}, its values have {tensor_values.shape}")
+    return tensor_values
 
 
 def _ranks(workload: Workload, tensor: TensorName) -> list[Rank]:
@@ -171,8 +171,8 @@ def _ranks(workload: Workload, tensor: TensorName) -> list[Rank]:
 def _placed(step: Step, before: Workload, tensor: TensorName, values: Tensor, fill: float) -> Tensor:
     ranks = _ranks(before, tensor)
     match step:
-        case Split(split_ranks, given, parts):
-            sizes = tile_shapes(before, split_ranks, given, parts)
+        case Split(split_ranks, tile_shape, parts):
+            sizes = tile_shapes(before, split_ranks, tile_shape, parts)
             for axis in reversed(range(len(ranks))):
                 if ranks[axis] in split_ranks:
                     values = _cut_axis(values, axis, sizes, fill)
@@ -194,8 +194,8 @@ def _placed(step: Step, before: Workload, tensor: TensorName, values: Tensor, fi
 def _recovered(step: Step, before: Workload, tensor: TensorName, values: Tensor) -> Tensor:
     ranks = _ranks(before, tensor)
     match step:
-        case Split(split_ranks, given, parts):
-            sizes = tile_shapes(before, split_ranks, given, parts)
+        case Split(split_ranks, tile_shape, parts):
+            sizes = tile_shapes(before, split_ranks, tile_shape, parts)
             for axis in range(len(ranks)):
                 if ranks[axis] in split_ranks:
                     values = _join_axes(values, axis, sizes)
@@ -240,7 +240,7 @@ def _order_together(ranks: list[Rank], flat: tuple[Rank, ...]) -> tuple[list[int
     order: list[int] = []
     for axis, rank in enumerate(ranks):
         if rank == flat[0]:
-            order += [ranks.index(one) for one in flat]
+            order += [ranks.index(joined) for joined in flat]
         elif rank not in flat:
             order.append(axis)
     return order, order.index(ranks.index(flat[0]))
@@ -255,10 +255,10 @@ def _fitted(values: Tensor, shape: tuple[int, ...], fill: float) -> Tensor:
     """The values in a tensor of this shape: what is beyond it is dropped, what is missing is `fill`."""
     if values.shape == shape:
         return values
-    found = np.full(shape, fill)
+    fitted = np.full(shape, fill)
     both = tuple(slice(min(have, want)) for have, want in zip(values.shape, shape, strict=True))
-    found[both] = values[both]
-    return found
+    fitted[both] = values[both]
+    return fitted
 
 
 # text

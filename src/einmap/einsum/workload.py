@@ -77,24 +77,24 @@ class Workload:
 
     def _einsums_of(self, counts: Callable[[TensorAccess], bool]) -> Mapping[TensorName, tuple[str, ...]]:
         """For each tensor the Einsums with an access that counts, in execution order."""
-        found: dict[str, dict[str, None]] = {}
+        einsums: dict[str, dict[str, None]] = {}
         for einsum in self.einsums:
             for access in einsum.accesses:
-                names = found.setdefault(access.tensor, {})
+                names = einsums.setdefault(access.tensor, {})
                 if counts(access):
                     names[einsum.name] = None
-        return {tensor: tuple(names) for tensor, names in found.items()}
+        return {tensor: tuple(names) for tensor, names in einsums.items()}
 
     @cached_property
     def rank_sizes(self) -> Mapping[Rank, Mapping[TensorName, int]]:
         """The size of each rank in each tensor that has it: the largest index that any Einsum uses, plus 1."""
-        found: dict[Rank, dict[TensorName, int]] = {}
+        by_rank: dict[Rank, dict[TensorName, int]] = {}
         for einsum in self.einsums:
             for access in einsum.accesses:
                 for rank, (_, high) in einsum.index_range(access).items():
-                    sizes = found.setdefault(rank, {})
+                    sizes = by_rank.setdefault(rank, {})
                     sizes[access.tensor] = max(high + 1, sizes.get(access.tensor, 0))
-        return found
+        return by_rank
 
     @cached_property
     def rank_variables(self) -> tuple[RankVar, ...]:
