@@ -48,14 +48,14 @@ def functions_in(files: Iterable[str | Path]) -> dict[str, CodeFunction]:
     These are the callables that `__all__` names, or without it those that the file itself defines under
     names without a leading underscore. Raises SpecError when a file fails, or two give the same name.
     """
-    found: dict[str, CodeFunction] = {}
+    functions: dict[str, CodeFunction] = {}
     for file in dict.fromkeys(Path(file).absolute() for file in files):
         for name, function in _run(file).items():
-            if name in found:
-                text = f"the function {name} is defined in {found[name].file} and in {file}"
+            if name in functions:
+                text = f"the function {name} is defined in {functions[name].file} and in {file}"
                 raise SpecError(text, hint="rename one of them")
-            found[name] = function
-    return found
+            functions[name] = function
+    return functions
 
 
 def allowed_code(spec: RawMap, files: Iterable[str | Path]) -> frozenset[str]:
@@ -88,8 +88,8 @@ def _run(file: Path) -> dict[str, CodeFunction]:
 def _public(module: ModuleType) -> list[tuple[str, Any]]:
     if hasattr(module, "__all__"):
         return [(name, getattr(module, name, None)) for name in module.__all__]
-    own = vars(module).items()
-    return [(n, v) for n, v in own if not n.startswith("_") and getattr(v, "__module__", None) == module.__name__]
+    names = vars(module).items()
+    return [(n, v) for n, v in names if not n.startswith("_") and getattr(v, "__module__", None) == module.__name__]
 
 
 def _place(error: BaseException, file: Path) -> At:
@@ -103,9 +103,9 @@ def _from_file(file: str, name: str) -> CodeFunction:
 
 def _listed(spec: RawMap) -> Iterable[RawScalar]:
     config = spec.get("config")
-    given: Raw | None = config.get("expression_custom_functions") if isinstance(config, RawMap) else None
+    files: Raw | None = config.get("expression_custom_functions") if isinstance(config, RawMap) else None
     # what is not a list of texts is refused where the shape of `config` is checked
-    items = given.items if isinstance(given, RawList) else ()
+    items = files.items if isinstance(files, RawList) else ()
     for index, item in enumerate(items):
         if isinstance(item, RawScalar):
             at = replace(item.at or At(), path=f"{_FIELD}[{index}]")
@@ -115,15 +115,15 @@ def _listed(spec: RawMap) -> Iterable[RawScalar]:
 def _refusal(path: RawScalar, allowed: set[Path]) -> EinmapError | None:
     folder = Path(path.at.file).parent if path.at and path.at.file else Path()
     tried = list(dict.fromkeys([folder / str(path.value), Path(str(path.value))]))
-    found = next((file for file in tried if exists(file)), None)
-    if found is None:
+    file = next((file for file in tried if exists(file)), None)
+    if file is None:
         directories = ", ".join(str(file.parent.absolute()) for file in tried)
         return SpecError(
             f"file {path.value!r} not found, searched in {directories}",
             at=path.at,
         )
-    if found.resolve() in allowed:
+    if file.resolve() in allowed:
         return None
-    hint = f"read {found} first; to run it add --allow-code {found}, or load(..., allow_code=[{str(found)!r}])"
+    hint = f"read {file} first; to run it add --allow-code {file}, or load(..., allow_code=[{str(file)!r}])"
     text = f"code in {path.value!r} runs only when you allow it"
     return SpecError(text, at=path.at, hint=hint)

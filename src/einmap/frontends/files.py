@@ -28,7 +28,7 @@ _READING: ContextVar[Reading | None] = ContextVar("_READING", default=None)
 
 @contextmanager
 def noted_reading() -> Iterator[Reading]:
-    """Notes what is read within, whoever asks for it: a template, a tag, or another function.
+    """Note all that is read inside the `with` block: by a template, a tag, or another function.
 
     So that one place knows all that a result was made from: nothing of it is overwritten, and a value that no
     template asks for is found.
@@ -42,7 +42,7 @@ def noted_reading() -> Iterator[Reading]:
 
 
 def reading() -> Reading | None:
-    """Where reading is noted, None where nobody wants to know."""
+    """The `Reading` in which files are noted now; None outside of `noted_reading`."""
     return _READING.get()
 
 
@@ -110,7 +110,7 @@ def write_pieces_atomically(path: str | Path, pieces: Iterable[bytes], *, replac
 
 
 def put_file(path: Path, content: bytes) -> None:
-    """A new file takes the name `path` in one step. Unlike above a link is not followed, and no mode is kept.
+    """Give a new file the name `path` in one step. A link is replaced, not followed, and no mode is kept.
 
     So whatever stood there cannot steer what is written, nor where. Raises SpecError.
     """

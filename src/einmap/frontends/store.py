@@ -19,7 +19,7 @@ _HINT = "name a directory in which files may be written; it is made if there is 
 
 @dataclass(frozen=True)
 class Store:
-    """One file for each key. What cannot be read is not there, and is replaced when it is written."""
+    """One file for each key. An entry that cannot be read counts as missing, and is replaced when it is written."""
 
     directory: Path
 
@@ -53,7 +53,7 @@ class Store:
     def write(self, key: str, text: str) -> None:
         """Keep `text`, or nothing at all: readers see all of it or what was there before, and no error is raised.
 
-        Who comes here has a result in hand, and a full disk is no reason to lose it.
+        The caller has a result in hand, which a full disk must not lose.
         """
         content = text.encode()
         if len(content) <= MAX_TEXT:
@@ -65,7 +65,7 @@ class Store:
 def own_code() -> str:
     """A hash of einmap's own source files: what an edited or another einmap found is not taken for its result."""
     package = Path(einmap.errors.__file__).parent
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
-        found.update(f"{file.relative_to(package).as_posix()}\0".encode() + file.read_bytes())
-    return found.hexdigest()
+        digest.update(f"{file.relative_to(package).as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()

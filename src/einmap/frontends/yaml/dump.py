@@ -45,9 +45,11 @@ def _with_quotes(raw: Raw, *, is_free: bool) -> Raw:
             return raw if all(map(operator.is_, quoted, items)) else replace(raw, items=quoted)
         case RawMap(items=pairs):
             values = [_with_quotes(value, is_free=is_free or key in FREE_FORM) for key, value in pairs]
-            if all(own is value for own, (_, value) in zip(values, pairs, strict=True)):
+            if all(quoted_value is value for quoted_value, (_, value) in zip(values, pairs, strict=True)):
                 return raw
-            return replace(raw, items=tuple((key, own) for own, (key, _) in zip(values, pairs, strict=True)))
+            return replace(
+                raw, items=tuple((key, quoted_value) for quoted_value, (key, _) in zip(values, pairs, strict=True))
+            )
         case _:
             return raw
 
@@ -178,10 +180,10 @@ def _float(value: float) -> str:
 
 def _reads_as(text: str, value: Scalar) -> bool:
     try:
-        found = resolve(text)
+        resolved = resolve(text)
     except ValueError:
         return False
-    return type(found) is type(value) and found == value
+    return type(resolved) is type(value) and resolved == value
 
 
 @lru_cache(maxsize=10_000)

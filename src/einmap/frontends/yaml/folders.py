@@ -105,10 +105,10 @@ class IncludePath:
 
     def add_to_path(self, pattern: str) -> str:
         """Search the matching folders too; renders as nothing."""
-        found = [path for path in self.matches(pattern) if path.is_dir()]
-        if not found:
+        folders = [path for path in self.matches(pattern) if path.is_dir()]
+        if not folders:
             raise SpecError(f"add_to_path: no folder matches {pattern!r}", hint=f"searched below {self.home()}")
-        self._folders += [path for path in found if path not in self._folders]
+        self._folders += [path for path in folders if path not in self._folders]
         return ""
 
     def find_paths(self, pattern: str) -> list[str]:
@@ -128,10 +128,10 @@ class IncludePath:
 
     def files(self, pattern: str) -> list[Path]:
         """The matching files, in the order of `find_paths`. Raises SpecError when there are none."""
-        found = [path for path in self.matches(pattern) if path.is_file()]
-        if not found:
+        files = [path for path in self.matches(pattern) if path.is_file()]
+        if not files:
             raise self.missing(pattern, "no file matches")
-        return found
+        return files
 
     def home(self) -> Path:
         """The folder of the file. Raises SpecError for a text that has none."""
@@ -153,7 +153,7 @@ class IncludePath:
         if not isinstance(pattern, str):
             raise SpecError(f"a path is a text, found {short(pattern)}")
         self._work.step()
-        found: dict[Path, None] = {}
+        matches: dict[Path, None] = {}
         for folder in self._folders:
             # "a/../b" is taken for "b" here and where the file is read, so that links cannot matter
             target = Path(os.path.normpath(folder / pattern))
@@ -162,10 +162,10 @@ class IncludePath:
                 continue  # a folder of parts sees less than the file that added it
             if root is None:
                 raise self._roots.outside(pattern)
-            found.update(dict.fromkeys(self._below(root, target.relative_to(root).parts)))
-        for path in found:
+            matches.update(dict.fromkeys(self._below(root, target.relative_to(root).parts)))
+        for path in matches:
             self._roots.check(path, pattern)
-        return list(found)
+        return list(matches)
 
     def _below(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
         """What `parts` match in a folder, sorted; each entry looked at is counted as work."""
@@ -201,11 +201,11 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _folders(given: FolderNames) -> Iterator[Path]:
-    for one in [given] if isinstance(given, str | Path) else given:
-        if "\0" in str(one) or not Path(one).is_dir():
-            raise SpecError(f"a root is a folder, found {str(one)!r:.200}", hint="name a folder that exists")
-        yield Path(one)
+def _folders(folders: FolderNames) -> Iterator[Path]:
+    for folder in [folders] if isinstance(folders, str | Path) else folders:
+        if "\0" in str(folder) or not Path(folder).is_dir():
+            raise SpecError(f"a root is a folder, found {str(folder)!r:.200}", hint="name a folder that exists")
+        yield Path(folder)
 
 
 def _top(home: Path) -> Path:

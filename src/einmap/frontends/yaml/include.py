@@ -13,7 +13,7 @@ from einmap.frontends.yaml.folders import NO_ROOTS, IncludePath, Roots
 from einmap.frontends.yaml.parse import parse_part, parse_yaml
 from einmap.frontends.yaml.places import Places
 from einmap.frontends.yaml.template.surroundings import Surroundings
-from einmap.frontends.yaml.template.values import given
+from einmap.frontends.yaml.template.values import plain_variables
 from einmap.frontends.yaml.templates import Rendered, is_template, render
 from einmap.frontends.yaml.work import FILE_STEPS, MAX_INCLUDED, Work
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Step, format_path, get_value, parse_path
@@ -51,7 +51,7 @@ class Documents:
 
     def source(self, shown: str, path: Path | None) -> SourceFile:
         """The file at `path`, called `shown` in messages, or a text that is not a file."""
-        return SourceFile(_Reading(self.roots, self.names), shown, path, given(self.define))
+        return SourceFile(_Reading(self.roots, self.names), shown, path, plain_variables(self.define))
 
 
 @dataclass(slots=True)
@@ -118,12 +118,12 @@ class SourceFile:
         """What a placeholder stands for; `.key` may follow it."""
         if _ANY_PLACEHOLDER.search(text) is None:
             return None
-        found = _PLACEHOLDER.fullmatch(text)
-        if found is None or int(found[1]) >= len(self._reading.included):
+        match = _PLACEHOLDER.fullmatch(text)
+        if match is None or int(match[1]) >= len(self._reading.included):
             hint = "let it stand alone as a value, or followed by .key; include_text() gives text"
             raise SpecError("what include() gives is a value and cannot be a part of a text", hint=hint)
-        raw, file = self._reading.included[int(found[1])]
-        return _part_of(raw, (found[2] or "").removeprefix("."), file)
+        raw, file = self._reading.included[int(match[1])]
+        return _part_of(raw, (match[2] or "").removeprefix("."), file)
 
     # functions of templates
 
@@ -133,11 +133,11 @@ class SourceFile:
 
     def _including(self, include: Callable[[SourceFile, str, str, dict[str, object]], str]) -> Callable[..., str]:
         def function(
-            own: dict[str, object], path: str, /, keys: str = "", inherit_parse_data: bool = True, **variables: object
+            names: dict[str, object], path: str, /, keys: str = "", inherit_parse_data: bool = True, **variables: object
         ) -> str:
             if not isinstance(keys, str):
                 raise SpecError(f"keys are a text such as 'arch.nodes', found {keys!r:.40}")
-            return include(self, path, keys, (own if inherit_parse_data else {}) | variables)
+            return include(self, path, keys, (names if inherit_parse_data else {}) | variables)
 
         return function
 
@@ -164,8 +164,8 @@ class SourceFile:
     def _part(self, path: Path, keys: str, define: Mapping[str, object]) -> Raw:
         other = self._other(path, define)
         rendered = other.rendered(self._read(path))
-        known = self._reading.parsed.get((path, rendered.text))
-        raw = known[1] if known and known[0] == define else parse_part(rendered.text, rendered.places, other)
+        parsed = self._reading.parsed.get((path, rendered.text))
+        raw = parsed[1] if parsed and parsed[0] == define else parse_part(rendered.text, rendered.places, other)
         self._reading.parsed[path, rendered.text] = define, raw
         return _part_of(raw, keys, self._reading.roots.shown(path))
 
@@ -197,8 +197,8 @@ _KINDS = {
 
 def _single(files: list[Path], pattern: str) -> Path:
     if len(files) > 1:
-        found = ", ".join(map(str, files[:5])) + (", ..." if len(files) > 5 else "")
-        hint = f"name one of them; include_all() gives all of several: {found}"
+        listing = ", ".join(map(str, files[:5])) + (", ..." if len(files) > 5 else "")
+        hint = f"name one of them; include_all() gives all of several: {listing}"
         raise SpecError(f"{pattern!r} matches {len(files)} files", hint=hint)
     return files[0]
 

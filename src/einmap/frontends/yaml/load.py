@@ -122,7 +122,7 @@ def _collect[T](problems: list[EinmapError], read: Callable[[], T]) -> T | None:
 
 def _files(paths: Iterable[FilePath | Sequence[FilePath]], problems: list[EinmapError]) -> list[Path]:
     """All matching files, each once, in the given order."""
-    flat = [one for path in paths for one in ([path] if isinstance(path, str | Path) else path)]
+    flat = [file_path for path in paths for file_path in ([path] if isinstance(path, str | Path) else path)]
     if not flat:
         problems.append(SpecError("no files are given", hint="name at least one file"))
     files: dict[Path, Path] = {}
@@ -200,12 +200,12 @@ def _kind(raw: Raw) -> str:
 
 
 def _counting_part(top: RawMap, also: tuple[str, ...] = ()) -> RawMap:
-    """Without the keys that only carry anchors, unless one is `also` wanted."""
+    """The document without the keys that only carry anchors; those in `also` stay."""
     return _kept(top, [key for key, _ in top.items if key in also or not key.startswith(("_", "x-"))])
 
 
 def _without_anchored(top: RawMap, anchored: Mapping[str, bool]) -> RawMap:
-    """Without unknown keys that stand there for the anchor of their value.
+    """The document without unknown keys that stand there for the anchor of their value.
 
     One that nothing refers to is kept where its name is a valid one but for a letter or two: it is probably misspelt.
     """

@@ -61,9 +61,9 @@ def _sources(key: RawScalar, value: Raw) -> list[RawMap]:
     sources = []
     for source in listed:
         if not isinstance(source, RawMap):
-            found = "a list" if isinstance(source, RawList) else source.text or "null"
+            kind = "a list" if isinstance(source, RawList) else source.text or "null"
             raise SpecError(
-                f"the value of the merge key {key.text} must be a dictionary or a list of them, got {found}",
+                f"the value of the merge key {key.text} must be a dictionary or a list of them, got {kind}",
                 at=source.at or key.at,
                 hint=f"name an anchor that stands at a dictionary, e.g. {key.text}: *defaults",
             )
@@ -75,8 +75,8 @@ def _shallow(maps: list[RawMap]) -> RawMap:
     """All keys of `maps`, those of earlier ones first; the first value of a key counts."""
     items: dict[str, Raw] = {}
     places: dict[str, At | None] = {}
-    for one in maps:
-        for (key, value), at in zip(one.items, one.key_at, strict=True):
+    for source in maps:
+        for (key, value), at in zip(source.items, source.key_at, strict=True):
             if key not in items:
                 items[key], places[key] = value, at
     return replace(maps[0], items=tuple(items.items()), key_at=tuple(places.values()))
@@ -85,8 +85,8 @@ def _shallow(maps: list[RawMap]) -> RawMap:
 def _deep(maps: list[RawMap]) -> RawMap:
     """The keys of all maps, the values of a key merged: all of them at once, since there may be thousands."""
     values: dict[str, list[Raw]] = {}
-    for one in maps:
-        for key, value in one.items:
+    for source in maps:
+        for key, value in source.items:
             values.setdefault(key, []).append(value)
     first = _shallow(maps)
     return replace(first, items=tuple((key, _combined(values[key])) for key, _ in first.items))
@@ -102,7 +102,7 @@ def _combined(values: list[Raw]) -> Raw:
         return _deep([first, *(value for value in others if isinstance(value, RawMap))])
     if isinstance(first, RawList):
         lists = [first, *(value for value in others if isinstance(value, RawList))]
-        return replace(first, items=tuple(item for one in lists for item in one.items))
+        return replace(first, items=tuple(item for raw_list in lists for item in raw_list.items))
     return first
 
 

@@ -316,15 +316,15 @@ class _Builder:
         raise _unknown_tag(tag, at)
 
 
-def _measure(raw: Raw, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+def _measure(raw: Raw, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
     """Nodes and levels of a tree; parts that it shares are counted each time, but looked at once."""
     if isinstance(raw, RawScalar):
         return 1, 1
-    if id(raw) not in known:
+    if id(raw) not in sizes:
         children = raw.items if isinstance(raw, RawList) else [value for _, value in raw.items]
-        parts = [_measure(child, known) for child in children]
-        known[id(raw)] = 1 + sum(size for size, _ in parts), 1 + max((height for _, height in parts), default=0)
-    return known[id(raw)]
+        parts = [_measure(child, sizes) for child in children]
+        sizes[id(raw)] = 1 + sum(size for size, _ in parts), 1 + max((height for _, height in parts), default=0)
+    return sizes[id(raw)]
 
 
 def _resolved(text: str, at: At) -> Scalar:
@@ -343,9 +343,9 @@ def _duplicate_key(key: RawScalar, first: At | None) -> SpecError:
     return SpecError(text, at=key.at, hint="remove or rename one of them")
 
 
-def _misplaced_tag(tag: str, found: str, at: At) -> SpecError:
+def _misplaced_tag(tag: str, node: str, at: At) -> SpecError:
     hint = f"write {tag} before a dictionary, e.g. {tag} {{name: X}}; quote the value if it is text"
-    return SpecError(f"the tag {tag} needs a dictionary, it stands at {found}", at=at, hint=hint)
+    return SpecError(f"the tag {tag} needs a dictionary, it stands at {node}", at=at, hint=hint)
 
 
 def _unknown_tag(tag: str, at: At) -> SpecError:

@@ -51,8 +51,8 @@ def _number(text: str) -> Scalar:
     return math.nan if text in _NAN else text
 
 
-def _based_int(text: str, found: re.Match[str]) -> Scalar:
-    for digits, base in zip(found.groups()[1:], _BASES, strict=True):
+def _based_int(text: str, match: re.Match[str]) -> Scalar:
+    for digits, base in zip(match.groups()[1:], _BASES, strict=True):
         if digits is not None and re.fullmatch("[^_]+(?:_[^_]+)*", digits):
-            return int(found.group(1) + digits, base)
+            return int(match.group(1) + digits, base)
     return text

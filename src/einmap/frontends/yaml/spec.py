@@ -62,19 +62,19 @@ def loads(
     return _with_functions(raw, notes, functions, _code_files(allow_code))
 
 
-def _with_functions(raw: RawMap, notes: tuple[Note, ...], given: Functions | None, code: list[str | Path]) -> Spec:
+def _with_functions(raw: RawMap, notes: tuple[Note, ...], passed: Functions | None, code: list[str | Path]) -> Spec:
     allowed = allowed_code(raw, code)
     functions: dict[str, Callable[..., Any]] = {**functions_in(code)}
-    if both := sorted(functions.keys() & (given or {}).keys()):
+    if both := sorted(functions.keys() & (passed or {}).keys()):
         raise SpecError(f"the function {both[0]} is given, and defined in a file as well", hint="rename one of them")
-    functions |= given or {}
+    functions |= passed or {}
     custom_functions(functions)  # checks names and callables here, not at the first expression
     hidden = [Note(f"the function {name} takes the place of the built-in one") for name in hidden_built_ins(functions)]
     return Spec(raw, (*notes, *hidden), functions, allowed).expanded()
 
 
-def _code_files(given: Iterable[str | Path]) -> list[str | Path]:
-    return [given] if isinstance(given, str | Path) else _flat([*given])
+def _code_files(files: Iterable[str | Path]) -> list[str | Path]:
+    return [files] if isinstance(files, str | Path) else _flat([*files])
 
 
 def dump_mapping(mapping: LoopTree, shared_inputs: Mapping[str, str] | None = None) -> str:
@@ -102,15 +102,15 @@ def dump(spec: Spec, dialect: str | None = None) -> str:
 
 
 def _flat(paths: Sequence[str | Path | Sequence[str | Path]]) -> list[str | Path]:
-    found: list[str | Path] = []
+    flat: list[str | Path] = []
     for path in paths:
-        found += path if isinstance(path, list | tuple) else [cast(str | Path, path)]
-    for one in found:
-        if not isinstance(one, str | Path):
+        flat += path if isinstance(path, list | tuple) else [cast(str | Path, path)]
+    for path in flat:
+        if not isinstance(path, str | Path):
             raise SpecError(
-                f"a path is a text or a pathlib.Path, found {short(one)}", hint="use Spec.from_dict for data"
+                f"a path is a text or a pathlib.Path, found {short(path)}", hint="use Spec.from_dict for data"
             )
-    return found
+    return flat
 
 
 def _resolve(path: str | Path) -> str | Path:

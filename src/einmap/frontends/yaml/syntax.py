@@ -64,8 +64,8 @@ def _hint(line: str, problem: str) -> str | None:
         return QUOTE_OPERATOR
     if _EINSUM.search(line):
         return QUOTE_EINSUM
-    if found := _BAD_START.search(problem):
-        return f"put quotes around text that starts with {found.group(1)}"
+    if start := _BAD_START.search(problem):
+        return f"put quotes around text that starts with {start.group(1)}"
     if "mapping values are not allowed" in problem:
         return 'put quotes around text that contains ": ", or check the indentation'
     return None

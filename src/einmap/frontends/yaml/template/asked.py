@@ -9,71 +9,71 @@ from jinja2 import nodes
 _IN_MACROS = frozenset({"caller", "varargs", "kwargs"})
 
 
-def asked_for(body: Iterable[nodes.Node], known: set[str]) -> set[str]:
-    """The names that statements read and that are not `known` there; what they set is added to `known`.
+def asked_for(body: Iterable[nodes.Node], defined: set[str]) -> set[str]:
+    """The names that statements read and that are not `defined` there; what they set is added to `defined`.
 
     Branches that are not taken count as well, and a name that only some branches set may be asked for after them.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for node in body:
-        found |= _of(node, known)
-    return found
+        names |= _of(node, defined)
+    return names
 
 
-def _of(node: nodes.Node, known: set[str]) -> set[str]:
+def _of(node: nodes.Node, defined: set[str]) -> set[str]:
     match node:
         case nodes.Name():
-            return {node.name} - known
+            return {node.name} - defined
         case nodes.If():
-            return _of_branches(node, known)
+            return _of_branches(node, defined)
         case nodes.For():
-            found = _of(node.iter, known)
-            inner = known | _targets(node.target) | {"loop"}
+            names = _of(node.iter, defined)
+            inner = defined | _targets(node.target) | {"loop"}
             parts = [*([node.test] if node.test is not None else []), *node.body]
-            return found | asked_for(parts, inner) | asked_for(node.else_, set(known))
+            return names | asked_for(parts, inner) | asked_for(node.else_, set(defined))
         case nodes.Macro() | nodes.CallBlock():
-            own = {argument.name for argument in node.args} | _IN_MACROS
-            found = asked_for([*node.defaults, *node.body], known | own)
+            parameters = {argument.name for argument in node.args} | _IN_MACROS
+            names = asked_for([*node.defaults, *node.body], defined | parameters)
             if isinstance(node, nodes.CallBlock):
-                return found | _of(node.call, known)
-            known.add(node.name)
-            return found
+                return names | _of(node.call, defined)
+            defined.add(node.name)
+            return names
         case nodes.With():
-            found = asked_for(node.values, known)
-            return found | asked_for(node.body, known.union(*map(_targets, node.targets)))
+            names = asked_for(node.values, defined)
+            return names | asked_for(node.body, defined.union(*map(_targets, node.targets)))
         case nodes.Assign():
-            found = _of(node.node, known)
-            known |= _targets(node.target)
-            return found
+            names = _of(node.node, defined)
+            defined |= _targets(node.target)
+            return names
         case nodes.AssignBlock():
-            found = asked_for([*([node.filter] if node.filter else []), *node.body], set(known))
-            known |= _targets(node.target)
-            return found
+            names = asked_for([*([node.filter] if node.filter else []), *node.body], set(defined))
+            defined |= _targets(node.target)
+            return names
         case nodes.FilterBlock() | nodes.Block():
-            return asked_for(node.iter_child_nodes(), set(known))
+            return asked_for(node.iter_child_nodes(), set(defined))
         case nodes.Import():
-            found = _of(node.template, known)
-            known.add(node.target)
-            return found
+            names = _of(node.template, defined)
+            defined.add(node.target)
+            return names
         case nodes.FromImport():
-            found = _of(node.template, known)
-            known |= {name[1] if isinstance(name, tuple) else name for name in node.names}
-            return found
+            names = _of(node.template, defined)
+            defined |= {name[1] if isinstance(name, tuple) else name for name in node.names}
+            return names
         case _:
-            return asked_for(node.iter_child_nodes(), known)
+            return asked_for(node.iter_child_nodes(), defined)
 
 
-def _of_branches(node: nodes.If, known: set[str]) -> set[str]:
-    found: set[str] = set()
+def _of_branches(node: nodes.If, defined: set[str]) -> set[str]:
+    names: set[str] = set()
     after = []
     for branch in (node, *node.elif_):
-        inner = set(known)
-        found |= _of(branch.test, known) | asked_for(branch.body, inner)
+        inner = set(defined)
+        names |= _of(branch.test, defined) | asked_for(branch.body, inner)
         after.append(inner)
-    inner = set(known)
-    found |= asked_for(node.else_, inner)
-    known |= inner.intersection(*after)
-    return found
+    inner = set(defined)
+    names |= asked_for(node.else_, inner)
+    defined |= inner.intersection(*after)
+    return names
 
 
 def _targets(node: nodes.Node) -> set[str]:

@@ -80,9 +80,9 @@ class Expressions:
         """The line of a node."""
         return At(self.file, node.lineno)
 
-    def values(self, given: list[nodes.Expr], scope: Scope) -> list[Any]:
+    def values(self, expressions: list[nodes.Expr], scope: Scope) -> list[Any]:
         """The values of several expressions."""
-        return [self.value(node, scope) for node in given]
+        return [self.value(node, scope) for node in expressions]
 
     # literals and names
 

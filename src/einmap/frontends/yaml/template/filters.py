@@ -134,8 +134,8 @@ def _last(_caller: Caller, values: Any) -> Any:
 
 
 def _reverse(caller: Caller, values: Any) -> Any:
-    found = elements_of(caller.work, values)[::-1]
-    return "".join(found) if isinstance(values, str) else found
+    reversed_values = elements_of(caller.work, values)[::-1]
+    return "".join(reversed_values) if isinstance(values, str) else reversed_values
 
 
 def _items(_caller: Caller, value: Any) -> list[Any]:
@@ -227,11 +227,11 @@ def _identity(caller: Caller, value: Any) -> Any:
 
 def _unique(caller: Caller, values: Any, case_sensitive: Any = False, attribute: Any = None) -> list[Any]:
     key = _key(caller, attribute, folded=not case_sensitive)
-    found: dict[Any, Any] = {}
+    first_of: dict[Any, Any] = {}
     for value in elements_of(caller.work, values):
         caller.work.step()
-        found.setdefault(_identity(caller, key(value)), value)
-    return list(found.values())
+        first_of.setdefault(_identity(caller, key(value)), value)
+    return list(first_of.values())
 
 
 def _extreme(function: Callable[..., Any]) -> Filter:
@@ -260,7 +260,7 @@ def _map(caller: Caller, values: Any, *arguments: Any, **options: Any) -> list[A
     return [key(value) for value in elements]
 
 
-def _selecting(wanted: bool, *, by_field: bool) -> Filter:
+def _selecting(kept: bool, *, by_field: bool) -> Filter:
     def select(caller: Caller, values: Any, *arguments: Any, **options: Any) -> list[Any]:
         if by_field and not arguments:
             raise TypeError("the name of a field is missing")
@@ -271,7 +271,7 @@ def _selecting(wanted: bool, *, by_field: bool) -> Filter:
             caller.work.step()
             return caller.tested(named[0], key(value), named[1:], options) if named else truth(key(value))
 
-        return [value for value in elements_of(caller.work, values) if holds(value) == wanted]
+        return [value for value in elements_of(caller.work, values) if holds(value) == kept]
 
     return select
 

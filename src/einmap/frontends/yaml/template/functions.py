@@ -40,8 +40,8 @@ type Call = Callable[..., Any]
 
 def functions(work: Work) -> dict[str, Any]:
     """The functions of templates by name, counted by `work`."""
-    found: dict[str, Any] = {name: opaque(work, name, call) for name, call in _calls(work).items()}
-    return found | {name: getattr(math, name) for name in _CONSTANTS}
+    opaque_calls: dict[str, Any] = {name: opaque(work, name, call) for name, call in _calls(work).items()}
+    return opaque_calls | {name: getattr(math, name) for name in _CONSTANTS}
 
 
 def opaque(work: Work, name: str, call: Call) -> Function:
@@ -103,11 +103,11 @@ def _product(work: Work, values: list[Any], start: Any) -> Any:
 
 
 def _range(*limits: int) -> range:
-    found = range(*limits)
-    first, last, step = found.start, found.stop, found.step
+    numbers = range(*limits)
+    first, last, step = numbers.start, numbers.stop, numbers.step
     if (last - first) // step > MAX_RANGE:  # not len(), which fails for very long ranges
         stop(f"range of more than {MAX_RANGE:,} numbers")
-    return found
+    return numbers
 
 
 def _limited(work: Work, name: str) -> Call:

@@ -7,7 +7,7 @@ from typing import Any
 
 from einmap.frontends.yaml.template.operators import search_cost
 from einmap.frontends.yaml.template.tools import checked, defined, elements_of, key_of, pay_elements, weigh
-from einmap.frontends.yaml.template.values import Function, Group, Loop, Missing, Module, Namespace, kind
+from einmap.frontends.yaml.template.values import Function, Group, LoopVariable, Missing, Module, Namespace, kind
 from einmap.frontends.yaml.work import Work
 
 type Method = Callable[..., Any]
@@ -27,7 +27,7 @@ def attribute(work: Work, value: Any, name: str) -> Any:
     match defined(value):
         case Namespace() | Module():
             return value.names.get(name, Missing(f"{kind(value)} has no attribute {name!r}"))
-        case Loop():
+        case LoopVariable():
             method = _LOOP.get(name)
             return value.attribute(name) if method is None else _bound(work, method, value, name)
         case Group() if name in ("grouper", "list"):
@@ -145,13 +145,13 @@ def _take(_work: Work, table: dict[Any, Any], key: Any, *default: Any) -> Any:
     return table.pop(key_of(key), *default)
 
 
-def _cycle(_work: Work, loop: Loop, *values: Any) -> Any:
+def _cycle(_work: Work, loop: LoopVariable, *values: Any) -> Any:
     if not values:
         raise TypeError("loop.cycle needs values")
     return values[loop.at % len(values)]
 
 
-def _changed(work: Work, loop: Loop, *values: Any) -> bool:
+def _changed(work: Work, loop: LoopVariable, *values: Any) -> bool:
     weigh(work, values)
     if loop.last == values:
         return False

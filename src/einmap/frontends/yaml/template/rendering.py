@@ -19,7 +19,7 @@ from einmap.frontends.yaml.template.scope import Scope
 from einmap.frontends.yaml.template.statements import Statements, TemplateMissingError
 from einmap.frontends.yaml.template.surroundings import Surroundings
 from einmap.frontends.yaml.template.tools import defined, weigh
-from einmap.frontends.yaml.template.values import Function, Loop
+from einmap.frontends.yaml.template.values import Function, LoopVariable
 from einmap.frontends.yaml.work import FILE_STEPS, MAX_INCLUDED
 
 
@@ -64,9 +64,9 @@ class Rendering:
 
     def _scope(self, seen: Scope) -> Scope:
         """The scope of a template on top of the names that it sees; functions that include hand its names on."""
-        own = _BuiltIn()
-        top = Scope({}, Scope(own, seen))
-        own.update({name: self._including(name, call, top) for name, call in self._around.including.items()})
+        built_in = _BuiltIn()
+        top = Scope({}, Scope(built_in, seen))
+        built_in.update({name: self._including(name, call, top) for name, call in self._around.including.items()})
         return top
 
     def _including(self, name: str, call: Callable[..., object], top: Scope) -> Function:
@@ -125,10 +125,10 @@ class _Unplaced:
 
 def _variables(top: Scope) -> dict[str, Any]:
     """The variables of a template: those given to it, and those that it sets outside of loops and macros."""
-    found: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     scope: Scope | None = top
     while scope is not None:
         if not isinstance(scope.names, _BuiltIn):
-            found = scope.names | found
+            variables = scope.names | variables
         scope = scope.parent
-    return {name: value for name, value in found.items() if not isinstance(value, Loop)}
+    return {name: value for name, value in variables.items() if not isinstance(value, LoopVariable)}

@@ -12,7 +12,7 @@ from einmap.frontends.yaml.template.expressions import Expressions
 from einmap.frontends.yaml.template.page import Capture, Out
 from einmap.frontends.yaml.template.scope import Scope
 from einmap.frontends.yaml.template.tools import defined, elements_of, text_of, truth
-from einmap.frontends.yaml.template.values import Function, Loop, Missing, Module, Namespace, Options, kind
+from einmap.frontends.yaml.template.values import Function, LoopVariable, Missing, Module, Namespace, Options, kind
 from einmap.frontends.yaml.work import Work
 
 type Other = Callable[[Any, Scope | None, Out], Scope]
@@ -80,7 +80,7 @@ class Statements(Expressions):
         values = elements_of(self.work, self.value(node.iter, scope))
         if node.test is not None:
             values = [value for value in values if truth(self.value(node.test, self._with(node.target, value, scope)))]
-        loop = Loop(values)
+        loop = LoopVariable(values)
         for loop.at, value in enumerate(values):
             self.work.step()
             inner = self._with(node.target, value, scope)
@@ -114,8 +114,8 @@ class Statements(Expressions):
                 values = elements_of(self.work, value)
                 if len(values) != len(target.items):
                     raise ValueError(f"{len(target.items)} names for {len(values)} values")
-                for inner, one in zip(target.items, values, strict=True):
-                    self.assign(inner, one, scope)
+                for inner, element in zip(target.items, values, strict=True):
+                    self.assign(inner, element, scope)
             case nodes.NSRef():
                 space = defined(scope.get(target.name))
                 if not isinstance(space, Namespace):
@@ -216,11 +216,11 @@ class Statements(Expressions):
         scope.names[node.target] = Module(self.file, self._module(node, scope))
 
     def _from_import(self, node: nodes.FromImport, scope: Scope, _out: Out) -> None:
-        found = self._module(node, scope)
+        module = self._module(node, scope)
         for name in node.names:
             source, target = name if isinstance(name, tuple) else (name, name)
             missing = Missing(f"the imported template does not have {source!r}")
-            scope.names[target] = found.get(source, missing)
+            scope.names[target] = module.get(source, missing)
 
     def _module(self, node: nodes.Import | nodes.FromImport, scope: Scope) -> dict[str, Any]:
         """The names that another file sets, those that start with an underscore left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from einmap.errors import SpecError
-from einmap.frontends.yaml.template.values import Function, Loop, Missing, Module, Namespace, kind
+from einmap.frontends.yaml.template.values import Function, LoopVariable, Missing, Module, Namespace, kind
 from einmap.frontends.yaml.work import Work
 
 MAX_LENGTH = 1_000_000
@@ -113,7 +113,7 @@ def text_of(work: Work, value: Any) -> str:
         return value
     if type(value) is Missing and value.blank:
         return ""
-    if isinstance(defined(value), Function | Namespace | Module | Loop):
+    if isinstance(defined(value), Function | Namespace | Module | LoopVariable):
         raise TypeError(f"{kind(value)} cannot be written" + (", call it" if isinstance(value, Function) else ""))
     weigh(work, value)
     text = str(value)
@@ -132,7 +132,7 @@ def elements_of(work: Work, value: Any) -> list[Any]:
 def key_of(value: Any) -> Any:
     """A value as the key of a dictionary.
 
-    Tuples and huge integers are none: what they hash to can be chosen, so that many fall into one place.
+    Tuples and huge integers are refused: what they hash to can be chosen, so that many fall into one place.
     """
     if not isinstance(defined(value), str | int | float | None) or (isinstance(value, int) and abs(value) >> 60):
         raise TypeError(f"{kind(value)}{' that is so large' if isinstance(value, int) else ''} cannot be a key")

@@ -83,7 +83,7 @@ class Group(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Loop:
+class LoopVariable:
     """The variable `loop`: `values` are all elements, `at` is the position of this one, from 0."""
 
     values: list[Any]
@@ -107,7 +107,7 @@ class Loop:
         return numbers.get(name, Missing(f"'loop' has no attribute {name!r}"))
 
 
-OPAQUE = (Missing, Function, Namespace, Module, Loop)
+OPAQUE = (Missing, Function, Namespace, Module, LoopVariable)
 PLAIN = (type(None), bool, int, float, str, list, tuple, dict, range, Group)
 """Exactly these types: a class derived from one of them may do anything when it is asked for its text."""
 
@@ -121,7 +121,7 @@ def kind(value: object) -> str:
             return "a namespace"
         case Module():
             return "an imported template"
-        case Loop():
+        case LoopVariable():
             return "the variable loop"
         case Group():
             return "'tuple'"
@@ -131,15 +131,15 @@ def kind(value: object) -> str:
             return repr(type(value).__name__)
 
 
-def given(define: Mapping[str, object]) -> dict[str, Any]:
-    """The variables that the user gives, as plain values. Raises SpecError for one that is none."""
-    found = {}
+def plain_variables(define: Mapping[str, object]) -> dict[str, Any]:
+    """The user's variables as plain values. Raises SpecError for a value of any other kind."""
+    variables = {}
     for name, value in define.items():
         try:
-            found[name] = _plain(value, 0)
+            variables[name] = _plain(value, 0)
         except TypeError as problem:
             raise SpecError(f"the template variable {name} {problem}") from None
-    return found
+    return variables
 
 
 def _plain(value: Any, depth: int) -> Any:
