@@ -47,12 +47,12 @@ def tree_changes(before: Mapping, after: Mapping) -> tuple[NodeChange, ...]:
     matcher = SequenceMatcher(None, [item.key for item in old], [item.key for item in new], autojunk=False)
     gone: list[_Item] = []
     come: list[_Item] = []
-    found: list[tuple[Address, NodeChange]] = []
+    changes: list[tuple[Address, NodeChange]] = []
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
             for x, y in zip(old[a:b], new[c:d], strict=True):
                 if x.text != y.text:
-                    found.append((y.address, _change("changed", x, y)))
+                    changes.append((y.address, _change("changed", x, y)))
             continue
         gone += old[a:b]
         come += new[c:d]
@@ -61,15 +61,15 @@ def tree_changes(before: Mapping, after: Mapping) -> tuple[NodeChange, ...]:
         if moved is not None:
             gone.remove(moved)
         if y.what:
-            found.append((y.address, _change("added" if moved is None else "moved", moved, y)))
-    found += [(x.address, _change("removed", x, None)) for x in gone if x.what]
-    return tuple(change for _, change in sorted(found, key=lambda pair: pair[0]))
+            changes.append((y.address, _change("added" if moved is None else "moved", moved, y)))
+    changes += [(x.address, _change("removed", x, None)) for x in gone if x.what]
+    return tuple(change for _, change in sorted(changes, key=lambda pair: pair[0]))
 
 
 def _change(
     kind: Literal["added", "removed", "moved", "changed"], before: _Item | None, after: _Item | None
 ) -> NodeChange:
-    item, *_ = [one for one in (after, before) if one is not None]
+    item, *_ = [side for side in (after, before) if side is not None]
     old = (before.text, before.address) if before else (None, None)
     new = (after.text, after.address) if after else (None, None)
     return NodeChange(kind, item.what, *old, *new)

@@ -48,23 +48,23 @@ class Mapping:
     @cached_property
     def path_of(self) -> MappingOf[str, tuple[PlacedNode, ...]]:
         """The path of each Einsum that a Compute node names (the first one if there are several)."""
-        found: dict[str, tuple[PlacedNode, ...]] = {}
+        paths: dict[str, tuple[PlacedNode, ...]] = {}
         for path in self.paths:
             last = path[-1].node
             if isinstance(last, Compute):
-                found.setdefault(last.einsum, path)
-        return found
+                paths.setdefault(last.einsum, path)
+        return paths
 
     @cached_property
     def paths_in(self) -> MappingOf[Address, MappingOf[str, tuple[PlacedNode, ...]]]:
         """Paths by the lists of nodes that they lead through: the root's is (), a branch's the split's address and
         its number.
         """
-        found: dict[Address, dict[str, tuple[PlacedNode, ...]]] = {}
+        paths: dict[Address, dict[str, tuple[PlacedNode, ...]]] = {}
         for name, path in self.path_of.items():
             for listed in {placed.address[:-1] for placed in path}:
-                found.setdefault(listed, {})[name] = path
-        return found
+                paths.setdefault(listed, {})[name] = path
+        return paths
 
     @cached_property
     def placed(self) -> tuple[PlacedNode, ...]:

@@ -60,8 +60,8 @@ class PartialMapping:
 
     def at(self, index: int) -> At:
         """Where a node was written, or its position."""
-        found = self.places[index] if index < len(self.places) else None
-        return found or At(path=f"given.nodes[{index}]")
+        place = self.places[index] if index < len(self.places) else None
+        return place or At(path=f"given.nodes[{index}]")
 
     def without(self, tensors: Collection[str]) -> PartialMapping:
         """The template without some tensors, such as those of other Einsums below a split."""

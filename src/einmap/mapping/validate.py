@@ -58,14 +58,14 @@ def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
     _check_leaves(mapping, workload, where, set(), problems)
     raise_all(problems)
     for name, path in mapping.path_of.items():
-        known = workload.by_name[name].extents
+        extents = workload.by_name[name].extents
         for placed in path:
             node = placed.node
             if not isinstance(node, Temporal | Spatial):
                 continue
             variable = node.rank_variable.of(name)
-            if variable not in known or node.tile_shape.of(name) is None:
-                missing = "tile shape" if variable in known else "rank variable of it"
+            if variable not in extents or node.tile_shape.of(name) is None:
+                missing = "tile shape" if variable in extents else "rank variable of it"
                 text = f"Einsum {name!r}: the loop names no {missing}"
                 problems.append(MappingError(text, at=where(placed.address)))
     raise_all(problems)
@@ -74,7 +74,7 @@ def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
 
 
 def _check_leaves(
-    mapping: Mapping, workload: Workload, where: Where, wanted: set[str], problems: list[EinmapError]
+    mapping: Mapping, workload: Workload, where: Where, einsums: set[str], problems: list[EinmapError]
 ) -> None:
     seen: dict[str, Address] = {}
     order: list[str] = []
@@ -91,7 +91,7 @@ def _check_leaves(
             problems.append(MappingError(f"Einsum {name!r} is mapped twice", at=where(last.address)))
         seen[name] = last.address
         order.append(name)
-    for name in sorted(wanted - seen.keys()):
+    for name in sorted(einsums - seen.keys()):
         problems.append(MappingError(f"Einsum {name!r} is not mapped: no Compute node names it", at=where(())))
     if problems:
         return
@@ -120,9 +120,9 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
             bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
             counts.setdefault(placed.address, {})[name] = bound.iterations
             extents[variable] = bound.largest
-    for address, found in counts.items():
-        if len(set(found.values())) > 1:
-            shown = ", ".join(f"{n} for {name!r}" for name, n in found.items())
+    for address, iterations in counts.items():
+        if len(set(iterations.values())) > 1:
+            shown = ", ".join(f"{n} for {name!r}" for name, n in iterations.items())
             text = f"a loop above a split must have as many iterations for every Einsum below it; it has {shown}"
             problems.append(MappingError(text, at=where(address), hint="move it into the branch that needs it"))
 
@@ -157,7 +157,7 @@ class MetLoop:
 def loops_met(path: Iterable[PlacedNode], einsum: Einsum) -> list[MetLoop]:
     """The loops on the path of `einsum`, each with its variable, tile shapes and the extent that it meets."""
     extents = dict(einsum.bounds)
-    found = []
+    loops = []
     for placed in path:
         node = placed.node
         if isinstance(node, Temporal | Spatial):
@@ -167,9 +167,9 @@ def loops_met(path: Iterable[PlacedNode], einsum: Einsum) -> list[MetLoop]:
             assert shape is not None
             initial = node.initial_tile_shape.of(einsum.name) if isinstance(node, Temporal) else None
             bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
-            found.append(bound)
+            loops.append(bound)
             extents[variable] = bound.largest
-    return found
+    return loops
 
 
 @dataclass
@@ -250,10 +250,10 @@ class _PathCheck:
         leaf = self.by_name.get(node.component)
         if leaf is None:
             if used or node.component not in self.arch.leaves:
-                known = [n for n, unit in self.by_name.items() if isinstance(unit, kind)]
+                candidates = [n for n, unit in self.by_name.items() if isinstance(unit, kind)]
                 off_path = " on the path to its Compute" if node.component in self.arch.leaves else ""
                 text = f"the architecture has no component {node.component!r}{off_path}"
-                self.complain(text, placed, did_you_mean(node.component, known, listing="components"))
+                self.complain(text, placed, did_you_mean(node.component, candidates, listing="components"))
             return
         if not isinstance(leaf, kind):
             text = f"a {word} node needs a {kind.__name__}, {node.component!r} is a {type(leaf).__name__}"

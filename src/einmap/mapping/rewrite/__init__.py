@@ -13,5 +13,5 @@ broken, `places`, how nodes are named, and `editing`.
 - `places`: pointing into a mapping: addresses, and names where they are unambiguous.
 - `storage`: rewrites of storage nodes: where in the LoopTree a memory holds a tensor, and whether it does.
 - `text`: a rewrite written as one line: `sink A@GLB below m`.
-- `values`: what a rewrite must leave alone so that every Einsum reads the values that it read before.
+- `values`: checks that every Einsum reads, after a rewrite, the values that it read before.
 """

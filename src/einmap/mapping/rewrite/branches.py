@@ -96,9 +96,9 @@ def _first_loop(node: Sequential, address: Address, branch: int) -> LoopNode:
     first = node.branches[branch][0]
     if isinstance(first, Temporal | Spatial):
         return first
-    found = "a split" if isinstance(first, Sequential) else describe(first)
+    described = "a split" if isinstance(first, Sequential) else describe(first)
     hint = "`sink` moves a storage node below the loop" if isinstance(first, Storage) else None
-    raise refuse(f"this branch begins with {found}, not with a loop", (*address, branch, 0), hint)
+    raise refuse(f"this branch begins with {described}, not with a loop", (*address, branch, 0), hint)
 
 
 def _common(address: Address, loops: list[LoopNode], met: dict[str, MetLoop]) -> LoopNode:
@@ -106,17 +106,17 @@ def _common(address: Address, loops: list[LoopNode], met: dict[str, MetLoop]) ->
     if len(kinds) > 1:
         shown = " and ".join(describe(loop) for loop in loops)
         raise refuse(f"the branches begin with loops of different kinds: {shown}", address)
-    counts = {name: one.iterations for name, one in met.items()}
+    counts = {name: loop.iterations for name, loop in met.items()}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{n} for {name!r}" for name, n in counts.items())
         text = f"the loops that the branches begin with differ in number of iterations: {shown}"
         raise refuse(text, address, "`split` or `interchange` may give the branches equal ones")
-    variable = each({name: one.variable for name, one in met.items()})
-    shape = each({name: one.shape for name, one in met.items()})
+    variable = each({name: loop.variable for name, loop in met.items()})
+    shape = each({name: loop.shape for name, loop in met.items()})
     lanes = kinds.pop()
     if lanes is not None:
         return Spatial(variable, shape, *lanes)
-    initial = {name: one.initial for name, one in met.items() if one.initial is not None}
+    initial = {name: loop.initial for name, loop in met.items() if loop.initial is not None}
     if initial and len(initial) < len(met):
         text = "some of the loops that the branches begin with have an initial tile shape, others have none"
         raise refuse(text, address)
@@ -177,14 +177,14 @@ def _leading(body: Nodes, tensor: str) -> Storage | None:
 
 
 def _without(body: Nodes, tensor: str, component: str) -> Nodes:
-    found: list[Nodes] = []
+    parts: list[Nodes] = []
     for node in body:
         if isinstance(node, Storage) and node.component == component and tensor in node.tensors:
             left = tuple(t for t in node.tensors if t != tensor)
-            found.append((replace(node, tensors=left),) if left else ())
+            parts.append((replace(node, tensors=left),) if left else ())
         else:
-            found.append((node,))
-    return tuple(node for nodes in found for node in nodes)
+            parts.append((node,))
+    return tuple(node for nodes in parts for node in nodes)
 
 
 def merged_for(
@@ -204,11 +204,11 @@ def merged_for(
 
 def _between(mapping: Mapping, first: str, second: str) -> tuple[Address, tuple[int, ...]]:
     """The split where the paths of two Einsums part, and the branches from the one to the other."""
-    for one, other in zip(mapping.path_of[first], mapping.path_of[second], strict=False):
-        if one.address != other.address:
-            depth = len(one.address) - 2
-            ends = sorted((one.address[depth], other.address[depth]))
-            return one.address[:depth], tuple(range(ends[0], ends[1] + 1))
+    for node, other in zip(mapping.path_of[first], mapping.path_of[second], strict=False):
+        if node.address != other.address:
+            depth = len(node.address) - 2
+            ends = sorted((node.address[depth], other.address[depth]))
+            return node.address[:depth], tuple(range(ends[0], ends[1] + 1))
     raise AssertionError(f"{first} and {second} have one path")
 
 
@@ -244,13 +244,13 @@ def distribute(mapping: Mapping, loop: Ref) -> Mapping:
     A split that is all of a branch becomes branches of the outer one.
     Raises MappingError when no split stands directly below the loop.
     """
-    found = find_loop(mapping, loop)
-    below = siblings(mapping, found.address)[found.address[-1] + 1]
+    placed = find_loop(mapping, loop)
+    below = siblings(mapping, placed.address)[placed.address[-1] + 1]
     if not isinstance(below, Sequential):
         hint = "`hoist` moves a storage node above the loop" if isinstance(below, Storage) else None
-        raise refuse(f"{describe(below)} stands directly below this loop, not a split", found.address, hint)
-    branches = tuple((_for(found.node, einsums_in(branch)), *branch) for branch in below.branches)
-    address = found.address
+        raise refuse(f"{describe(below)} stands directly below this loop, not a split", placed.address, hint)
+    branches = tuple((_for(placed.node, einsums_in(branch)), *branch) for branch in below.branches)
+    address = placed.address
     if len(address) == 1 or address[-1] > 0:
         return replaced(mapping, address, 2, (Sequential(branches),))
     outer, branch = address[:-2], address[-2]
@@ -269,5 +269,5 @@ def _for(node: LoopNode, einsums: tuple[str, ...]) -> LoopNode:
 
 
 def _narrowed[T](value: PerEinsum[T], einsums: tuple[str, ...]) -> PerEinsum[T]:
-    found = {name: one for name in einsums if (one := value.of(name)) is not None}
-    return each(found) if found else PerEinsum()
+    values = {name: of_einsum for name in einsums if (of_einsum := value.of(name)) is not None}
+    return each(values) if values else PerEinsum()

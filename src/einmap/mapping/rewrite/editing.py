@@ -56,8 +56,8 @@ def with_storage(mapping: Mapping, address: Address, new: Storage) -> Mapping:
     return replaced(mapping, address, 0, (new,))
 
 
-def _joins(one: Storage, other: Storage) -> bool:
-    return replace(one, tensors=()) == replace(other, tensors=())
+def _joins(node: Storage, other: Storage) -> bool:
+    return replace(node, tensors=()) == replace(other, tensors=())
 
 
 def without_tensors(mapping: Mapping, address: Address, tensors: Iterable[str]) -> Mapping:

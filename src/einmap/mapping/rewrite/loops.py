@@ -51,17 +51,17 @@ def interchange(mapping: Mapping, *loops: Ref) -> Mapping:
     Loops over one rank variable keep their order: the inner one cuts the tiles of the outer one.
     Raises MappingError when the loops do not stand side by side or would pass one over the same variable.
     """
-    found = [find_loop(mapping, loop) for loop in loops]
-    if not found:
+    ordered = [find_loop(mapping, loop) for loop in loops]
+    if not ordered:
         raise refuse("name the loop to swap with the one below it", (0,))
-    if len(found) == 1:
-        found.insert(0, _below(mapping, found[0]))
-    run = sorted(found, key=lambda loop: loop.address)
+    if len(ordered) == 1:
+        ordered.insert(0, _below(mapping, ordered[0]))
+    run = sorted(ordered, key=lambda loop: loop.address)
     for upper, lower in pairwise(run):
         if lower.address != beside(upper.address):
             raise _apart(mapping, upper, lower)
-    _keep_order(mapping, run, found)
-    return replaced(mapping, run[0].address, len(run), (loop.node for loop in found))
+    _keep_order(mapping, run, ordered)
+    return replaced(mapping, run[0].address, len(run), (loop.node for loop in ordered))
 
 
 def _below(mapping: Mapping, loop: PlacedLoop) -> PlacedLoop:
@@ -124,17 +124,17 @@ def split(mapping: Mapping, loop: Ref, shape: Shape) -> Mapping:
     see the tiles that they saw; where a loop has a shape for each Einsum, so has the new one.
     Raises MappingError for other shapes and for loops with an initial tile shape.
     """
-    found = find_loop(mapping, loop)
-    _no_initial(found)
-    einsums = tuple(paths_through(mapping, found.address))
-    outer = _shape_for(found, einsums, shape)
+    placed = find_loop(mapping, loop)
+    _no_initial(placed)
+    einsums = tuple(paths_through(mapping, placed.address))
+    outer = _shape_for(placed, einsums, shape)
     for einsum in einsums:
-        large, small = outer.of(einsum), _tile_shape(found, einsum)
+        large, small = outer.of(einsum), _tile_shape(placed, einsum)
         assert large is not None
         if large <= small or large % small:
             text = f"tile shape {large} for the outer loop is not a multiple of the loop's own, {small}"
-            raise refuse(text, found.address, f"for example {2 * small}")
-    return replaced(mapping, found.address, 1, (_with_shape(found.node, outer), found.node))
+            raise refuse(text, placed.address, f"for example {2 * small}")
+    return replaced(mapping, placed.address, 1, (_with_shape(placed.node, outer), placed.node))
 
 
 def _no_initial(loop: PlacedLoop) -> None:
@@ -151,9 +151,9 @@ def _tile_shape(loop: PlacedLoop, einsum: str) -> int:
 
 def _shape_for(loop: PlacedLoop, einsums: tuple[str, ...], shape: Shape) -> PerEinsum[int]:
     if not isinstance(shape, MappingOf):
-        own = {e: loop.node.tile_shape.of(e) for e in einsums}
-        if len(set(own.values())) > 1:
-            hint = "for example " + ",".join(f"{e}:{2 * n}" for e, n in own.items() if n)
+        shapes = {e: loop.node.tile_shape.of(e) for e in einsums}
+        if len(set(shapes.values())) > 1:
+            hint = "for example " + ",".join(f"{e}:{2 * n}" for e, n in shapes.items() if n)
             raise refuse("this loop has a tile shape for each Einsum, and so needs the new one", loop.address, hint)
         return PerEinsum(shape)
     for name in shape:
@@ -241,8 +241,8 @@ def tile(mapping: Mapping, shapes: MappingOf[str, Shape]) -> Mapping:
     `shapes`: the tile shape of each new outer loop, by the name or address of the loop that is split.
     Raises MappingError as `split` and `interchange` do.
     """
-    given = ((find_loop(mapping, ref), shape) for ref, shape in _checked(shapes))
-    loops = sorted(given, key=lambda pair: pair[0].address)
+    pairs = ((find_loop(mapping, ref), shape) for ref, shape in _checked(shapes))
+    loops = sorted(pairs, key=lambda pair: pair[0].address)
     first, last = loops[0][0], loops[-1][0]
     if not _is_run(mapping, first, last):
         raise _apart(mapping, first, last)

@@ -80,17 +80,17 @@ def find_loop(mapping: Mapping, ref: Ref) -> PlacedLoop:
     assert isinstance(ref, str)
     name, _, number = ref.partition("#")
     loops = [PlacedLoop(p.address, p.node) for p in mapping.placed if isinstance(p.node, Temporal | Spatial)]
-    found = [loop for loop in loops if name in variables(loop.node)]
-    if not found:
+    matches = [loop for loop in loops if name in variables(loop.node)]
+    if not matches:
         hint = did_you_mean(name, (v for loop in loops for v in variables(loop.node)), listing="loops over")
         raise MappingError(f"the mapping has no loop over {name!r}", at=At(path="mapping"), hint=hint)
-    if number.isdecimal() and 1 <= int(number) <= len(found):
-        return found[int(number) - 1]
-    if number or "#" in ref or len(found) > 1:
-        one = ", ".join(f"{name}#{i} is {format_address(loop.address)}" for i, loop in enumerate(found, start=1))
-        says = f"{ref!r} names no loop" if "#" in ref else f"{ref!r} names {len(found)} loops"
-        raise MappingError(says, at=At(path="mapping"), hint=one)
-    return found[0]
+    if number.isdecimal() and 1 <= int(number) <= len(matches):
+        return matches[int(number) - 1]
+    if number or "#" in ref or len(matches) > 1:
+        listing = ", ".join(f"{name}#{i} is {format_address(loop.address)}" for i, loop in enumerate(matches, start=1))
+        says = f"{ref!r} names no loop" if "#" in ref else f"{ref!r} names {len(matches)} loops"
+        raise MappingError(says, at=At(path="mapping"), hint=listing)
+    return matches[0]
 
 
 def find_split(mapping: Mapping, ref: Ref | None) -> tuple[Address, Sequential]:
@@ -129,13 +129,13 @@ def find_storage(mapping: Mapping, ref: Ref) -> Held:
 
 def _named(mapping: Mapping, tensors: tuple[str, ...], component: str) -> Held:
     nodes = [(p.address, p.node) for p in mapping.placed if isinstance(p.node, Storage)]
-    found = [Held(a, n, tensors) for a, n in nodes if n.component == component and set(tensors) <= set(n.tensors)]
-    if len(found) == 1:
-        return found[0]
+    matches = [Held(a, n, tensors) for a, n in nodes if n.component == component and set(tensors) <= set(n.tensors)]
+    if len(matches) == 1:
+        return matches[0]
     shown = ",".join(tensors)
-    if found:
-        hint = "name one: " + ", ".join(f"{shown}@{format_address(h.address)}" for h in found)
-        raise MappingError(f"{len(found)} nodes hold {shown} in {component}", at=At(path="mapping"), hint=hint)
+    if matches:
+        hint = "name one: " + ", ".join(f"{shown}@{format_address(h.address)}" for h in matches)
+        raise MappingError(f"{len(matches)} nodes hold {shown} in {component}", at=At(path="mapping"), hint=hint)
     of_component = [n for _, n in nodes if n.component == component]
     if not of_component:
         hint = did_you_mean(component, (n.component for _, n in nodes), listing="memories that hold something")

@@ -52,11 +52,11 @@ def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | No
     check_tree(mapping, workload, at)
     held = find_storage(mapping, storage)
     path = next(iter(paths_through(mapping, held.address).values()))
-    own = position_in(path, held.address)
-    target = _loop_above(mapping, path[:own], held, above)
-    for placed in path[target:own]:
-        _pass(workload, held, placed, path[own].address)
-    _check_alone(mapping, workload, held, path[target:own])
+    position = position_in(path, held.address)
+    target = _loop_above(mapping, path[:position], held, above)
+    for placed in path[target:position]:
+        _pass(workload, held, placed, path[position].address)
+    _check_alone(mapping, workload, held, path[target:position])
     for tensor in held.tensors:
         check_copies(mapping, workload, tensor, path[target].address)
     alone = replace(held.node, tensors=held.tensors)
@@ -93,20 +93,20 @@ def _pass(workload: Workload, held: Held, placed: PlacedNode, toward: Address) -
                 text = f"{shared[0]!r} in {held.node.component} would pass {describe(node)}"
                 raise refuse(text, placed.address, "the holders of one tensor keep their order")
         case Sequential(branches=branches):
-            own = toward[len(placed.address)]
+            entered = toward[len(placed.address)]
             for number, branch in enumerate(branches):
-                _pass_branch(workload, held, placed.address, einsums_in(branch), own=number == own)
+                _pass_branch(workload, held, placed.address, einsums_in(branch), is_entered=number == entered)
         case _:
             pass
 
 
-def _pass_branch(workload: Workload, held: Held, split: Address, einsums: tuple[str, ...], *, own: bool) -> None:
+def _pass_branch(workload: Workload, held: Held, split: Address, einsums: tuple[str, ...], *, is_entered: bool) -> None:
     for tensor in held.tensors:
         users = [e for e in einsums if tensor in workload.by_name[e].tensors]
-        if users and not own:
+        if users and not is_entered:
             text = f"{tensor!r} would pass a split, and the branch of Einsum {users[0]!r} uses it too"
             raise refuse(text, split, "across a split a tensor of one branch only may move")
-        if own and not users:
+        if is_entered and not users:
             raise refuse(f"no Einsum of that branch uses {tensor!r}", split)
 
 
@@ -174,8 +174,8 @@ def _sunk(mapping: Mapping, workload: Workload, held: Held, target: Address) -> 
     if not any(placed.address == held.address for placed in path[: position_in(path, target)]):
         text = f"{format_address(target)} does not stand below {describe(held.node)}"
         raise refuse(text, held.address, "`hoist` moves a storage node up")
-    own, end = position_in(path, held.address), position_in(path, target)
-    passed = path[own + 1 : end + 1]
+    start, end = position_in(path, held.address), position_in(path, target)
+    passed = path[start + 1 : end + 1]
     for placed in passed:
         _pass(workload, held, placed, target)
     loops = [placed.address for placed in passed if isinstance(placed.node, Temporal)]
@@ -220,7 +220,7 @@ def place_that_saves(mapping: Mapping, workload: Workload, address: Address, ten
     if not users or _is_lasting(paths[users[0]], address) or _is_one_of_several(mapping, workload, tensor, address):
         return None
     path = paths[users[0]]
-    found = None
+    lowest = None
     for placed in path[position_in(path, address) + 1 :]:
         match placed.node:
             case Temporal() | SpatialLoop():
@@ -228,17 +228,17 @@ def place_that_saves(mapping: Mapping, workload: Workload, address: Address, ten
                 if not iterates([met[e] for e in users if e in met]):
                     continue
                 if isinstance(placed.node, SpatialLoop) or not _moves_on(mapping, workload, tensor, users, placed):
-                    return found
-                found = placed.address
+                    return lowest
+                lowest = placed.address
             case Storage(tensors=tensors) | Toll(tensors=tensors):
                 if tensor in tensors:
-                    return found
+                    return lowest
             case Sequential(branches=branches):
                 if sum(any(e in users for e in einsums_in(branch)) for branch in branches) > 1:
-                    return found
+                    return lowest
             case Compute():
-                return found
-    return found
+                return lowest
+    return lowest
 
 
 def _is_lasting(path: tuple[PlacedNode, ...], address: Address) -> bool:
@@ -254,13 +254,13 @@ def _moves_on(mapping: Mapping, workload: Workload, tensor: str, users: list[str
         einsum = workload.by_name[name]
         loops = loops_met(mapping.path_of[name], einsum)
         here = next(met for met in loops if met.placed.address == placed.address)
-        found = advances(loops[: loops.index(here) + 1], einsum, einsum.by_tensor[tensor], here)
+        advanced = advances(loops[: loops.index(here) + 1], einsum, einsum.by_tensor[tensor], here)
         alone = all(
             len(i.terms) == 1 for _, i in einsum.by_tensor[tensor].projection if dict(i.terms).get(here.variable)
         )
-        if not found or not alone:
+        if not advanced or not alone:
             return False
-        steps.add(tuple((a.rank, a.step, a.first, a.constant) for a in found))
+        steps.add(tuple((a.rank, a.step, a.first, a.constant) for a in advanced))
     return len(steps) == 1
 
 

@@ -56,8 +56,8 @@ def _interchange(words: Words) -> Change:
 
 def _split(words: Words) -> Change:
     loop, shape = words
-    given = _shape(shape)
-    return lambda mapping, _: split(mapping, loop, given)
+    tile_shape = _shape(shape)
+    return lambda mapping, _: split(mapping, loop, tile_shape)
 
 
 def _fuse(words: Words) -> Change:

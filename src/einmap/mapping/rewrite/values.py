@@ -1,4 +1,4 @@
-"""What a rewrite must leave alone so that every Einsum reads the values that it read before."""
+"""Checks that every Einsum reads, after a rewrite, the values that it read before."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def advances(path_loops: Iterable[MetLoop], einsum: Einsum, access: TensorAccess
     extents = dict(einsum.bounds)
     for met in path_loops:
         extents[met.variable] = met.largest
-    found = []
+    advances = []
     for rank, index in access.projection:
         for variable, a in index.terms:
             if variable == loop.variable:
                 first = a * loop.initial if loop.initial is not None else None
-                found.append(Advance(rank, a * loop.shape, first, index.constant, index.extent(extents)))
-    return found
+                advances.append(Advance(rank, a * loop.shape, first, index.constant, index.extent(extents)))
+    return advances
 
 
 def check_exchange(
@@ -75,10 +75,10 @@ def check_exchange(
             continue
         steps = set()
         for name in users:
-            found = _advances_at(mapping, workload, tensor, name, met[name], inside)
+            advanced = _advances_at(mapping, workload, tensor, name, met[name], inside)
             if is_intermediate:
-                _check_tiles(tensor, met[name], found, is_producer=name == workload.producers[tensor])
-            step = tuple((a.rank, a.step, a.first, a.constant if is_intermediate else 0) for a in found)
+                _check_tiles(tensor, met[name], advanced, is_producer=name == workload.producers[tensor])
+            step = tuple((a.rank, a.step, a.first, a.constant if is_intermediate else 0) for a in advanced)
             steps.add(step or met[name].shape)
         if len(steps) > 1:
             names = ", ".join(repr(name) for name in users)
@@ -86,13 +86,13 @@ def check_exchange(
             raise refuse(text, address, "a loop above its outermost memory must cut it alike in all of them")
 
 
-def _check_tiles(tensor: str, loop: MetLoop, found: list[Advance], *, is_producer: bool) -> None:
+def _check_tiles(tensor: str, loop: MetLoop, advanced: list[Advance], *, is_producer: bool) -> None:
     address = loop.placed.address
-    if not found:
+    if not advanced:
         problem = "be read half-reduced" if is_producer else "be read before it is complete"
         text = f"the loop over {loop.variable!r} does not index the intermediate {tensor!r}, which would {problem}"
         raise refuse(text, address, f"{tensor} must be stored above this loop, and its users stay in branches above it")
-    if any(one.overlaps for one in found):
+    if any(advance.overlaps for advance in advanced):
         text = (
             f"tiles of the intermediate {tensor!r} overlap from one iteration over {loop.variable!r} to the next: "
             "an iteration would read what it does not produce"
