@@ -61,16 +61,16 @@ class DeferredSet:
     scope: Scope
     universe: NameSet
     at: At | None = None
-    _known: dict[object, Names] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _resolved: dict[object, Names] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def given(self, held: Mapping[str, Names]) -> Names:
         """The set when the components above hold `held`. Raises ExpressionError."""
         text = self._text
         above = frozenset().union(*held.values()) if "Above" in text else None
         key = above, tuple([pair for pair in held.items() if pair[0] in text])
-        if key not in self._known:
-            self._known[key] = self._evaluate(held)
-        return self._known[key]
+        if key not in self._resolved:
+            self._resolved[key] = self._evaluate(held)
+        return self._resolved[key]
 
     @cached_property
     def _text(self) -> str:

@@ -82,7 +82,7 @@ class Architecture:
 
     def fanout(self, name: str, dimension: str | None = None) -> int:
         """Copies that the dimensions of a leaf make, or that one of them makes. Raises SpecError for unknown names."""
-        sizes = {one.name: one.fanout for one in self.find(name).spatial}
+        sizes = {spatial_dimension.name: spatial_dimension.fanout for spatial_dimension in self.find(name).spatial}
         if dimension is None:
             return math.prod(sizes.values())
         if dimension not in sizes:
@@ -111,11 +111,11 @@ class Architecture:
 
     def only(self, compute: str | None) -> Architecture:
         """This architecture with all computes but one disabled."""
-        found = self
+        arch = self
         for unit in self.computes:
             if unit.enabled and unit.name != compute:
-                found = found.with_leaf(replace(unit, enabled=False))
-        return found
+                arch = arch.with_leaf(replace(unit, enabled=False))
+        return arch
 
     @cached_property
     def instances(self) -> Mapping[str, int]:
@@ -156,13 +156,13 @@ def _leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
 
 
 def _with_leaf(nodes: tuple[Node, ...], leaf: Leaf) -> tuple[Node, ...]:
-    found: list[Node] = []
+    replaced: list[Node] = []
     for node in nodes:
         if isinstance(node, Hierarchical | Fork):
-            found.append(replace(node, nodes=_with_leaf(node.nodes, leaf)))
+            replaced.append(replace(node, nodes=_with_leaf(node.nodes, leaf)))
         else:
-            found.append(leaf if node.name == leaf.name else node)
-    return tuple(found)
+            replaced.append(leaf if node.name == leaf.name else node)
+    return tuple(replaced)
 
 
 def _forks(nodes: tuple[Node, ...]) -> Iterator[Fork]:
@@ -207,21 +207,21 @@ def own_fanout(leaf: Leaf) -> int:
 
 
 def _instances(nodes: tuple[Node, ...], outside: int) -> tuple[list[tuple[str, int]], int]:
-    found: list[tuple[str, int]] = []
+    counts: list[tuple[str, int]] = []
     for node in nodes:
         match node:
             case Fork(nodes=inner):
-                found += _instances(inner, outside)[0]
+                counts += _instances(inner, outside)[0]
             case Hierarchical(nodes=inner):
                 more, outside = _instances(inner, outside)
-                found += more
+                counts += more
             case Compute():
                 # a Compute is a side exit: nothing stands below it
-                found.append((node.name, outside * own_fanout(node)))
+                counts.append((node.name, outside * own_fanout(node)))
             case _:
                 outside *= own_fanout(node)
-                found.append((node.name, outside))
-    return found, outside
+                counts.append((node.name, outside))
+    return counts, outside
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class _Gating:
     used: Mapping[tuple[str, str], float]
     factors: dict[str, float]
 
-    def own(self, leaf: Leaf) -> float:
+    def share_in_use(self, leaf: Leaf) -> float:
         factor = 1.0
         for dimension in leaf.spatial:
             if dimension.power_gateable:
@@ -251,9 +251,9 @@ def _gate(nodes: tuple[Node, ...], outside: float, gating: _Gating) -> float:
             case Hierarchical(nodes=inner):
                 outside = _gate(inner, outside, gating)
             case Compute():
-                gating.factors[node.name] = outside * gating.own(node)
+                gating.factors[node.name] = outside * gating.share_in_use(node)
             case _:
-                outside *= gating.own(node)
+                outside *= gating.share_in_use(node)
                 gating.factors[node.name] = outside
     return outside
 
