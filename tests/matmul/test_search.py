@@ -8,7 +8,7 @@ from tests.matmul.machines import Walker, random_machine, random_plan
 
 from einmap.errors import SpecError
 from einmap.matmul.algorithms import block_seconds
-from einmap.matmul.innermost import inmost_seconds
+from einmap.matmul.innermost import innermost_seconds
 from einmap.matmul.plan import plan_matmul
 from einmap.matmul.space import options_of
 from einmap.progress import Progress
@@ -82,7 +82,7 @@ def test_the_arrays_of_the_innermost_level_hold_what_the_definition_gives():
         size = tuple(rng.randint(1, s) for s in parent)
         options = options_of(stage, parent)
         grain, rate = plan.rules.grain, plan.machine.rate("int8")
-        many = inmost_seconds(stage, options, size, partial(unit.seconds_of_many, rate=rate, grain=grain))
+        many = innermost_seconds(stage, options, size, partial(unit.seconds_of_many, rate=rate, grain=grain))
         rows = rng.sample(range(len(options)), min(20, len(options)))
         for row in rows:
             one = block_seconds(stage, options.choice(row), size, partial(unit.seconds, rate=rate, grain=grain))

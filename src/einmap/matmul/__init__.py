@@ -4,7 +4,7 @@
   workers.
 - `compulsory_traffic`: how little a plan can move, and the closed form of the best block.
 - `data_types`: the number formats of the operands, and how many bits a value has.
-- `estimates`: what a level's transfers take for many choices at once, exactly but for rounding to lines.
+- `estimates`: seconds of a level's transfers for many choices at once, exact but for rounding to lines.
 - `innermost`: the innermost level for many choices at once: what `algorithms.block_seconds` gives for each of them,
   in arrays.
 - `joint`: all levels at once: the plan of least time among all choices of all levels, proven.

@@ -137,7 +137,7 @@ class Stage:
 def stages_of(machine: Machine, product: Product, rules: Rules) -> tuple[Stage, ...]:
     """All levels, outermost first."""
     homes = {tensor: machine.position(level) for tensor, level in rules.resident}
-    found = []
+    stages = []
     for position, level in enumerate(machine.levels):
         # below its home an operand moves as usual, at its home and above it does not
         moved = tuple(position > homes.get(tensor, -1) for tensor in TENSORS)
@@ -148,17 +148,17 @@ def stages_of(machine: Machine, product: Product, rules: Rules) -> tuple[Stage, 
             if home == position
         )
         a, b, c = moved
-        found.append(
+        stages.append(
             Stage(level, (space[0], space[1], space[2]), level.size_bits - whole, (a, b, c), product.bits, rules)
         )
-    return tuple(found)
+    return tuple(stages)
 
 
 def pieces(size: int, block: int) -> Pieces:
     """A dimension of `size` in blocks: `pieces(10, 4) == ((4, 2), (2, 1))`."""
     full, rest = divmod(size, block)
-    found = ((block, full),) if full else ()
-    return (*found, (rest, 1)) if rest else found
+    full_pieces = ((block, full),) if full else ()
+    return (*full_pieces, (rest, 1)) if rest else full_pieces
 
 
 def block_seconds(stage: Stage, choice: Choice, size: Sizes, inside: Seconds) -> Time:
@@ -234,13 +234,13 @@ def plan_seconds(
 
     What overlaps is charged to computing, as far as that is the longer one.
     """
-    known: dict[tuple[int, Sizes], tuple[float, ...]] = {}
+    parts_of: dict[tuple[int, Sizes], tuple[float, ...]] = {}
 
     def parts(position: int, block: Sizes) -> tuple[float, ...]:
         key = (position, block)
-        if key not in known:
-            known[key] = compute_parts(block) if position == len(stages) else split(position, block)
-        return known[key]
+        if key not in parts_of:
+            parts_of[key] = compute_parts(block) if position == len(stages) else split(position, block)
+        return parts_of[key]
 
     def compute_parts(block: Sizes) -> tuple[float, ...]:
         return (*(0.0 for _ in stages), float(compute(block)))

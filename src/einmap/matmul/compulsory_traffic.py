@@ -1,4 +1,4 @@
-"""How little a plan can move, and the closed form of the best block."""
+"""The least that any plan moves, and the closed form of the best block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def square_block(capacity: float, grain: float) -> float:
 
 
 def least_bits(stage: Stage, product: Product) -> float:
-    """Bits that cross the link above a level at least, all workers together.
+    """The least bits that cross the link above a level, all workers together.
 
     At least every operand that crosses does so once. Where all three do, it is also at least
     `2 m k n sqrt(w_A w_B w_C / S)` for values of w bits and S bits of memory of one worker; for one type that is

@@ -25,7 +25,7 @@ DATA_TYPES = {name: DataType(name, bits) for name, bits in _BITS.items()}
 
 def data_type(name: object, field: str = "dtype") -> DataType:
     """The format of that name. Raises SpecError with the name that was probably meant; `field` is what it was for."""
-    found = DATA_TYPES.get(name) if isinstance(name, str) else None
-    if found is None:
+    known_type = DATA_TYPES.get(name) if isinstance(name, str) else None
+    if known_type is None:
         raise SpecError(f"{field}: no data type {name!r}", hint=did_you_mean(str(name), DATA_TYPES, listing="types"))
-    return found
+    return known_type

@@ -1,6 +1,6 @@
-"""What a level's transfers take for many choices at once, exactly but for rounding to lines.
+"""Seconds of a level's transfers for many choices at once, exact but for rounding to lines.
 
-This steers and cuts the search; what a plan costs is said by `algorithms.plan_seconds`.
+The search is guided and cut off by these; the cost of a plan comes from `algorithms.plan_seconds`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from einmap.matmul.space import Options
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Transfers:
     """For each choice, of the worker that has most: seconds of resident blocks, of streamed blocks, and of those of the
     latter that nothing can hide (first loads, last stores); `length`, its part of the innermost dimension.
     """
@@ -28,20 +28,22 @@ class Own:
     length: Ints
 
 
-def own_seconds(stage: Stage, options: Options, size: Sizes) -> Own:
-    """The transfers for a block of `size` of the level above."""
+def transfer_seconds(stage: Stage, options: Options, size: Sizes) -> Transfers:
+    """Seconds of the transfers of each choice for a block of `size` of the level above."""
     stays, streams, exposed = (np.empty(len(options)) for _ in range(3))
-    found = Own(stays, streams, exposed, np.empty(len(options), np.int64))
+    transfers = Transfers(stays, streams, exposed, np.empty(len(options), np.int64))
     for algorithm in Algorithm:
         rows = options.algorithm == algorithm.value
         if rows.any():
-            part = _own(stage, algorithm, options.block[rows], options.share[rows], size, options.parent)
-            found.stays[rows], found.streams[rows] = part.stays, part.streams
-            found.exposed[rows], found.length[rows] = part.exposed, part.length
-    return found
+            part = _of_algorithm(stage, algorithm, options.block[rows], options.share[rows], size, options.parent)
+            transfers.stays[rows], transfers.streams[rows] = part.stays, part.streams
+            transfers.exposed[rows], transfers.length[rows] = part.exposed, part.length
+    return transfers
 
 
-def _own(stage: Stage, algorithm: Algorithm, block: Ints, share: Ints, size: Sizes, parent: Sizes) -> Own:
+def _of_algorithm(
+    stage: Stage, algorithm: Algorithm, block: Ints, share: Ints, size: Sizes, parent: Sizes
+) -> Transfers:
     inner = algorithm.inner
     length = np.minimum(share * block[:, inner], size[inner])
     extent = [np.full(len(block), s, float) for s in size]
@@ -65,7 +67,7 @@ def _own(stage: Stage, algorithm: Algorithm, block: Ints, share: Ints, size: Siz
             # at least: of start-ups the first of unequal steps has less than its part of the values
             exposed += load * np.minimum(first / extent[inner], 1 / steps)
             exposed += store * np.minimum(last / extent[inner], 1 / steps)
-    return Own(times[0], times[1] + times[2], exposed, length)
+    return Transfers(times[0], times[1] + times[2], exposed, length)
 
 
 def _moved(
@@ -101,17 +103,17 @@ class Estimate:
 
 def estimate(stages: tuple[Stage, ...], bounds: LowerBounds, position: int, options: Options, size: Sizes) -> Estimate:
     """The estimate of a block of `size`."""
-    own = own_seconds(stages[position], options, size)
+    transfers = transfer_seconds(stages[position], options, size)
     extent = np.tile(np.array(size, np.int64), (len(options), 1))
     inner = np.array([0, *(a.inner for a in Algorithm)])[options.algorithm]
-    extent[np.arange(len(options)), inner] = own.length
+    extent[np.arange(len(options)), inner] = transfers.length
     # all blocks together, each at the pace of a full one
     pace = bounds.pace(position + 1, np.minimum(options.block, extent))
     inside = pace * extent.astype(float).prod(axis=1)
     if stages[position].rules.double_buffer:
-        alone = own.stays + own.exposed
-        least = alone + np.maximum(own.streams - own.exposed, inside)
+        alone = transfers.stays + transfers.exposed
+        least = alone + np.maximum(transfers.streams - transfers.exposed, inside)
     else:
-        alone = own.stays + own.streams
+        alone = transfers.stays + transfers.streams
         least = alone + inside
     return Estimate(least * SLACK, alone * SLACK)

@@ -1,6 +1,6 @@
 """The innermost level for many choices at once: what `algorithms.block_seconds` gives for each of them, in arrays.
 
-The search comes here most often by far. Tests hold both against each other.
+The search spends most of its time here, hence the arrays; tests compare both.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ type ComputeMany = Callable[[Ints], Floats]
 """Seconds of blocks, rows of m, k, n, whose operands are in the innermost memory."""
 
 
-def inmost_seconds(stage: Stage, options: Options, size: Sizes, compute: ComputeMany) -> Floats:
+def innermost_seconds(stage: Stage, options: Options, size: Sizes, compute: ComputeMany) -> Floats:
     """Seconds of each choice for a block of `size` of the level above."""
-    found = np.empty(len(options))
+    seconds = np.empty(len(options))
     for algorithm in Algorithm:
         here = options.algorithm == algorithm.value
         if here.any():
-            one = _Group(stage, algorithm, options.block[here], options.share[here], options.parent, compute)
-            found[here] = one.seconds(size)
-    return found
+            group = _Group(stage, algorithm, options.block[here], options.share[here], options.parent, compute)
+            seconds[here] = group.seconds(size)
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Group:
         return np.where(shared, zero, load), np.where(shared, accumulate, store)
 
     def _shared(self) -> Bools:
-        """As `Stage.shares_sums`."""
+        """For which choices blocks of C are zeroed here and accumulated above, as `Stage.shares_sums` says of one."""
         if self.stage.rules.accumulate == "atomic":
             return np.full(len(self.block), self.stage.level.workers > 1)
         several = self.share * self.block[:, self.algorithm.inner] < self.parent[self.algorithm.inner]
@@ -123,11 +123,11 @@ def _pieces(size: int, block: Ints) -> list[tuple[Ints, Ints]]:
 def _overlapped(
     step: tuple[Floats, Floats, Floats], last: tuple[Floats, Floats, Floats], count: Ints, ragged: Bools
 ) -> Floats:
-    """As `algorithms.overlapped`: `count` full steps (one at least), then perhaps a smaller one."""
+    """Seconds of `count` >= 1 full steps, then perhaps a smaller one, overlapped as in `algorithms.overlapped`."""
     load, compute, store = step
-    load_2, compute_2, store_2 = (np.where(ragged, one, 0.0) for one in last)
+    load_2, compute_2, store_2 = (np.where(ragged, seconds, 0.0) for seconds in last)
     ends = load + np.where(ragged, store_2 + np.maximum(compute_2, store), store)
-    one = ends + np.maximum(compute, load_2)
+    single = ends + np.maximum(compute, load_2)
     middle = np.maximum(count - 2, 0) * np.maximum(compute, load + store)
     several = ends + np.maximum(compute, load) + middle + np.maximum(compute, load_2 + store)
-    return np.where(count > 1, several, one)
+    return np.where(count > 1, several, single)

@@ -18,7 +18,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.matmul.algorithms import Choice, Stage, block_seconds, pieces, plan_seconds
 from einmap.matmul.estimates import estimate
-from einmap.matmul.innermost import ComputeMany, inmost_seconds
+from einmap.matmul.innermost import ComputeMany, innermost_seconds
 from einmap.matmul.lower_bounds import SLACK, LowerBounds
 from einmap.matmul.machine import Sizes
 from einmap.matmul.space import Options, options_of
@@ -42,14 +42,14 @@ class Front:
     def joined(parts: list[Front], n_sizes: int, prices: Floats) -> Front:
         """The `parts` that cost less than 1 at `prices` and that no other part beats."""
         seconds = np.concatenate([np.empty((0, n_sizes)), *(part.seconds for part in parts)])
-        choices = [one for part in parts for one in part.choices]
+        choices = [choice for part in parts for choice in part.choices]
         kept = nondominated(seconds, prices)
         return Front(seconds[kept], tuple(choices[row] for row in kept))
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What is known for blocks of some sizes: all choices worth keeping whose times cost less than 1 at `prices`."""
+    """The choices kept for blocks of some sizes: those whose times cost less than 1 at `prices`."""
 
     prices: Floats
     front: Front
@@ -83,25 +83,25 @@ class JointSearch:
         if seconds == 0:
             return self.start  # boundless bandwidths and compute: nothing takes less
         m, k, n = self.size
-        found = self._searched(0, ((m,), (k,), (n,)), np.array([1 / seconds]))
-        return found.choices[0] if found.choices else self.start
+        front = self._searched(0, ((m,), (k,), (n,)), np.array([1 / seconds]))
+        return front.choices[0] if front.choices else self.start
 
     def _front(self, position: int, axes: Axes, prices: Floats) -> Front:
         """For blocks of these sizes above `stages[position]` the choices that no other one beats for every size."""
-        if self._hopeless(position, axes, prices):
+        if self._exceeds_cutoff(position, axes, prices):
             return Front.joined([], len(prices), prices)
-        known = self._known.get((position, axes))
-        if known is None or (prices < known.prices).any():
-            # what was left out at higher prices has to be looked at again
-            prices = prices if known is None else np.minimum(prices, known.prices)
-            known = self._known[position, axes] = Searched(prices, self._searched(position, axes, prices))
-        return known.front
+        searched = self._known.get((position, axes))
+        if searched is None or (prices < searched.prices).any():
+            # choices that were pruned at higher prices may be of use now
+            prices = prices if searched is None else np.minimum(prices, searched.prices)
+            searched = self._known[position, axes] = Searched(prices, self._searched(position, axes, prices))
+        return searched.front
 
     def _searched(self, position: int, axes: Axes, prices: Floats) -> Front:
         sizes = tuple(combinations(*axes))
-        options, least, alone = self._promising(position, sizes, prices)
+        options, least, alone = self._below_cutoff(position, sizes, prices)
         if position == len(self.stages) - 1:
-            return self._inmost(options, least, sizes, prices)
+            return self._innermost(options, least, sizes, prices)
         cost, asked = least @ prices, prices
         front = Front.joined([], len(sizes), prices)
         for row in np.argsort(cost, kind="stable"):
@@ -110,8 +110,8 @@ class JointSearch:
             if (front.seconds <= least[row]).all(axis=1).any():
                 continue
             fixed = float(alone[row] @ prices)
-            found = self._with(position, options.choice(int(row)), axes, prices, fixed)
-            front = Front.joined([front, found], len(sizes), asked)
+            below = self._with(position, options.choice(int(row)), axes, prices, fixed)
+            front = Front.joined([front, below], len(sizes), asked)
             if position == 0 and front.choices:
                 # from here on only what beats this plan counts
                 best = float(front.seconds[0, 0])
@@ -119,7 +119,7 @@ class JointSearch:
                 self.progress.report("joint plan", self.tried, best=format_si(best, "s"))
         return front
 
-    def _promising(self, position: int, sizes: tuple[Sizes, ...], prices: Floats) -> tuple[Options, Floats, Floats]:
+    def _below_cutoff(self, position: int, sizes: tuple[Sizes, ...], prices: Floats) -> tuple[Options, Floats, Floats]:
         """The choices that may cost less than 1, and for blocks of each size their estimates, one column each."""
         options = self._options_of(position, sizes[0])
         blocks = np.array(sizes, np.int64)
@@ -127,26 +127,26 @@ class JointSearch:
         rest = prices * self._bounds.pace(position, blocks) * blocks.astype(float).prod(axis=1) * SLACK
         columns: list[tuple[Floats, Floats]] = []
         for index, size in enumerate(sizes):
-            one = estimate(self.stages, self._bounds, position, options, size)
-            columns.append((one.least, one.alone))
+            estimated = estimate(self.stages, self._bounds, position, options, size)
+            columns.append((estimated.least, estimated.alone))
             least = np.stack([column for column, _ in columns], axis=1)
             kept = least @ prices[: index + 1] + rest[index + 1 :].sum() < 1
             options, columns = options.take(kept), [(a[kept], b[kept]) for a, b in columns]
         least, alone = (np.stack([column[i] for column in columns], axis=1) for i in range(2))
         return options, least, alone
 
-    def _inmost(self, options: Options, least: Floats, sizes: tuple[Sizes, ...], prices: Floats) -> Front:
+    def _innermost(self, options: Options, least: Floats, sizes: tuple[Sizes, ...], prices: Floats) -> Front:
         """The choices of the innermost level that may still be worth it, all at once, size by size."""
         self.tried += len(options)
         times = least.copy()
         for index, size in enumerate(sizes):
-            times[:, index] = inmost_seconds(self.stages[-1], options, size, self.compute)
+            times[:, index] = innermost_seconds(self.stages[-1], options, size, self.compute)
             kept = times @ prices < 1
             options, times = options.take(kept), times[kept]
         rows = nondominated(times, prices)
         return Front(times[rows], tuple((options.choice(row),) for row in rows))
 
-    def _hopeless(self, position: int, axes: Axes, prices: Floats) -> bool:
+    def _exceeds_cutoff(self, position: int, axes: Axes, prices: Floats) -> bool:
         """Whether blocks of these sizes cost 1 or more, whatever is chosen."""
         blocks = np.array(tuple(combinations(*axes)), np.int64)
         least = self._bounds.pace(position, blocks) * blocks.astype(float).prod(axis=1)
@@ -164,7 +164,7 @@ class JointSearch:
         return not self.proven
 
     def _with(self, position: int, choice: Choice, axes: Axes, prices: Floats, fixed: float) -> Front:
-        """All that may be chosen below `choice`, whose own transfers cost `fixed` at `prices`."""
+        """The front of the choices below `choice`, whose own transfers cost `fixed` at `prices`."""
         sizes, below = tuple(combinations(*axes)), parts_of(axes, choice)
         parts = tuple(combinations(*below))
         nothing = Front.joined([], len(sizes), prices)
@@ -178,7 +178,7 @@ class JointSearch:
             return nothing
         seconds = dict(zip(parts, front.seconds.T, strict=True))
         times = [block_seconds(self.stages[position], choice, size, seconds.__getitem__) for size in sizes]
-        return Front(np.stack(times, axis=1), tuple((choice, *one) for one in front.choices))
+        return Front(np.stack(times, axis=1), tuple((choice, *inner_choices) for inner_choices in front.choices))
 
 
 def nondominated(times: Floats, prices: Floats) -> list[int]:
@@ -207,7 +207,7 @@ def _prices_of_parts(choice: Choice, sizes: tuple[Sizes, ...], parts: tuple[Size
     most. The time of a block is never less than that of its parts in sum.
     """
     position = {part: index for index, part in enumerate(parts)}
-    found = np.zeros(len(parts))
+    part_prices = np.zeros(len(parts))
     for size, price in zip(sizes, prices, strict=True):
         cut = list(size)
         cut[choice.algorithm.inner] = min(choice.chunk, size[choice.algorithm.inner])
@@ -215,5 +215,5 @@ def _prices_of_parts(choice: Choice, sizes: tuple[Sizes, ...], parts: tuple[Size
         for rows, n_rows in m:
             for inner, n_inner in k:
                 for columns, n_columns in n:
-                    found[position[rows, inner, columns]] += price * n_rows * n_inner * n_columns
-    return found
+                    part_prices[position[rows, inner, columns]] += price * n_rows * n_inner * n_columns
+    return part_prices

@@ -71,7 +71,7 @@ class Matrix:
 
 def layouts_of(stage: Stage, traffic: LevelTraffic, choice: Choice, product: Product) -> tuple[Layouts, ...]:
     """The orders of each operand that comes from main memory; `stage`, `traffic`, `choice` of the outermost level."""
-    found = []
+    layouts = []
     for position, tensor in enumerate(TENSORS):
         if not stage.moved[position]:
             continue
@@ -85,8 +85,8 @@ def layouts_of(stage: Stage, traffic: LevelTraffic, choice: Choice, product: Pro
         )
         costs = [_cost(stage, order, matrix, traffic.of(tensor)) for order in ORDERS]
         # rounded: equal costs may differ in the last digit, and the usual order is preferred then
-        found.append(Layouts(tensor, tuple(sorted(costs, key=lambda cost: float(f"{cost.seconds:.9e}")))))
-    return tuple(found)
+        layouts.append(Layouts(tensor, tuple(sorted(costs, key=lambda cost: float(f"{cost.seconds:.9e}")))))
+    return tuple(layouts)
 
 
 def _cost(stage: Stage, order: Order, matrix: Matrix, moves: Moves) -> LayoutCost:

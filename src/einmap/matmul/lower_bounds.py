@@ -1,8 +1,8 @@
-"""What can never be beaten below a level: the planner's problem without last, smaller blocks and idle workers.
+"""Lower bounds of the time below a level: the planner's problem relaxed, without smaller last blocks and idle workers.
 
-Without them a block of m' x k' x n' takes m'k'n' times a pace that depends on its sizes through formulas of the article
-alone, and gets no slower when it grows. The pace is tabulated on a grid of sizes, from the innermost level outwards.
-Between two grid points a block takes the room of the least size and has the pace of the greatest.
+In the relaxation a block of m' x k' x n' takes m'k'n' times a pace, which depends on the block's sizes through formulas
+of the article alone; a larger block is never slower. The pace is tabulated on a grid of sizes, from the innermost level
+outwards. Between two grid points a block takes the room of the least size and has the pace of the greatest.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class LowerBounds:
     def pace(self, position: int, size: Ints) -> Floats:
         """Seconds of a multiply-add of blocks, rows of m, k, n, whose operands are above `stages[position]`."""
         m, k, n = (np.searchsorted(axis, size[:, d]) for d, axis in enumerate(self.grid))
-        found: Floats = self.tables[position][m, k, n]
-        return found
+        paces: Floats = self.tables[position][m, k, n]
+        return paces
 
 
 def grid_sizes(size: int, grain: int) -> Ints:
@@ -56,8 +56,8 @@ def grid_sizes(size: int, grain: int) -> Ints:
     units = -(-size // grain)
     fine = range(1, min(units, FINE) + 1)
     spread = (round(units ** (i / STEPS)) for i in range(STEPS + 1))
-    found = {min(u * grain, size) for u in (*fine, *spread)} | set(even_sizes(size, grain, FINE))
-    return np.array(sorted(found), np.int64)
+    sizes = {min(u * grain, size) for u in (*fine, *spread)} | set(even_sizes(size, grain, FINE))
+    return np.array(sorted(sizes), np.int64)
 
 
 def _compute_pace(grid: tuple[Ints, Ints, Ints], compute: Callable[[Ints], Floats]) -> Floats:

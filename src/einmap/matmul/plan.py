@@ -10,7 +10,7 @@ import numpy as np
 
 from einmap.errors import SpecError, did_you_mean
 from einmap.matmul.algorithms import Algorithm, Choice, Stage, stages_of
-from einmap.matmul.estimates import own_seconds
+from einmap.matmul.estimates import transfer_seconds
 from einmap.matmul.joint import JointSearch
 from einmap.matmul.machine import DIMENSIONS_OF, Machine, Sizes
 from einmap.matmul.problem import Method, Product, Rules, product_of, rules_of
@@ -94,8 +94,8 @@ def _planned(
         return MatmulPlan(machine, product, rules, choices, method)
     compute = partial(machine.compute.seconds_of_many, rate=machine.rate(product.types[0].name), grain=rules.grain)
     search = JointSearch(stages, product.size, compute, choices, progress)
-    found = search.run()
-    return MatmulPlan(machine, product, rules, found, method, optimal=search.proven)
+    best = search.run()
+    return MatmulPlan(machine, product, rules, best, method, optimal=search.proven)
 
 
 def _level_by_level(
@@ -110,10 +110,10 @@ def _level_by_level(
 def by_least_transfers(stage: Stage, parent: Sizes) -> Choice:
     """The choice whose own transfers take least; of equal ones that of the largest blocks, then the first algorithm."""
     options = options_of(stage, parent)
-    own = own_seconds(stage, options, parent)
+    transfers = transfer_seconds(stage, options, parent)
     volume = options.block.astype(float).prod(axis=1)
     # rounded: what is equal by formula may differ in the last digit
-    seconds = np.array([float(f"{value:.9e}") for value in own.stays + own.streams])
+    seconds = np.array([float(f"{value:.9e}") for value in transfers.stays + transfers.streams])
     return options.choice(int(np.lexsort((options.algorithm, -volume, seconds))[0]))
 
 
@@ -129,12 +129,12 @@ def by_resident_matrix(stage: Stage, parent: Sizes) -> Choice:
     if fitting:
         _, algorithm = max(fitting, key=lambda pair: pair[0])
         return Choice.of(algorithm, _streamed(stage, algorithm, parent, parent), parent, stage.level.workers)
-    found = [
+    blocks = [
         (algorithm, _streamed(stage, algorithm, square, parent))
         for algorithm in Algorithm
         if (square := _squarest(stage, algorithm, parent)) is not None
     ]
-    choices = [Choice.of(algorithm, block, parent, stage.level.workers) for algorithm, block in found]
+    choices = [Choice.of(algorithm, block, parent, stage.level.workers) for algorithm, block in blocks]
     return min(choices, key=lambda choice: _transfers(stage, choice, parent))
 
 
@@ -153,8 +153,8 @@ def _squarest(stage: Stage, algorithm: Algorithm, parent: Sizes) -> Sizes | None
         for columns in even_sizes(parent[second], stage.rules.grain[second], None):
             block = _with(_with(parent, first, rows), second, columns)
             if stage.block_bits(algorithm.resident, block) <= stage.room:
-                found = (rows * columns, min(rows, columns), block)
-                best = found if best is None else max(best, found)
+                ranked = (rows * columns, min(rows, columns), block)
+                best = ranked if best is None else max(best, ranked)
                 break  # further ones are smaller
     return None if best is None else best[2]
 
@@ -174,12 +174,12 @@ def _with(block: Sizes, dimension: int, size: int) -> Sizes:
 
 
 def _transfers(stage: Stage, choice: Choice, parent: Sizes) -> float:
-    one = Options(
+    options = Options(
         parent,
         stage.level.workers,
         np.array([choice.algorithm.value]),
         np.array([choice.block], np.int64),
         np.array([choice.share]),
     )
-    own = own_seconds(stage, one, parent)
-    return float(own.stays[0] + own.streams[0])
+    transfers = transfer_seconds(stage, options, parent)
+    return float(transfers.stays[0] + transfers.streams[0])

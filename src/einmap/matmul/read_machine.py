@@ -59,46 +59,46 @@ def read_machine(raw: Raw, name: str) -> Machine:
     """The machine of a raw tree; `name` for one that gives itself none."""
     top = raw.get("machine") if isinstance(raw, RawMap) else None
     if top is None:
-        known = raw.keys() if isinstance(raw, RawMap) else ()
-        guess = closest("machine", known)
+        keys = raw.keys() if isinstance(raw, RawMap) else ()
+        guess = closest("machine", keys)
         hint = f"did you mean {guess!r}? " if guess else ""
         raise SpecError("the key 'machine' is missing", at=place(raw, ()), hint=hint + "levels stand below it")
     problems: list[EinmapError] = []
-    given = check(MachineInput, top, raw, _TOP, problems)
+    fields = check(MachineInput, top, raw, _TOP, problems)
     raise_all(problems)
-    assert given is not None
+    assert fields is not None
     levels = [
-        attempt(problems, partial(_level, raw, (*_TOP, "levels", i), level)) for i, level in enumerate(given.levels)
+        attempt(problems, partial(_level, raw, (*_TOP, "levels", i), level)) for i, level in enumerate(fields.levels)
     ]
-    compute = attempt(problems, partial(_compute, raw, (*_TOP, "compute"), given.compute))
-    grain = attempt(problems, partial(_grain, raw, given.grain))
+    compute = attempt(problems, partial(_compute, raw, (*_TOP, "compute"), fields.compute))
+    grain = attempt(problems, partial(_grain, raw, fields.grain))
     raise_all(problems)
     assert compute is not None
     assert grain is not None
     with placed(raw, _TOP):
-        found = tuple(level for level in levels if level is not None)
-        return Machine(given.name or name.replace("-", "_"), found, compute, grain, given.main)
+        complete = tuple(level for level in levels if level is not None)
+        return Machine(fields.name or name.replace("-", "_"), complete, compute, grain, fields.main)
 
 
-def _level(raw: Raw, path: RawPath, given: LevelInput) -> Level:
+def _level(raw: Raw, path: RawPath, fields: LevelInput) -> Level:
     problems: list[EinmapError] = []
     values: dict[str, Any] = {}
     for field in ("size", *BANDWIDTHS, "startup", "run_startup"):
-        if getattr(given, field) is not None:
-            check_value = partial(_value, raw, (*path, field), getattr(given, field), zero="startup" in field)
+        if getattr(fields, field) is not None:
+            check_value = partial(_value, raw, (*path, field), getattr(fields, field), zero="startup" in field)
             values[field] = attempt(problems, check_value)
     for field in ("workers", "line"):
-        values[field] = attempt(problems, partial(_whole, raw, (*path, field), getattr(given, field)))
+        values[field] = attempt(problems, partial(_whole, raw, (*path, field), getattr(fields, field)))
     raise_all(problems)
     with placed(raw, path):
         size, load, line = values.pop("size"), values.pop("load_bandwidth"), values.pop("line")
-        return Level.of(given.name, size, load, line_bits=line, **values)
+        return Level.of(fields.name, size, load, line_bits=line, **values)
 
 
-def _compute(raw: Raw, path: RawPath, given: ComputeUnitInput) -> ComputeUnit:
+def _compute(raw: Raw, path: RawPath, fields: ComputeUnitInput) -> ComputeUnit:
     problems: list[EinmapError] = []
     flops: dict[str, float] = {}
-    for name, rate in given.flops.items():
+    for name, rate in fields.flops.items():
         at = (*path, "flops", name)
         if name not in DATA_TYPES:
             hint = did_you_mean(name, DATA_TYPES, listing="types")
@@ -106,7 +106,7 @@ def _compute(raw: Raw, path: RawPath, given: ComputeUnitInput) -> ComputeUnit:
             continue
         flops[name] = attempt(problems, partial(_value, raw, at, rate)) or 0.0
     tables: dict[str, dict[int, float]] = {}
-    for dimension, steps in given.efficiency.items():
+    for dimension, steps in fields.efficiency.items():
         tables[dimension] = {}
         for size, part in steps.items():
             at = (*path, "efficiency", dimension, size)
@@ -114,19 +114,19 @@ def _compute(raw: Raw, path: RawPath, given: ComputeUnitInput) -> ComputeUnit:
             tables[dimension][least or 0] = attempt(problems, partial(_value, raw, at, part)) or 0.0
     raise_all(problems)
     with placed(raw, path):
-        return ComputeUnit.of(flops, given.name, pads=given.pads, efficiency=tables)
+        return ComputeUnit.of(flops, fields.name, pads=fields.pads, efficiency=tables)
 
 
-def _grain(raw: Raw, given: Any) -> Sizes:
+def _grain(raw: Raw, grain: Any) -> Sizes:
     path = (*_TOP, "grain")
-    if not isinstance(given, dict):
-        one = _whole(raw, path, given)
-        return one, one, one
-    unknown = [d for d in given if d not in DIMENSIONS]
+    if not isinstance(grain, dict):
+        size = _whole(raw, path, grain)
+        return size, size, size
+    unknown = [d for d in grain if d not in DIMENSIONS]
     raise_all(
         [SpecError(f"no dimension {d!r}", at=place(raw, (*path, d)), hint=did_you_mean(d, DIMENSIONS)) for d in unknown]
     )
-    m, k, n = (_whole(raw, (*path, d), given.get(d, 1)) for d in DIMENSIONS)
+    m, k, n = (_whole(raw, (*path, d), grain.get(d, 1)) for d in DIMENSIONS)
     return m, k, n
 
 

@@ -79,7 +79,7 @@ class MatmulPlan:
 
     @property
     def compute_seconds(self) -> float:
-        """The part of it in which the busiest workers compute, in s."""
+        """The part of the predicted time in which the busiest workers compute, in s."""
         return self._times[1][-1]
 
     @property
@@ -89,7 +89,7 @@ class MatmulPlan:
 
     @property
     def peak_part(self) -> float:
-        """That as part of the peak of all compute units."""
+        """The predicted rate as part of the peak of all compute units."""
         return self.flops_per_s / self.machine.peak(self.product.types[0].name)
 
     @cached_property
@@ -123,7 +123,7 @@ class MatmulPlan:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What the user should know: which level overflows, and by how much."""
+        """Warnings for the user: which level overflows, and by how much."""
         return tuple(Note(_overflow(row)) for row in self.levels if row.needed_bits > row.stage.level.size_bits)
 
     def to_dict(self) -> dict[str, Any]:

@@ -75,11 +75,11 @@ class Options:
         return len(self.algorithm)
 
     def take(self, rows: Bools) -> Options:
-        """Some of them."""
+        """The choices that `rows` select."""
         return Options(self.parent, self.workers, self.algorithm[rows], self.block[rows], self.share[rows])
 
     def choice(self, row: int) -> Choice:
-        """One of them."""
+        """The choice in one row."""
         m, k, n = (int(size) for size in self.block[row])
         return Choice.of(Algorithm(int(self.algorithm[row])), (m, k, n), self.parent, self.workers)
 
@@ -90,12 +90,12 @@ def options_of(stage: Stage, parent: Sizes) -> Options:
     most = MOST if rules.candidates is None else rules.candidates
     sizes = [np.array(even_sizes(s, g, most), np.int64) for s, g in zip(parent, rules.grain, strict=True)]
     blocks = np.stack([axis.ravel() for axis in np.meshgrid(*sizes, indexing="ij")], axis=1)
-    found = [_of_algorithm(stage, algorithm, blocks, parent) for algorithm in Algorithm]
-    numbers = [np.full(len(kept), a.value, np.int64) for a, (kept, _) in zip(Algorithm, found, strict=True)]
-    block = np.concatenate([kept for kept, _ in found])
+    fitting = [_of_algorithm(stage, algorithm, blocks, parent) for algorithm in Algorithm]
+    numbers = [np.full(len(kept), a.value, np.int64) for a, (kept, _) in zip(Algorithm, fitting, strict=True)]
+    block = np.concatenate([kept for kept, _ in fitting])
     if not len(block):
         raise too_small(stage)
-    share = np.concatenate([share for _, share in found])
+    share = np.concatenate([share for _, share in fitting])
     return Options(parent, stage.level.workers, np.concatenate(numbers), block, share)
 
 

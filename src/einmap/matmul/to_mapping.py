@@ -117,11 +117,11 @@ def actions_of(plan: MatmulPlan) -> Actions:
     A load is read above and written here, a store the other way round. An accumulated value is a zero written and read
     here, read and written above. Each multiply-add reads its three values in the innermost memory and writes one.
     """
-    found: Actions = {}
+    actions: Actions = {}
 
     def add(component: str, tensor: str, action: str, bits: int) -> None:
         key = (component, tensor, action)
-        found[key] = found.get(key, 0) + bits
+        actions[key] = actions.get(key, 0) + bits
 
     multiply_adds = math.prod(plan.product.size)
     for tensor, bits in zip(TENSORS, plan.product.bits, strict=True):
@@ -139,4 +139,4 @@ def actions_of(plan: MatmulPlan) -> Actions:
         add(holder, tensor, "read", bits * multiply_adds)
         if tensor == "C":
             add(holder, tensor, "write", bits * multiply_adds)
-    return {key: bits for key, bits in found.items() if bits}
+    return {key: bits for key, bits in actions.items() if bits}

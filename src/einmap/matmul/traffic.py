@@ -22,7 +22,7 @@ class Moves:
 
     @property
     def values(self) -> int:
-        """All that crosses."""
+        """Values that cross, in both directions."""
         return self.loads + self.stores + self.accumulates
 
 
@@ -35,7 +35,7 @@ class LevelTraffic:
 
     @property
     def bits(self) -> int:
-        """All bits that cross."""
+        """Bits of all operands that cross, in both directions."""
         return sum(move.values * bits for move, bits in zip(self.moves, self.bits_of, strict=True))
 
     def of(self, tensor: str) -> Moves:
@@ -50,7 +50,7 @@ def traffic_of(stages: tuple[Stage, ...], choices: tuple[Choice, ...], size: Siz
     each worker's part of it. Last blocks that are smaller need no special case: the parts of a dimension are its whole.
     """
     parents: tuple[Counter[int], ...] = tuple(Counter({s: 1}) for s in size)
-    found = []
+    levels = []
     for stage, choice in zip(stages, choices, strict=True):
         chunks = sum(n * -(-s // choice.chunk) for s, n in parents[choice.algorithm.inner].items())
         blocks = tuple(_cut(parent, block) for parent, block in zip(parents, choice.block, strict=True))
@@ -62,9 +62,9 @@ def traffic_of(stages: tuple[Stage, ...], choices: tuple[Choice, ...], size: Siz
             values = size[rows] * size[columns] * trips if stage.moved[position] else 0
             moves.append(_moves(tensor, values, stage.shares_sums(choice)))
         a, b, c = moves
-        found.append(LevelTraffic((a, b, c), stage.bits))
+        levels.append(LevelTraffic((a, b, c), stage.bits))
         parents = blocks
-    return tuple(found)
+    return tuple(levels)
 
 
 def _moves(tensor: str, values: int, shared: bool) -> Moves:
@@ -74,8 +74,8 @@ def _moves(tensor: str, values: int, shared: bool) -> Moves:
 
 
 def _cut(parents: Counter[int], block: int) -> Counter[int]:
-    found: Counter[int] = Counter()
+    parts: Counter[int] = Counter()
     for size, count in parents.items():
         for part, times in pieces(size, block):
-            found[part] += times * count
-    return found
+            parts[part] += times * count
+    return parts

@@ -132,8 +132,8 @@ def multiply(
     c = np.zeros((m, n), dtype) if c is None else c
     for name, matrix, shape in (("A", a, (m, k)), ("B", b, (k, n)), ("C", c, (m, n))):
         if matrix.shape != shape or matrix.dtype != dtype:
-            found = f"{' x '.join(map(str, matrix.shape))} of {matrix.dtype}"
-            raise SpecError(f"the plan's {name} is {shape[0]} x {shape[1]} of {dtype}, found {found}")
+            actual = f"{' x '.join(map(str, matrix.shape))} of {matrix.dtype}"
+            raise SpecError(f"the plan's {name} is {shape[0]} x {shape[1]} of {dtype}, found {actual}")
     if not c.flags.c_contiguous or not c.flags.writeable:
         raise SpecError("C must be writeable and lie row by row", hint="np.ascontiguousarray(c)")
     buffers = Buffers.of(plan.choices[0].block, dtype)

@@ -166,13 +166,13 @@ def measure(plan: MatmulPlan, progress: Progress | None = None, rounds: int = RO
         times, done = _in_turn(contenders, rounds, progress)
         _check(progress, "measuring the roofline")
         peak_rate, bandwidth = peak(plan.product.types[0].name), copied_bytes_per_s(MOST_COPIED)
-    found = {name: _run(name, times[name], rows.get(name, m), k, n) for name in contenders}
-    ranked = sorted((found[name] for name in rows), key=lambda run: -run.flops_per_s)
+    runs = {name: _run(name, times[name], rows.get(name, m), k, n) for name in contenders}
+    ranked = sorted((runs[name] for name in rows), key=lambda run: -run.flops_per_s)
     least_bytes = dtype.itemsize * (m * k + k * n + m * n)
     return Measured(
         (*ranked, *plain[2:]),
-        found[PLAN],
-        found[BLAS],
+        runs[PLAN],
+        runs[BLAS],
         peak_rate,
         bandwidth,
         least_bytes,

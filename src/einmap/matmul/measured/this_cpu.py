@@ -71,26 +71,26 @@ def detect(platform: str = sys.platform, system: Path = SYSTEM) -> Processor:
 
 def _clock(psutil: object) -> float | None:
     try:
-        found = psutil.cpu_freq()  # type: ignore[attr-defined]
+        frequency = psutil.cpu_freq()  # type: ignore[attr-defined]
     except (AttributeError, OSError, RuntimeError):  # not all systems tell it, and they fail in several ways
         return None
-    megahertz = (found.max or found.current) if found is not None else 0
+    megahertz = (frequency.max or frequency.current) if frequency is not None else 0
     return megahertz * 1e6 or None
 
 
 def _from_files(system: Path) -> tuple[Cache, ...]:
     """Caches of the first core in Linux's description; what lacks a size or a level is left out."""
-    found = []
+    caches = []
     for index in sorted((system / "cpu0" / "cache").glob("index*")):
         try:
             facts = {f: (index / f).read_text().strip() for f in ("type", "level", "size", "coherency_line_size")}
             if facts["type"] in ("Data", "Unified"):
                 sharing = max(1, _cores(system, (index / "shared_cpu_list").read_text()))
                 size = _bytes(facts["size"])
-                found.append(Cache(int(facts["level"]), size, int(facts["coherency_line_size"]), sharing))
+                caches.append(Cache(int(facts["level"]), size, int(facts["coherency_line_size"]), sharing))
         except (OSError, ValueError):
             continue
-    return tuple(sorted((cache for cache in found if cache.size_bytes > 0), key=lambda cache: cache.level))
+    return tuple(sorted((cache for cache in caches if cache.size_bytes > 0), key=lambda cache: cache.level))
 
 
 def _bytes(text: str) -> int:
@@ -119,13 +119,13 @@ def _siblings(system: Path, processor: int) -> str:
 def _from_sysctl() -> tuple[Cache, ...]:
     """Caches of a fast core of a Mac; where there are two kinds of cores, those of `perflevel0` are the fast ones."""
     line = _sysctl("hw.cachelinesize") or 64
-    found = []
+    caches = []
     for level, name in ((1, "l1dcachesize"), (2, "l2cachesize"), (3, "l3cachesize")):
         size = _sysctl(f"hw.perflevel0.{name}") or _sysctl(f"hw.{name}")
         sharing = (_sysctl("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
         if size:
-            found.append(Cache(level, size, line, sharing))
-    return tuple(found)
+            caches.append(Cache(level, size, line, sharing))
+    return tuple(caches)
 
 
 def _sysctl(name: str) -> int | None:
@@ -145,8 +145,8 @@ def assumed_rates(processor: Processor) -> Rates:
     flops = {name: 2 * 2 * clock * TILE.vector_bits / (8 * dtype.itemsize) for name, dtype in DTYPES.items()}
     each_cycle = (32, 16, 8)
     bandwidths = tuple(8 * clock * each_cycle[min(c.level, 3) - 1] for c in processor.caches)
-    known = format_si(clock, "Hz") + ("" if processor.clock else ", assumed")
-    return Rates(tuple(flops.items()), bandwidths, f"assumed for a clock of {known}; --measure measures them")
+    clock_text = format_si(clock, "Hz") + ("" if processor.clock else ", assumed")
+    return Rates(tuple(flops.items()), bandwidths, f"assumed for a clock of {clock_text}; --measure measures them")
 
 
 def machine_of(processor: Processor, rates: Rates, dtype: str, cores: int = 1) -> Machine:
