@@ -35,7 +35,7 @@ class LoweringServer:
             except InvariantError as error:
                 in_program = str(error)
             found[name] = in_program, [astuple(one) for one in compiled_collectives(lowered.compile().as_text())]
-        return Message({"found": found})
+        return Message({"communication": found})
 
 
 # each gets 8 x 24 values of float32, 768 bytes

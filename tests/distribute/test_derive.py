@@ -8,7 +8,7 @@ from einmap.distribute import derive
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.collectives import Traffic
-from einmap.distribute.cost import Machine, communication, plan_cost
+from einmap.distribute.cost import MeshMachine, communication, plan_cost
 from einmap.distribute.derive import distribute
 from einmap.errors import NotSupportedError
 
@@ -158,7 +158,7 @@ def test_values_of_float32_are_half_as_wide():
 
 
 def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter():
-    machine = Machine(link_bandwidth=1e9, link_latency=1e-3, throughput=1e6)
+    machine = MeshMachine(link_bandwidth=1e9, link_latency=1e-3, throughput=1e6)
     request = {"placements": {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}, "loops": {"Z": {"k": "x"}}}
     plain = plan_cost(distribute(MATMUL, {"x": 4}, **request), machine)
     assert plain.computation_seconds == pytest.approx(4 * 8 * 4 / 1e6)

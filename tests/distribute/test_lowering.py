@@ -29,7 +29,7 @@ def programs():
     }  # fmt: skip
     with Processes([Command(("tests.distribute.lowering_server", "{}"), environment)]) as processes:
         (answer,) = processes.ask([Message({})], 120)
-    return answer.document["found"]
+    return answer.document["communication"]
 
 
 def as_found(*wanted):

@@ -67,15 +67,15 @@ def sample_inputs(workload: Workload, seed: int, dtype: Dtype = "float64") -> di
 
 def _addends(workload: Workload) -> dict[TensorName, int]:
     """For the last graph input that each Einsum reads, how many points are summed to one element of its result."""
-    found: dict[TensorName, int] = {}
+    addends: dict[TensorName, int] = {}
     inputs = set(graph_inputs(workload))
     for einsum in workload.einsums:
         read = [access.tensor for access in einsum.accesses if access.tensor in inputs]
         kept = {v for access in einsum.accesses if access.output for v in access.variables}
         if read and not einsum.is_copy and einsum.operation.reduction == "sum":
             number = prod(extent for variable, extent in einsum.bounds if variable not in kept)
-            found[read[-1]] = max(number, found.get(read[-1], 1))
-    return found
+            addends[read[-1]] = max(number, addends.get(read[-1], 1))
+    return addends
 
 
 def check_outputs(
@@ -85,18 +85,18 @@ def check_outputs(
     dtype: Dtype = "float64",
 ) -> tuple[OutputCheck, ...]:
     """Each output against `numeric.run` in float64, which knows nothing of any plan."""
-    wanted = run(workload, {tensor: values.astype(np.float64) for tensor, values in inputs.items()})
-    return tuple(_checked(tensor, values, wanted[tensor], TOLERANCE[dtype]) for tensor, values in outputs.items())
+    expected = run(workload, {tensor: values.astype(np.float64) for tensor, values in inputs.items()})
+    return tuple(_checked(tensor, values, expected[tensor], TOLERANCE[dtype]) for tensor, values in outputs.items())
 
 
-def _checked(tensor: TensorName, found: NDArray[Any], wanted: NDArray[np.float64], tolerance: float) -> OutputCheck:
-    if found.shape != wanted.shape:
+def _checked(tensor: TensorName, values: NDArray[Any], expected: NDArray[np.float64], tolerance: float) -> OutputCheck:
+    if values.shape != expected.shape:
         return OutputCheck(tensor, np.inf, np.inf, agrees=False)
     # infinities and NaN that should be there are no errors, others are
-    same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    same = (values == expected) | (np.isnan(values) & np.isnan(expected))
     with np.errstate(invalid="ignore"):
-        error = np.where(same, 0.0, np.abs(found - wanted))
+        error = np.where(same, 0.0, np.abs(values - expected))
     worst = float(np.max(np.nan_to_num(error, nan=np.inf), initial=0.0))
-    largest = float(np.max(np.abs(wanted[np.isfinite(wanted)]), initial=0.0))
+    largest = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
     relative = worst / largest if largest else worst
     return OutputCheck(tensor, worst, relative, relative <= tolerance)

@@ -1,7 +1,7 @@
 """The ways to spread one Einsum over a mesh, from how its tensors lie.
 
 Rules. A rank variable may be split over mesh axes as a rank that it leads in is: of an operand that lies so, or of a
-result that is wanted so. What the Einsum then reads and writes follows: a rank is split as the variable that leads its
+result that is to lie so. What the Einsum then reads and writes follows: a rank is split as the variable that leads its
 index; a rank that is indexed in any other way (`p + r`) is read whole; a result is partial over the axes of split
 variables that it lacks. An operand may stay partial where the Einsum is linear in it.
 """
@@ -52,11 +52,11 @@ class Scene:
     einsum: Einsum
 
 
-def choices(scene: Scene, held: Held, wanted: Mapping[TensorName, Placement]) -> Iterator[Choice]:
-    """All ways that the rules give, the whole Einsum on every PE first. `wanted`: placements asked for results."""
+def choices(scene: Scene, held: Held, targets: Mapping[TensorName, Placement]) -> Iterator[Choice]:
+    """All ways that the rules give, the whole Einsum on every PE first. `targets`: placements asked for results."""
     options: dict[RankVar, dict[Part, None]] = {}
     for access in scene.einsum.accesses:
-        lies = held[access.tensor] if not access.output else (wanted.get(access.tensor),)
+        lies = held[access.tensor] if not access.output else (targets.get(access.tensor),)
         for placement in lies:
             for variable, part in _parts(scene, access, placement) if placement else ():
                 options.setdefault(variable, {})[part] = None
@@ -66,7 +66,7 @@ def choices(scene: Scene, held: Held, wanted: Mapping[TensorName, Placement]) ->
 
 
 def pinned_choices(
-    scene: Scene, held: Held, wanted: Mapping[TensorName, Placement], loops: Mapping[RankVar, tuple[AxisName, ...]]
+    scene: Scene, held: Held, targets: Mapping[TensorName, Placement], loops: Mapping[RankVar, tuple[AxisName, ...]]
 ) -> Iterator[Choice]:
     """The ways in which the rank variables are split over the given axes, and no others."""
     spread: dict[RankVar, Part] = {}
@@ -74,7 +74,7 @@ def pinned_choices(
         parts = [
             part
             for access in scene.einsum.accesses
-            for placement in (held[access.tensor] if not access.output else (wanted.get(access.tensor),))
+            for placement in (held[access.tensor] if not access.output else (targets.get(access.tensor),))
             if placement
             for led, part in _parts(scene, access, placement)
             if led == variable and part[0] == axes
@@ -153,7 +153,7 @@ class Staying:
 
 
 def _ways_to_stay_partial(scene: Scene, held: Held, axes: Sequence[AxisName]) -> Iterator[tuple[Staying, ...]]:
-    """None first. For each axis at most one set of operands, in which the Einsum is linear together."""
+    """Sets of operands that stay partial, the empty one first; at most one for each axis, the Einsum linear in it."""
     per_axis: list[list[tuple[Staying, ...]]] = []
     for axis in axes:
         partial = {
@@ -181,8 +181,8 @@ def _operand_placement(scene: Scene, access: TensorAccess, spread: Spread, stayi
         if split is not None and not used & set(split.axes):
             splits.append(split)
             used |= set(split.axes)
-    own = [one for one in staying if access.tensor in one.tensors]
-    return Placement(tuple(splits), tuple(one.axis for one in own), own[0].reduction if own else "sum")
+    partial = [stay for stay in staying if access.tensor in stay.tensors]
+    return Placement(tuple(splits), tuple(stay.axis for stay in partial), partial[0].reduction if partial else "sum")
 
 
 def _split_of(scene: Scene, access: TensorAccess, rank: Rank, spread: Spread) -> Split | None:
@@ -215,11 +215,11 @@ def _result_placement(
     summed = [axis for variable, (over, _) in spread.items() if variable not in access.variables for axis in over]
     if summed and scene.einsum.is_copy:
         return None
-    own: Reduction = scene.einsum.operation.reduction
-    reductions = {own for _ in summed} | {one.reduction for one in staying}
+    reduction: Reduction = scene.einsum.operation.reduction
+    reductions = {reduction for _ in summed} | {stay.reduction for stay in staying}
     if len(reductions) > 1:
         return None
-    partial = (*summed, *(one.axis for one in staying))
+    partial = (*summed, *(stay.axis for stay in staying))
     return Placement(tuple(splits), partial, min(reductions, default="sum"))
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from einmap.distribute.collectives import Traffic, rounds, sent
 from einmap.distribute.placement import local_shape
-from einmap.distribute.plan import BYTES, Combine, Local, Move, Plan, Repeat, Step
+from einmap.distribute.plan import BYTES, Combine, Local, Move, Plan, PlanStep, Repeat
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MeshMachine:
     """A mesh of equal PEs. `link_bandwidth`: bytes/s that one PE sends; `link_latency`: seconds of one message;
     `throughput`: points of an Einsum that one PE evaluates in a second.
     """
@@ -43,7 +43,7 @@ def communication(plan: Plan) -> tuple[Traffic, ...]:
     return tuple(traffic_of(plan, move, count) for move, count in _moves(plan.steps, 1) if move.kind != "slice")
 
 
-def _moves(steps: Sequence[Step], count: int) -> Iterator[tuple[Move, int]]:
+def _moves(steps: Sequence[PlanStep], count: int) -> Iterator[tuple[Move, int]]:
     for step in steps:
         match step:
             case Move():
@@ -77,9 +77,9 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
     )
 
 
-def plan_cost(plan: Plan, machine: Machine | None = None) -> PlanCost:
+def plan_cost(plan: Plan, machine: MeshMachine | None = None) -> PlanCost:
     """Bytes, points and seconds of a plan on `machine`, for each PE."""
-    machine = machine or Machine()
+    machine = machine or MeshMachine()
     moving, computing, together = _seconds(plan, plan.steps, machine)
     return PlanCost(
         sent_bytes=sum(traffic.total_sent_bytes for traffic in communication(plan)),
@@ -91,7 +91,7 @@ def plan_cost(plan: Plan, machine: Machine | None = None) -> PlanCost:
     )
 
 
-def _seconds(plan: Plan, steps: Sequence[Step], machine: Machine) -> tuple[float, float, float]:
+def _seconds(plan: Plan, steps: Sequence[PlanStep], machine: MeshMachine) -> tuple[float, float, float]:
     """Seconds of moving, of computing, and of both as they follow one another."""
     moving = computing = together = 0.0
     for step in steps:
@@ -112,13 +112,13 @@ def _seconds(plan: Plan, steps: Sequence[Step], machine: Machine) -> tuple[float
     return moving, computing, together
 
 
-def _move_seconds(plan: Plan, move: Move, machine: Machine) -> float:
+def _move_seconds(plan: Plan, move: Move, machine: MeshMachine) -> float:
     traffic = traffic_of(plan, move)
     messages = rounds(move.kind, plan.mesh.parts(move.axes))
     return traffic.sent_bytes / machine.link_bandwidth + messages * machine.link_latency
 
 
-def _points(steps: Sequence[Step]) -> int:
+def _points(steps: Sequence[PlanStep]) -> int:
     total = 0
     for step in steps:
         match step:

@@ -137,10 +137,10 @@ def _cheapest(context: Context, sizes: Sizes, request: Request) -> tuple[PlanAct
     for position, einsum in enumerate(workload.einsums):
         needed = {tensor for later in workload.einsums[position + 1 :] for tensor in later.inputs}
         scene = Scene(mesh, context.sizes, einsum)
-        found = [after for state in states for after in _after(scene, sizes, state, request)]
-        if not found:
+        reached = [after for state in states for after in _after(scene, sizes, state, request)]
+        if not reached:
             raise _no_way(context, einsum, request)
-        states = _best([_forget(state, needed, workload) for state in found])
+        states = _best([_forget(state, needed, workload) for state in reached])
     finished = [_finish(mesh, sizes, state, request) for state in states]
     return min(finished, key=lambda state: state.cost).actions
 
@@ -170,10 +170,10 @@ def _after(scene: Scene, sizes: Sizes, state: State, request: Request) -> Iterat
         after = State(held, actions, (sent, points + choice.points, moves))
         for tensor, _ in choice.results:
             if after is not None and tensor in request.placements:
-                wanted = request.placements[tensor]
-                after = _brought(scene.mesh, sizes, after, tensor, wanted)
+                target = request.placements[tensor]
+                after = _brought(scene.mesh, sizes, after, tensor, target)
                 # what is asked for is where later Einsums find it
-                after = State({**after.held, tensor: (wanted,)}, after.actions, after.cost) if after else None
+                after = State({**after.held, tensor: (target,)}, after.actions, after.cost) if after else None
         if after is not None:
             yield after
 

@@ -73,10 +73,10 @@ class Mesh:
 
     def coordinates(self, device: int) -> dict[AxisName, int]:
         """Where a PE is on each axis."""
-        found: dict[AxisName, int] = {}
+        place: dict[AxisName, int] = {}
         for name, size in reversed(self.axes):
-            device, found[name] = divmod(device, size)
-        return found
+            device, place[name] = divmod(device, size)
+        return place
 
     def position(self, device: int, axes: Sequence[AxisName]) -> int:
         """The place of a PE in its group over `axes`, which are given slowest first (in any order of the mesh)."""

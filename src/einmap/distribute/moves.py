@@ -77,8 +77,8 @@ def _hops(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, target: Placem
     for split in here.splits:
         for length in range(1, len(split.axes) + 1):
             yield _gathered(mesh, sizes, here, split, length)
-    for wanted in target.splits:
-        yield from _scattered(mesh, sizes, here, wanted)
+    for split in target.splits:
+        yield from _scattered(mesh, sizes, here, split)
 
 
 def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, target: Placement) -> Iterator[Hop]:
@@ -99,32 +99,32 @@ def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Spl
     return _hop(mesh, "all_gather", axes, after, operand, operand * mesh.parts(axes), gather=split.rank)
 
 
-def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, wanted: Split) -> Iterator[Hop]:
+def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, goal: Split) -> Iterator[Hop]:
     """Split a rank over the axes that the target has it split over and that come next."""
-    now = here.of(wanted.rank)
+    now = here.of(goal.rank)
     done = now.axes if now else ()
-    if wanted.axes[: len(done)] != done:
+    if goal.axes[: len(done)] != done:
         return
-    for end in range(len(done) + 1, len(wanted.axes) + 1):
-        axes = wanted.axes[len(done) : end]
-        block = wanted.block * mesh.parts(wanted.axes[end:])
+    for end in range(len(done) + 1, len(goal.axes) + 1):
+        axes = goal.axes[len(done) : end]
+        block = goal.block * mesh.parts(goal.axes[end:])
         parts = mesh.parts(axes)
         if now and now.block != block * parts:
             continue
-        finer = Split(wanted.rank, wanted.axes[:end], block)
-        kept = tuple(split for split in here.splits if split.rank != wanted.rank)
+        finer = Split(goal.rank, goal.axes[:end], block)
+        kept = tuple(split for split in here.splits if split.rank != goal.rank)
         after = replace(here, splits=(*kept, finer))
         if not here.used & set(axes):
-            yield Hop("slice", axes, after, 0, scatter=wanted.rank)
+            yield Hop("slice", axes, after, 0, scatter=goal.rank)
         if set(axes) <= set(here.partial) and here.reduction == "sum":
             after = replace(after, partial=tuple(axis for axis in here.partial if axis not in axes))
             result = _values(sizes, after)
-            yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=wanted.rank)
+            yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=goal.rank)
         for other in kept:
             if other.axes[-len(axes) :] == axes:
                 moved = _without(mesh, replace(here, splits=(*kept, finer)), other, len(axes))
                 operand = _values(sizes, replace(here, splits=(*kept, finer))) * parts
-                yield _hop(mesh, "all_to_all", axes, moved, operand, operand, other.rank, wanted.rank)
+                yield _hop(mesh, "all_to_all", axes, moved, operand, operand, other.rank, goal.rank)
 
 
 def _without(mesh: Mesh, here: Placement, split: Split, length: int) -> Placement:

@@ -14,7 +14,7 @@ from einmap.distribute.actions import Computed, Moved, PlanAction
 from einmap.distribute.collectives import Kind
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement
-from einmap.distribute.plan import Buffer, BufferName, Dtype, Local, Move, Plan, Step
+from einmap.distribute.plan import Buffer, BufferName, Dtype, Local, Move, Plan, PlanStep
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.projection import Rank
 from einmap.einsum.workload import Workload
@@ -61,40 +61,40 @@ def named_plan(
 ) -> Plan:
     """The plan that does `actions`. Outputs are the last versions of the tensors that nobody reads."""
     names = Names(sizes)
-    known: dict[tuple[TensorName, Placement], BufferName] = {}
+    buffer_of: dict[tuple[TensorName, Placement], BufferName] = {}
     for tensor, placement in inputs.items():
-        known[tensor, placement] = names.make(tensor, "D" if placement.used else "", placement)
-    last = {tensor: known[tensor, placement] for tensor, placement in inputs.items()}
-    steps: list[Step] = []
+        buffer_of[tensor, placement] = names.make(tensor, "D" if placement.used else "", placement)
+    last = {tensor: buffer_of[tensor, placement] for tensor, placement in inputs.items()}
+    steps: list[PlanStep] = []
     for action in actions:
         match action:
             case Computed():
-                local = _local(action, names, known)
+                local = _local(action, names, buffer_of)
                 steps.append(local)
                 last.update(local.results)
             case Moved():
-                move = _move(action, names, known)
+                move = _move(action, names, buffer_of)
                 steps.append(move)
                 last[action.tensor] = move.target
             case _:
                 assert_never(action)
-    dealt = tuple((tensor, known[tensor, placement]) for tensor, placement in inputs.items())
+    dealt = tuple((tensor, buffer_of[tensor, placement]) for tensor, placement in inputs.items())
     outputs = tuple((t, last[t]) for t in workload.producers if not workload.consumers[t])
     return Plan(mesh, workload, tuple(names.buffers), dealt, tuple(steps), outputs, dtype)
 
 
-def _local(action: Computed, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Local:
-    operands = tuple((tensor, known[tensor, placement]) for tensor, placement in action.choice.operands)
+def _local(action: Computed, names: Names, buffer_of: dict[tuple[TensorName, Placement], BufferName]) -> Local:
+    operands = tuple((tensor, buffer_of[tensor, placement]) for tensor, placement in action.choice.operands)
     results = []
     for tensor, placement in action.choice.results:
         letter = "L" if placement.partial else "D" if placement.used else ""
-        known[tensor, placement] = names.make(tensor, letter, placement)
-        results.append((tensor, known[tensor, placement]))
+        buffer_of[tensor, placement] = names.make(tensor, letter, placement)
+        results.append((tensor, buffer_of[tensor, placement]))
     return Local(action.einsum, operands, tuple(results), action.choice.loops)
 
 
-def _move(action: Moved, names: Names, known: dict[tuple[TensorName, Placement], BufferName]) -> Move:
+def _move(action: Moved, names: Names, buffer_of: dict[tuple[TensorName, Placement], BufferName]) -> Move:
     hop = action.hop
-    source = known[action.tensor, action.before]
-    target = known[action.tensor, hop.after] = names.make(action.tensor, LETTER[hop.kind], hop.after)
+    source = buffer_of[action.tensor, action.before]
+    target = buffer_of[action.tensor, hop.after] = names.make(action.tensor, LETTER[hop.kind], hop.after)
     return Move(hop.kind, source, target, hop.axes, hop.gather, hop.scatter, action.before.reduction)

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Split
-from einmap.distribute.plan import Buffer, Combine, Local, LocalLoop, Move, Plan, Repeat, Step
+from einmap.distribute.plan import Buffer, Combine, Local, LocalLoop, Move, Plan, PlanStep, Repeat
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
 from einmap.einsum.projection import Affine, Rank
@@ -35,7 +35,7 @@ def lines(plan: Plan) -> tuple[Line, ...]:
     return (*dealt, *_steps(plan, plan.steps, 0), *outputs)
 
 
-def _steps(plan: Plan, steps: Sequence[Step], depth: int) -> Iterator[Line]:
+def _steps(plan: Plan, steps: Sequence[PlanStep], depth: int) -> Iterator[Line]:
     for step in steps:
         match step:
             case Local():

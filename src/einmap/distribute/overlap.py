@@ -17,7 +17,7 @@ from dataclasses import replace
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.naming import Names
 from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import BufferName, Combine, Local, LocalLoop, Move, Plan, Repeat, Step
+from einmap.distribute.plan import BufferName, Combine, Local, LocalLoop, Move, Plan, PlanStep, Repeat
 from einmap.einsum.projection import Rank
 from einmap.errors import At, SpecError
 
@@ -53,16 +53,16 @@ def _pair(plan: Plan, einsum: str, at: At | None) -> tuple[Local, Move]:
     match users:
         case [Move(kind="reduce_scatter") as move] if len(results) == 1:
             return local, move
-    found = ", ".join(step.kind if isinstance(step, Move) else "an Einsum" for step in users) or "nothing"
+    uses = ", ".join(step.kind if isinstance(step, Move) else "an Einsum" for step in users) or "nothing"
     raise SpecError(
         f"the result of Einsum {einsum!r} is not reduce-scattered and nothing else, so there is nothing to overlap; "
-        f"it is used by: {found}",
+        f"it is used by: {uses}",
         at=at,
         hint="split a reduced rank of its operands and place the result split over the same mesh axis",
     )
 
 
-def _reads(step: Step) -> set[BufferName]:
+def _reads(step: PlanStep) -> set[BufferName]:
     match step:
         case Local(operands=operands):
             return {name for _, name in operands}
@@ -89,18 +89,18 @@ def _chunked_loop(plan: Plan, local: Local, move: Move, at: At | None) -> LocalL
     for access in einsum.accesses:
         indices = [index for _, index in access.projection if loop.variable in {v for v, _ in index.terms}]
         if len(indices) > 1 or any(str(index) != loop.variable for index in indices):
-            found = ", ".join(map(str, indices))
-            text = f"{access.tensor!r} cannot be read in chunks of {loop.variable!r}: it is indexed by {found}"
+            written = ", ".join(map(str, indices))
+            text = f"{access.tensor!r} cannot be read in chunks of {loop.variable!r}: it is indexed by {written}"
             raise SpecError(text, at=at)
     return LocalLoop(loop.variable, move.axes, loop.extent, split.block)
 
 
 def _one_chunk(
     plan: Plan, names: Names, local: Local, loop: LocalLoop, result: BufferName, which: tuple[int, int]
-) -> tuple[Step, ...]:
+) -> tuple[PlanStep, ...]:
     """The operands of one chunk, cut, and the Einsum of it. `which`: offset and stride, as in `Move`."""
     einsum = plan.workload.find(local.einsum)
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     operands = []
     for tensor, name in local.operands:
         rank = _rank_of(einsum.by_tensor[tensor].projection, loop.variable)
@@ -113,7 +113,7 @@ def _one_chunk(
         offset, stride = which
         steps.append(Move("slice", name, chunk, loop.axes, scatter=rank, offset=offset, stride=stride))
         operands.append((tensor, chunk))
-    loops = tuple(loop if one.variable == loop.variable else one for one in local.loops)
+    loops = tuple(loop if other.variable == loop.variable else other for other in local.loops)
     results = tuple((tensor, result) for tensor, _ in local.results)
     return (*steps, Local(local.einsum, tuple(operands), results, loops))
 

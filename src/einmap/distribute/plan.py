@@ -22,7 +22,7 @@ from einmap.visible import brief
 
 type BufferName = str
 type Dtype = Literal["float64", "float32"]
-type Step = Local | Move | Combine | Repeat
+type PlanStep = Local | Move | Combine | Repeat
 
 BYTES: Mapping[Dtype, int] = {"float64": 8, "float32": 4}
 """Bytes of one value."""
@@ -132,7 +132,7 @@ class Repeat:
     """
 
     count: int
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     carried: tuple[tuple[BufferName, BufferName], ...]
 
 
@@ -149,7 +149,7 @@ class Plan:
     workload: Workload
     buffers: tuple[Buffer, ...]
     inputs: tuple[tuple[TensorName, BufferName], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     outputs: tuple[tuple[TensorName, BufferName], ...]
     dtype: Dtype = "float64"
 

@@ -22,28 +22,28 @@ def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
 
     Raises SpecError (several problems together) with their places, see `distribute`.
     """
-    raw, given = _read(spec)
+    raw, inputs = _read(spec)
 
     def locate(where: Where) -> At:
         return place(spec.raw, (KEY, *where))
 
     named: dict[str, Any] = {name: to_python(value) for name, value in raw.items if name in NAMED}
     with placed(spec.raw, (KEY, "mesh")):
-        mesh = Mesh(tuple(given.mesh.items()))
+        mesh = Mesh(tuple(inputs.mesh.items()))
     return distribute(
         spec.workload,
         mesh,
         named.get("placements"),
         loops=named.get("loops"),
         overlap=named.get("overlap") or (),
-        dtype=dtype or cast(Dtype, given.dtype),
-        imperfect=given.imperfect,
+        dtype=dtype or cast(Dtype, inputs.dtype),
+        imperfect=inputs.imperfect,
         locate=locate,
     )
 
 
 def _read(spec: Spec) -> tuple[RawMap, DistributionInput]:
-    """What is written, and its fields that name nothing."""
+    """The raw tree of the key, and its checked fields without those that name tensors, ranks and Einsums."""
     raw = spec.raw.get(KEY)
     if raw is None:
         hint = "give a file with this key, or one of the distributions that `einmap examples` lists"
@@ -51,8 +51,8 @@ def _read(spec: Spec) -> tuple[RawMap, DistributionInput]:
     if spec.raw.get("workload") is None:
         raise SpecError(f"there is a {KEY!r}, but no workload to distribute", hint="give a workload as well")
     problems: list[EinmapError] = []
-    given = check(DistributionInput, raw, spec.raw, (KEY,), problems, drop=NAMED)
+    inputs = check(DistributionInput, raw, spec.raw, (KEY,), problems, drop=NAMED)
     raise_all(problems)
-    assert given is not None
+    assert inputs is not None
     assert isinstance(raw, RawMap)
-    return raw, given
+    return raw, inputs

@@ -51,7 +51,7 @@ class Context:
 
 
 def no_place(_: Where) -> None:
-    """What is given in Python stands in no file."""
+    """The place of a request that was made in Python: none, since it stands in no file."""
 
 
 def checked_request(context: Context, placements: Any = None, loops: Any = None, overlap: Any = None) -> Request:
@@ -63,37 +63,37 @@ def checked_request(context: Context, placements: Any = None, loops: Any = None,
     """
     problems: list[EinmapError] = []
     placed = {
-        tensor: attempt(problems, partial(_placement, context, tensor, given))
-        for tensor, given in _dictionary(context, ("placements",), placements, "tensors and their placements").items()
+        tensor: attempt(problems, partial(_placement, context, tensor, value))
+        for tensor, value in _dictionary(context, ("placements",), placements, "tensors and their placements").items()
     }
     spread = {
-        einsum: attempt(problems, partial(_loops, context, einsum, given))
-        for einsum, given in _dictionary(context, ("loops",), loops, "Einsums and their loops").items()
+        einsum: attempt(problems, partial(_loops, context, einsum, value))
+        for einsum, value in _dictionary(context, ("loops",), loops, "Einsums and their loops").items()
     }
     chunked = attempt(problems, partial(_overlap, context, overlap))
     raise_all(problems)
     return Request(
-        {tensor: found for tensor, found in placed.items() if found is not None},
+        {tensor: placement for tensor, placement in placed.items() if placement is not None},
         {einsum: axes for einsum, axes in spread.items() if axes is not None},
         chunked or frozenset(),
     )
 
 
-def _placement(context: Context, tensor: str, given: Any) -> Placement:
+def _placement(context: Context, tensor: str, value: Any) -> Placement:
     where = ("placements", tensor)
     if tensor not in context.workload.tensors:
         hint = did_you_mean(tensor, context.workload.tensors, listing="tensors")
         raise context.error(where, f"the workload has no tensor {tensor!r}", hint)
-    if given in (None, "replicated"):
+    if value in (None, "replicated"):
         return Placement()
-    fields = _dictionary(context, where, given, "ranks and their mesh axes, or the word replicated")
+    fields = _dictionary(context, where, value, "ranks and their mesh axes, or the word replicated")
     problems: list[EinmapError] = []
     splits: list[Split] = []
     partial_axes: tuple[AxisName, ...] = ()
-    for key, value in fields.items():
+    for key, text in fields.items():
         if key == PARTIAL:
-            partial_axes = attempt(problems, partial(_axes, context, (*where, key), value)) or ()
-        elif (split := attempt(problems, partial(_split, context, tensor, key, value))) is not None:
+            partial_axes = attempt(problems, partial(_axes, context, (*where, key), text)) or ()
+        elif (split := attempt(problems, partial(_split, context, tensor, key, text))) is not None:
             splits.append(split)
     raise_all(problems)
     ranks = [split.rank for split in splits]
@@ -114,7 +114,7 @@ def _check_partial(context: Context, where: Where, tensor: str) -> None:
         raise context.error(where, f"{tensor!r} is a {reduction}: only sums can be asked for in parts")
 
 
-def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
+def _split(context: Context, tensor: str, key: str, value: Any) -> Split:
     where = ("placements", tensor, key)
     sizes = context.sizes[tensor]
     rank = key if key in sizes else key.upper()
@@ -122,17 +122,17 @@ def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
         hint = did_you_mean(key, [*sizes, PARTIAL], listing="ranks")
         raise context.error(where, f"tensor {tensor!r} has no rank {key!r}", hint)
     granule: Any = 1
-    if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in ("axes", "granule")]
-        if unknown or "axes" not in given:
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in ("axes", "granule")]
+        if unknown or "axes" not in value:
             wrong = did_you_mean(str(unknown[0]), ("axes", "granule"), listing="fields") if unknown else None
-            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, given))}", wrong)
-        granule, given = given.get("granule", 1), given["axes"]
+            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, value))}", wrong)
+        granule, value = value.get("granule", 1), value["axes"]
     if type(granule) is not int or not 1 <= granule <= sizes[rank]:
         raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {short(granule)}")
     if sizes[rank] % granule:
         raise context.error(where, f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, no multiple of {granule}")
-    axes = _axes(context, where, given)
+    axes = _axes(context, where, value)
     parts = context.mesh.parts(axes)
     if not context.imperfect and sizes[rank] % (parts * granule):
         text = f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, which do not divide into {parts} equal blocks"
@@ -141,34 +141,34 @@ def _split(context: Context, tensor: str, key: str, given: Any) -> Split:
     return Split(rank, axes, block_of(sizes[rank], parts, granule))
 
 
-def _loops(context: Context, einsum: str, given: Any) -> dict[RankVar, tuple[AxisName, ...]]:
+def _loops(context: Context, einsum: str, value: Any) -> dict[RankVar, tuple[AxisName, ...]]:
     where = ("loops", einsum)
     if einsum not in context.workload.by_name:
         hint = did_you_mean(einsum, context.workload.by_name, listing="Einsums")
         raise context.error(where, f"the workload has no Einsum {einsum!r}", hint)
-    known = context.workload.find(einsum)
-    found: dict[RankVar, tuple[AxisName, ...]] = {}
-    for variable, axes in _dictionary(context, where, given, "rank variables and their mesh axes").items():
-        if variable not in known.extents:
-            hint = did_you_mean(variable, known.rank_variables, listing="rank variables")
+    bound = context.workload.find(einsum)
+    axes_of: dict[RankVar, tuple[AxisName, ...]] = {}
+    for variable, axes in _dictionary(context, where, value, "rank variables and their mesh axes").items():
+        if variable not in bound.extents:
+            hint = did_you_mean(variable, bound.rank_variables, listing="rank variables")
             raise context.error((*where, variable), f"Einsum {einsum!r} has no rank variable {variable!r}", hint)
-        if dict(known.first_values).get(variable, 0):
+        if dict(bound.first_values).get(variable, 0):
             text = f"rank variable {variable!r} of {einsum!r} does not start at 0; it cannot be split"
             raise context.error((*where, variable), text)
-        found[variable] = _axes(context, (*where, variable), axes)
-        parts, extent = context.mesh.parts(found[variable]), known.extents[variable]
+        axes_of[variable] = _axes(context, (*where, variable), axes)
+        parts, extent = context.mesh.parts(axes_of[variable]), bound.extents[variable]
         if not context.imperfect and extent % parts:
             text = f"rank variable {variable!r} of {einsum!r} has {extent} values, which do not divide into {parts}"
             raise context.error((*where, variable), text, "choose another mesh, or let `imperfect` be true")
-    _check_once(context, where, [axis for axes in found.values() for axis in axes])
-    real = {variable: _real(context.mesh, axes) for variable, axes in found.items()}
+    _check_once(context, where, [axis for axes in axes_of.values() for axis in axes])
+    real = {variable: _real(context.mesh, axes) for variable, axes in axes_of.items()}
     return {variable: axes for variable, axes in real.items() if axes}
 
 
-def _overlap(context: Context, given: Any) -> frozenset[str]:
-    if given is not None and (isinstance(given, str | Mapping) or not isinstance(given, Iterable)):
-        raise context.error(("overlap",), f"expected a list of Einsums, found {short(given)}")
-    names = list(given or ())
+def _overlap(context: Context, value: Any) -> frozenset[str]:
+    if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
+        raise context.error(("overlap",), f"expected a list of Einsums, found {short(value)}")
+    names = list(value or ())
     for name in names:
         if name not in context.workload.by_name:
             hint = did_you_mean(str(name), context.workload.by_name, listing="Einsums")
@@ -176,12 +176,12 @@ def _overlap(context: Context, given: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def _axes(context: Context, where: Where, given: Any) -> tuple[AxisName, ...]:
+def _axes(context: Context, where: Where, value: Any) -> tuple[AxisName, ...]:
     """`x` or `[x, y]`: known axes, each once."""
-    names = [given] if isinstance(given, str) else given
+    names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names:
         raise context.error(
-            where, f"expected a mesh axis or a list of them, found {short(given)}", "write for example x"
+            where, f"expected a mesh axis or a list of them, found {short(value)}", "write for example x"
         )
     for name in names:
         if name not in context.mesh.names:
@@ -200,12 +200,12 @@ def _check_once(context: Context, where: Where, axes: Iterable[AxisName]) -> Non
             raise context.error(where, text, "split over different axes, or over one of them only")
 
 
-def _dictionary(context: Context, where: Where, given: Any, expected: str) -> dict[str, Any]:
-    if given is None:
+def _dictionary(context: Context, where: Where, value: Any, expected: str) -> dict[str, Any]:
+    if value is None:
         return {}
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise context.error(where, f"expected a dictionary of {expected}, found {short(given)}")
-    return dict(given)
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise context.error(where, f"expected a dictionary of {expected}, found {short(value)}")
+    return dict(value)
 
 
 def _real(mesh: Mesh, axes: tuple[AxisName, ...]) -> tuple[AxisName, ...]:

@@ -1,7 +1,7 @@
 """Engines that run a plan.
 
 - `arithmetic`: a local Einsum on the arrays of one PE, for any array module with numpy's names.
-- `base`: what every engine is: a plan and whole arrays in, whole arrays out.
+- `base`: the interface of engines: a plan and whole arrays in, whole arrays out.
 - `compare`: predicted communication against that of the program that ran, and what its compiler made of it.
 - `engines`: engines by name.
 - `jax`: the engine on JAX: real collectives on a device mesh, in one or several processes and hosts.

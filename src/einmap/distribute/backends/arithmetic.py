@@ -71,16 +71,16 @@ class Scene:
 
 
 def local_einsum(
-    plan: Plan, step: Local, given: Mapping[TensorName, Array], position: Position, arrays: Arrays
+    plan: Plan, step: Local, operands: Mapping[TensorName, Array], position: Position, arrays: Arrays
 ) -> dict[TensorName, Array]:
     """The results of a local step by tensor, each with the shape of its buffer, from the PE's operands by tensor."""
     einsum = plan.workload.find(step.einsum)
     scene = Scene(einsum, {loop.variable: loop for loop in step.loops}, position, arrays)
     views = {
-        tensor: _read(scene, einsum.by_tensor[tensor], plan.by_name[name], given[tensor])
+        tensor: _read(scene, einsum.by_tensor[tensor], plan.by_name[name], operands[tensor])
         for tensor, name in step.operands
     }
-    dtype = next(iter(given.values())).dtype
+    dtype = next(iter(operands.values())).dtype
     results = {}
     for tensor, name in step.results:
         access = einsum.by_tensor[tensor]
@@ -177,12 +177,12 @@ def _contract(
 ) -> Array:
     """A sum of products. A variable that is in no factor counts its points."""
     ready = list(factors)
-    found = {variable for factor in factors for variable in factor.variables}
+    covered = {variable for factor in factors for variable in factor.variables}
     for variable in (*kept, *reduced):
-        if variable not in found:
+        if variable not in covered:
             ready.append(View((variable,), scene.xp.ones(scene.loops[variable].block, dtype)))
     for variable in padded:
-        ready = [_masked(scene, one, variable, 0.0) if variable in one.variables else one for one in ready]
+        ready = [_masked(scene, factor, variable, 0.0) if variable in factor.variables else factor for factor in ready]
     letter = dict(zip((*kept, *reduced), string.ascii_letters, strict=False))
     terms = ["".join(letter[v] for v in factor.variables) for factor in ready]
     subscripts = f"{','.join(terms)}->{''.join(letter[v] for v in kept)}"
@@ -204,8 +204,8 @@ def _evaluate(scene: Scene, expression: MapExpression, views: Mapping[TensorName
     """A map expression over the variables of its operands, in the order of the loops."""
     if isinstance(expression, Operand):
         return views[expression.tensor]
-    found = {variable for tensor in operands(expression) for variable in views[tensor].variables}
-    order = tuple(v for v in scene.einsum.rank_variables if v in found)
+    variables = {variable for tensor in operands(expression) for variable in views[tensor].variables}
+    order = tuple(v for v in scene.einsum.rank_variables if v in variables)
 
     def value(part: MapExpression) -> Array:
         match part:

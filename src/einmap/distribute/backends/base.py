@@ -1,4 +1,4 @@
-"""What every engine is: a plan and whole arrays in, whole arrays out; how arrays are dealt and collected."""
+"""The interface of engines, a plan and whole arrays in, whole arrays out; and how arrays are dealt and collected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ type Tensor = NDArray[Any]
 
 @dataclass(frozen=True)
 class Run:
-    """What an engine found. `lowered`: the collectives of the program that ran, `compiled`: those that its compiler
+    """The result of running a plan. `lowered`: the collectives of the program that ran, `compiled`: what its compiler
     made of them (merged, dropped, replaced); None where nothing really moves.
 
     `facts`: what else the engine reports, by name (devices, platform, versions, seconds).
@@ -59,7 +59,7 @@ def deal(plan: Plan, buffer: Buffer, whole: Tensor, padding: float = np.nan) -> 
     that hold the same share one array.
     """
     made: dict[tuple[tuple[range, ...], float], Tensor] = {}
-    found = []
+    arrays = []
     for device in range(plan.mesh.n_devices):
         parts = _held(plan.mesh, buffer, device)
         share = addend_share(plan.mesh, buffer.placement.partial, device)
@@ -68,8 +68,8 @@ def deal(plan: Plan, buffer: Buffer, whole: Tensor, padding: float = np.nan) -> 
             inside = tuple(slice(len(part)) for part in parts)
             local[inside] = whole[tuple(slice(part.start, part.stop) for part in parts)] * share
             made[parts, share] = local
-        found.append(made[parts, share])
-    return found
+        arrays.append(made[parts, share])
+    return arrays
 
 
 def addend_share(mesh: Mesh, axes: Sequence[AxisName], device: int) -> float:

@@ -57,29 +57,29 @@ class Compiled:
 
 def matches(traffic: Sequence[Traffic], lowered: Sequence[Collective]) -> tuple[Match, ...]:
     """One match for each different collective, in the order of the plan, then what nobody predicted."""
-    expected = {replace(one, count=0): one.count for one in predicted(traffic)}
-    found = {replace(one, count=0): one.count for one in merged(lowered)}
+    expected = {replace(collective, count=0): collective.count for collective in predicted(traffic)}
+    executed = {replace(collective, count=0): collective.count for collective in merged(lowered)}
     tensors: dict[Collective, dict[str, None]] = {}
     axes: dict[Collective, tuple[str, ...]] = {}
-    for one in traffic:
-        for key in (replace(same, count=0) for same in predicted([one])):
-            tensors.setdefault(key, {})[one.tensor] = None
-            axes[key] = one.axes
+    for row in traffic:
+        for key in (replace(collective, count=0) for collective in predicted([row])):
+            tensors.setdefault(key, {})[row.tensor] = None
+            axes[key] = row.axes
     return tuple(
-        Match(key, tuple(tensors.get(key, ())), axes.get(key, ()), expected.get(key, 0), found.get(key, 0))
-        for key in dict.fromkeys([*tensors, *found])
+        Match(key, tuple(tensors.get(key, ())), axes.get(key, ()), expected.get(key, 0), executed.get(key, 0))
+        for key in dict.fromkeys([*tensors, *executed])
     )
 
 
 def after_compilation(lowered: Sequence[Collective], compiled: Sequence[Collective]) -> tuple[Compiled, ...]:
     """One row for each kind and group. The order within a group is left out: compilers change it where it is free."""
 
-    def by_kind(found: Sequence[Collective]) -> dict[tuple[str, tuple[Group, ...]], tuple[int, int]]:
+    def by_kind(collectives: Sequence[Collective]) -> dict[tuple[str, tuple[Group, ...]], tuple[int, int]]:
         totals: dict[tuple[str, tuple[Group, ...]], tuple[int, int]] = {}
-        for one in found:
-            key = one.kind, tuple(sorted(tuple(sorted(group)) for group in one.groups))
+        for collective in collectives:
+            key = collective.kind, tuple(sorted(tuple(sorted(group)) for group in collective.groups))
             count, size = totals.get(key, (0, 0))
-            totals[key] = count + one.count, size + one.total_bytes
+            totals[key] = count + collective.count, size + collective.total_bytes
         return totals
 
     before, after = by_kind(lowered), by_kind(compiled)

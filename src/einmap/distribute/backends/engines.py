@@ -26,7 +26,7 @@ class EngineOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that are not None."""
+        """The options that are not None, by name."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
@@ -35,20 +35,20 @@ def engine_named(name: str, options: EngineOptions | None = None, progress: Prog
 
     Raises SpecError for an unknown name, for options that it does not have, and where its library is missing.
     """
-    given = (options or EngineOptions()).given
+    chosen = (options or EngineOptions()).given
     match name:
         case "local":
-            return _local(given)
+            return _local(chosen)
         case "jax":
             from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions, check_jax
 
             check_jax()
-            return JaxEngine(JaxOptions(**given), progress)
+            return JaxEngine(JaxOptions(**chosen), progress)
     raise SpecError(f"there is no engine {name!r}", hint=did_you_mean(name, ENGINES, listing="engines"))
 
 
-def _local(given: dict[str, Any]) -> Engine:
-    for option, value in given.items():
+def _local(chosen: dict[str, Any]) -> Engine:
+    for option, value in chosen.items():
         if (option, value) != ("processes", 1):
             flag = f"--{option.replace('_', '-')}"
             raise SpecError(

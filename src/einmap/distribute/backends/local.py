@@ -14,7 +14,7 @@ import numpy as np
 from einmap.distribute.backends.arithmetic import Arrays, local_einsum
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
-from einmap.distribute.plan import BufferName, Combine, Local, Move, Plan, Repeat, Step
+from einmap.distribute.plan import BufferName, Combine, Local, Move, Plan, PlanStep, Repeat
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
@@ -53,7 +53,7 @@ class LocalEngine:
         return Run({tensor: collect(plan, plan.by_name[name], memory[name]) for tensor, name in plan.outputs})
 
 
-def _run_steps(plan: Plan, steps: Sequence[Step], memory: Memory, turn: int) -> None:
+def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: int) -> None:
     for step in steps:
         match step:
             case Local():
@@ -74,22 +74,22 @@ def _run_steps(plan: Plan, steps: Sequence[Step], memory: Memory, turn: int) -> 
 def _run_local(plan: Plan, step: Local, memory: Memory) -> None:
     results: dict[BufferName, list[Tensor]] = {name: [] for _, name in step.results}
     for device in range(plan.mesh.n_devices):
-        given = {tensor: memory[name][device] for tensor, name in step.operands}
-        found = local_einsum(plan, step, given, partial(plan.mesh.position, device), _NUMPY)
+        operands = {tensor: memory[name][device] for tensor, name in step.operands}
+        outputs = local_einsum(plan, step, operands, partial(plan.mesh.position, device), _NUMPY)
         for tensor, name in step.results:
-            results[name].append(found[tensor])
+            results[name].append(outputs[tensor])
     memory.update(results)
 
 
 def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tensor]:
     """What each PE holds afterwards. See `plan.Move` for what the kinds mean."""
-    found: list[Tensor | None] = [None] * plan.mesh.n_devices
+    received: list[Tensor | None] = [None] * plan.mesh.n_devices
     buffer = plan.by_name[step.target]
     for group in plan.mesh.groups(step.axes):
         arrays = [sources[device] for device in group]
         for place, device in enumerate(group):
-            found[device] = _cut(_received(plan, step, arrays, place, turn), buffer.shape)
-    return [array for array in found if array is not None]
+            received[device] = _cut(_received(plan, step, arrays, place, turn), buffer.shape)
+    return [array for array in received if array is not None]
 
 
 def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, turn: int) -> Tensor:
@@ -103,8 +103,8 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, turn: in
             total: Tensor = _JOIN[step.reduction].reduce(arrays)
             return total
         case "reduce_scatter":
-            own: Tensor = np.add.reduce([_block(plan, step, array, place) for array in arrays])
-            return own
+            summed: Tensor = np.add.reduce([_block(plan, step, array, place) for array in arrays])
+            return summed
         case "all_to_all":
             mine = [_block(plan, step, array, place) for array in arrays]
             return np.concatenate(mine, axis=_axis(buffer.ranks, step.gather))

@@ -33,12 +33,12 @@ class Collective:
         return self.count * self.operand_bytes
 
 
-def merged(found: Iterable[Collective]) -> tuple[Collective, ...]:
+def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     """Equal collectives as one, with the sum of their counts, in order."""
     counts: Counter[Collective] = Counter()
-    for one in found:
-        counts[replace(one, count=0)] += one.count
-    return tuple(sorted(replace(one, count=count) for one, count in counts.items() if count))
+    for collective in collectives:
+        counts[replace(collective, count=0)] += collective.count
+    return tuple(sorted(replace(collective, count=count) for collective, count in counts.items() if count))
 
 
 def predicted(traffic: Iterable[Traffic]) -> tuple[Collective, ...]:
@@ -68,7 +68,7 @@ def rings(pairs: Iterable[Sequence[int]]) -> tuple[Group, ...]:
     follower = {int(source): int(target) for source, target in pairs}
     if set(follower) != set(follower.values()) or any(a == b for a, b in follower.items()):
         raise InvariantError(f"the program sends {follower}, which is not a shift along rings")
-    found: list[Group] = []
+    groups: list[Group] = []
     seen: set[int] = set()
     for first in sorted(follower):
         ring: list[int] = []
@@ -78,5 +78,5 @@ def rings(pairs: Iterable[Sequence[int]]) -> tuple[Group, ...]:
             ring.append(at)
             at = follower[at]
         if ring:
-            found.append(tuple(ring))
-    return tuple(found)
+            groups.append(tuple(ring))
+    return tuple(groups)

@@ -17,8 +17,8 @@ from einmap.einsum.projection import Affine
 from einmap.einsum.workload import Workload
 
 _TYPES: dict[str, type[Any]] = {
-    found.__name__: found
-    for found in (
+    kind.__name__: kind
+    for kind in (
         Plan, Mesh, Buffer, Placement, Split, Local, LocalLoop, Move, Combine, Repeat,
         Workload, Einsum, TensorAccess, Affine, Operation, Apply, Number, Operand,
     )
@@ -31,7 +31,7 @@ def encode(value: object) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case tuple():
-            return [encode(one) for one in value]
+            return [encode(item) for item in value]
         case _ if is_dataclass(value) and type(value).__name__ in _TYPES:
             return {type(value).__name__: [encode(getattr(value, field.name)) for field in fields(value)]}
     raise TypeError(f"a plan holds no {type(value).__name__}")
@@ -41,7 +41,7 @@ def decode(document: Any) -> Any:
     """What `encode` was given. Raises KeyError for a type that no plan has."""
     match document:
         case list():
-            return tuple(decode(one) for one in document)
+            return tuple(decode(item) for item in document)
         case dict():
             ((name, values),) = document.items()
             return _TYPES[name](*map(decode, values))
@@ -50,7 +50,7 @@ def decode(document: Any) -> Any:
 
 
 def decode_plan(document: Any) -> Plan:
-    """`decode`, for a whole plan."""
+    """The plan that `encode` was given. Raises KeyError for a type that no plan has."""
     plan = decode(document)
     assert isinstance(plan, Plan)
     return plan

@@ -1,6 +1,6 @@
 """The engine `jax`: plans on real devices, with real collectives (`jax.shard_map` over a device mesh).
 
-The parent imports no JAX. It starts processes that do (`jax_server`), sends them plans and arrays, collects the blocks
+The parent imports no JAX. It starts processes that do (`server`), sends them plans and arrays, collects the blocks
 of the results, and turns whatever happens to a process into an EngineError.
 """
 
@@ -112,7 +112,7 @@ class JaxOptions:
 
 
 @dataclass(frozen=True)
-class Program:
+class Communication:
     """Communication of a plan as JAX lowers it (`lowered`) and as XLA compiles it (None if it was not compiled)."""
 
     lowered: tuple[Collective, ...]
@@ -151,15 +151,15 @@ class JaxEngine:
         arrays = {tensor: np.asarray(inputs[tensor], dtype=plan.dtype) for tensor, _ in plan.inputs}
         answers = self._ask([plan], Message({"do": "run", "plan": encode(plan)}, arrays))
         outputs = {tensor: _joined(plan, tensor, plan.by_name[name], answers) for tensor, name in plan.outputs}
-        found = _program(answers[0].document["found"])
+        communication = _communication(answers[0].document["communication"])
         seconds = max(answer.document["seconds"] for answer in answers)
-        return Run(outputs, found.lowered, found.compiled, {**self._facts, "seconds": seconds})
+        return Run(outputs, communication.lowered, communication.compiled, {**self._facts, "seconds": seconds})
 
-    def lower(self, plans: Sequence[Plan], *, compiled: bool = False) -> list[Program]:
+    def lower(self, plans: Sequence[Plan], *, compiled: bool = False) -> list[Communication]:
         """The communication of the programs of plans; none is run."""
         request = Message({"do": "lower", "plans": [encode(plan) for plan in plans], "compile": compiled})
         answers = self._ask(plans, request)
-        return [_program(found) for found in answers[0].document["found"]]
+        return [_communication(communication) for communication in answers[0].document["communication"]]
 
     def _ask(self, plans: Sequence[Plan], request: Message) -> list[Message]:
         for plan in plans:
@@ -259,12 +259,12 @@ def _commands(options: JaxOptions) -> list[Command]:
 
 def _environment(options: JaxOptions) -> dict[str, str]:
     flags = _FORCED.sub("", os.environ.get("XLA_FLAGS", ""))
-    found = {**_OUR_OWN}
+    variables = {**_OUR_OWN}
     if options.platform != "any":
-        found["JAX_PLATFORMS"] = options.platform
+        variables["JAX_PLATFORMS"] = options.platform
     if options.platform == "cpu":
-        found["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={options.devices or 1}".strip()
-    return found
+        variables["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={options.devices or 1}".strip()
+    return variables
 
 
 def _free_port() -> int:
@@ -277,9 +277,9 @@ def _free_port() -> int:
 # answers
 
 
-def _program(document: Mapping[str, Any]) -> Program:
+def _communication(document: Mapping[str, Any]) -> Communication:
     compiled = document["compiled"]
-    return Program(_collectives(document["lowered"]), None if compiled is None else _collectives(compiled))
+    return Communication(_collectives(document["lowered"]), None if compiled is None else _collectives(compiled))
 
 
 def _collectives(listed: Sequence[Any]) -> tuple[Collective, ...]:
@@ -295,15 +295,15 @@ def _joined(plan: Plan, tensor: TensorName, buffer: Buffer, answers: Sequence[Me
     sizes = tuple(size for _, size in buffer.sizes)
     addends = (plan.mesh.parts(partial),) if partial else ()
     whole = np.zeros(addends + sizes, plan.dtype)
-    known = np.zeros(addends + sizes, bool)
+    received = np.zeros(addends + sizes, bool)
     for answer in answers:
         for name, (owner, begins) in answer.document["parts"].items():
             if owner == tensor:
                 part = answer.arrays[name]
                 place = tuple(slice(begin, begin + n) for begin, n in zip(begins, part.shape, strict=True))
-                whole[place], known[place] = part, True
-    if not known.all():
-        raise InvariantError(f"the processes returned {known.sum():,} of {known.size:,} values of {tensor!r}")
+                whole[place], received[place] = part, True
+    if not received.all():
+        raise InvariantError(f"the processes returned {received.sum():,} of {received.size:,} values of {tensor!r}")
     if not partial:
         return whole
     reduce = {"sum": np.add, "max": np.maximum, "min": np.minimum}[buffer.placement.reduction].reduce

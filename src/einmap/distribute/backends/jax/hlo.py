@@ -59,8 +59,8 @@ def _parse(text: str) -> tuple[dict[str, _Computation], str | None]:
         if header := _COMPUTATION.match(line):
             current = computations[header[2]] = _Computation()
             entry = header[2] if header[1] else entry
-        elif found := _INSTRUCTION.match(line):
-            current.instructions[found["name"]] = found["shape"], found["op"], found["rest"]
+        elif instruction := _INSTRUCTION.match(line):
+            current.instructions[instruction["name"]] = instruction["shape"], instruction["op"], instruction["rest"]
     return computations, entry
 
 
@@ -73,8 +73,8 @@ def _walk(computations: dict[str, _Computation], name: str, times: int) -> Itera
             continue
         trips = _TRIPS.search(rest) if operation == "while" else None
         for called in _CALLED.findall(rest):
-            for one in re.split(r"[,\s]+", called):
-                yield from _walk(computations, one.strip("%"), times * int(trips[1] if trips else 1))
+            for callee in re.split(r"[,\s]+", called):
+                yield from _walk(computations, callee.strip("%"), times * int(trips[1] if trips else 1))
 
 
 def _collective(computation: _Computation, kind: str, rest: str, times: int) -> Collective:
@@ -120,12 +120,12 @@ def _groups(rest: str) -> tuple[Group, ...]:
     return ()
 
 
-def _iota(found: re.Match[str]) -> tuple[Group, ...]:
+def _iota(match: re.Match[str]) -> tuple[Group, ...]:
     """`[2,4]<=[4,2]T(1,0)`: count to 8 in shape 4,2, transpose, and cut into 2 groups of 4."""
-    sizes = [int(size) for size in found[3].split(",")]
-    order = [int(axis) for axis in found[4].split(",")] if found[4] else list(range(len(sizes)))
+    sizes = [int(size) for size in match[3].split(",")]
+    order = [int(axis) for axis in match[4].split(",")] if match[4] else list(range(len(sizes)))
     ((row,)) = (groups_over(sizes, order),)
-    flat, size = row[0], int(found[2])
+    flat, size = row[0], int(match[2])
     return tuple(flat[i : i + size] for i in range(0, len(flat), size))
 
 

@@ -188,18 +188,18 @@ class Processes:
     # waiting
 
     def _answers(self, deadline: float, time_limit: float) -> list[Message]:
-        found: dict[int, Message] = {}
-        while len(found) < len(self._children):
+        answers: dict[int, Message] = {}
+        while len(answers) < len(self._children):
             event = self._next_event(deadline)
             if event is None:
-                silent = [i for i in range(len(self._children)) if i not in found]
+                silent = [i for i in range(len(self._children)) if i not in answers]
                 raise self._silence(silent, time_limit)
             if event.message is None or "traceback" in event.message.document:
                 raise self._loss(event)
-            found[event.child] = event.message
-        for message in found.values():
+            answers[event.child] = event.message
+        for message in answers.values():
             _raise_refusal(message)
-        return [found[i] for i in range(len(self._children))]
+        return [answers[i] for i in range(len(self._children))]
 
     def _next_event(self, deadline: float) -> _Event | None:
         try:

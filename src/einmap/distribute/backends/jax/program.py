@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from einmap.distribute.backends.arithmetic import Arrays, local_einsum
 from einmap.distribute.backends.base import addend_share
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, Repeat, Step
+from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 
@@ -127,13 +127,13 @@ def _run(plan: Plan, *inputs: Array) -> tuple[Array, ...]:
     return tuple(values[None] if buffer.placement.partial else values for buffer, values in outputs)
 
 
-def _run_steps(plan: Plan, steps: Sequence[Step], memory: Memory, turn: Any) -> None:
+def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: Any) -> None:
     for step in steps:
         match step:
             case Local():
-                given = {tensor: memory[name] for tensor, name in step.operands}
-                found = local_einsum(plan, step, given, _position, _JAX)
-                memory.update({name: found[tensor] for tensor, name in step.results})
+                operands = {tensor: memory[name] for tensor, name in step.operands}
+                results = local_einsum(plan, step, operands, _position, _JAX)
+                memory.update({name: results[tensor] for tensor, name in step.results})
             case Move():
                 memory[step.target] = _move(plan, step, memory[step.source], turn)
             case Combine():

@@ -51,10 +51,10 @@ def _check_platform() -> None:
 
 def _join(peers: Mapping[str, Any]) -> None:
     """Meet the other processes at the coordinator, which process 0 runs."""
-    known = inspect.signature(jax.distributed.initialize).parameters
+    parameters = inspect.signature(jax.distributed.initialize).parameters
     # Only this machine needs to reach a coordinator that is on it.
     bind = {"coordinator_bind_address": peers["bind"]} if peers["bind"] else {}
-    heartbeat = {"heartbeat_timeout_seconds": HEARTBEAT} if "heartbeat_timeout_seconds" in known else {}
+    heartbeat = {"heartbeat_timeout_seconds": HEARTBEAT} if "heartbeat_timeout_seconds" in parameters else {}
     jax.distributed.initialize(
         coordinator_address=peers["coordinator"],
         num_processes=peers["processes"],
@@ -92,12 +92,12 @@ class JaxServer:
             jax.distributed.shutdown()
 
     def _lower(self, request: Message) -> Message:
-        found = []
+        communications = []
         for document in request.document["plans"]:
             lowered = self._program(document).lower()
             compiled = lowered.compile().as_text() if request.document["compile"] else None
-            found.append(_communication(lowered, compiled))
-        return Message({"found": found})
+            communications.append(_communication(lowered, compiled))
+        return Message({"communication": communications})
 
     def _run(self, request: Message) -> Message:
         if self._gathers:
@@ -115,8 +115,8 @@ class JaxServer:
             for i, (begins, part) in enumerate(_parts(whole, chosen.plan.by_name[name], chosen.plan.dtype)):
                 arrays[f"{tensor} {i}"] = part
                 places[f"{tensor} {i}"] = [tensor, begins]
-        found = _communication(lowered, compiled.as_text())
-        return Message({"found": found, "parts": places, "seconds": seconds}, arrays)
+        communication = _communication(lowered, compiled.as_text())
+        return Message({"communication": communication, "parts": places, "seconds": seconds}, arrays)
 
     def _program(self, document: Any) -> Program:
         key = json.dumps(document)
@@ -131,8 +131,8 @@ def _facts() -> dict[str, Any]:
 
 
 def _communication(lowered: jax.stages.Lowered, compiled: str | None) -> dict[str, Any]:
-    def listed(found: tuple[Collective, ...]) -> list[Any]:
-        return [astuple(one) for one in found]
+    def listed(rows: tuple[Collective, ...]) -> list[Any]:
+        return [astuple(collective) for collective in rows]
 
     return {
         "lowered": listed(collectives(lowered.compiler_ir("stablehlo"))),
@@ -150,11 +150,11 @@ def _check_same(request: Message) -> None:
     digest = hashlib.sha256(json.dumps(request.document).encode())
     for name, values in request.arrays.items():
         digest.update(name.encode() + values.tobytes())
-    own = np.frombuffer(digest.digest()[:8], np.int64)
+    digest_here = np.frombuffer(digest.digest()[:8], np.int64)
     devices = jax.sharding.Mesh(np.array(jax.devices()), ("all",))
     shape, sharding = (devices.size,), NamedSharding(devices, PartitionSpec("all"))
-    found = _everywhere(devices, jax.make_array_from_callback(shape, sharding, lambda _: own))
-    if len(set(np.asarray(found).tolist())) > 1:
+    digests = _everywhere(devices, jax.make_array_from_callback(shape, sharding, lambda _: digest_here))
+    if len(set(np.asarray(digests).tolist())) > 1:
         raise SpecError(
             "the hosts were given different plans or inputs",
             hint="run the same command on all of them, with the same files and version of einmap",
@@ -168,14 +168,14 @@ def _parts(values: Any, buffer: Buffer, dtype: str) -> list[tuple[list[int], NDA
     """
     addends = [values.shape[0]] if buffer.placement.partial else []
     ends = [*addends, *(size for _, size in buffer.sizes)]
-    found: dict[tuple[int, ...], NDArray[Any]] = {}
+    blocks: dict[tuple[int, ...], NDArray[Any]] = {}
     for shard in values.addressable_shards:
-        begins = tuple(one.start or 0 for one in shard.index)
+        begins = tuple(extent.start or 0 for extent in shard.index)
         inside = tuple(slice(max(0, end - begin)) for begin, end in zip(begins, ends, strict=True))
         part = np.asarray(shard.data)[inside]
-        if not _alike(found.setdefault(begins, part), part, SAME[dtype]):
+        if not _alike(blocks.setdefault(begins, part), part, SAME[dtype]):
             raise InvariantError(f"devices hold different values of {buffer.tensor!r} where the plan has copies of one")
-    return [(list(begins), part) for begins, part in found.items() if part.size]
+    return [(list(begins), part) for begins, part in blocks.items() if part.size]
 
 
 def _alike(left: NDArray[Any], right: NDArray[Any], tolerance: float) -> bool:

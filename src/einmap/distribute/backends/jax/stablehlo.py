@@ -93,11 +93,11 @@ def _collective(program: _Program, operation: Any, times: int) -> Collective:
 
 
 def _bytes(value: Any) -> int:
-    found = _TENSOR.fullmatch(str(value.type))
-    if found is None:
+    match = _TENSOR.fullmatch(str(value.type))
+    if match is None:
         raise InvariantError(f"the program moves a {value.type}, whose size is unknown")
-    shape = [int(size) for size in found[1].split("x") if size]
-    return math.prod(shape) * int(found[2]) // 8
+    shape = [int(size) for size in match[1].split("x") if size]
+    return math.prod(shape) * int(match[2]) // 8
 
 
 def _groups(program: _Program, operation: Any) -> tuple[Group, ...]:
