@@ -33,7 +33,7 @@ class EinsumTraffic:
     ) -> None:
         """`charges`: by tensor and position of the child, what differs from paying everything.
 
-        `slides`: by tensor the storage nodes that keep what the visit before held (`sliding.slides_of`).
+        `slides`: by tensor the storage nodes that keep what the visit before held (`sliding.slides_on`).
         """
         self.path = path
         self.semantics = semantics
