@@ -21,7 +21,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/mapper.py:map_workload": "public: a keyword for each option",
 }
 """Functions of more than 60 lines, with the reason."""
 MANY_ARGUMENTS: dict[str, str] = {
@@ -47,8 +46,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/fusion/paths/path_kernels.py:least_needs": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/mapper.py:map_workload": "public: a keyword for each option",
-    "mapper/options.py:read_options": "public: a keyword for each option",
+    "facade.py:map_workload": "public: a keyword for each option",
     "matmul/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",
     "matmul/plan.py:plan_matmul": "public: a keyword for each option",

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from einmap.errors import SpecError as SpecError
     from einmap.execute.execute import execute as execute
     from einmap.execute.result import Execution as Execution
+    from einmap.facade import map_workload as map_workload
     from einmap.frontends.yaml.spec import dump as dump
     from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
     from einmap.frontends.yaml.spec import load as load
     from einmap.frontends.yaml.spec import loads as loads
-    from einmap.mapper.mapper import map_workload as map_workload
     from einmap.mapper.mapspace.mapspace import Mapspace as Mapspace
     from einmap.mapper.result import MapResult as MapResult
     from einmap.mapping.mapping import Mapping as Mapping
@@ -153,7 +153,7 @@ _HOMES = {
     "load_machine": "einmap.matmul.read_machine",
     "loads": "einmap.frontends.yaml.spec",
     "machine_from_dict": "einmap.matmul.read_machine",
-    "map_workload": "einmap.mapper.mapper",
+    "map_workload": "einmap.facade",
     "partition": "einmap.einsum.steps",
     "plan_cost": "einmap.distribute.cost",
     "plan_matmul": "einmap.matmul.plan",

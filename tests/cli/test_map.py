@@ -38,14 +38,14 @@ def mapper(monkeypatch, found):
     """The mapper replaced by one that gives `mapper.result` and remembers how it was called."""
     stub = SimpleNamespace(result=found, calls=[], work=lambda progress: None)
 
-    def map_workload(spec, *, progress, **options):
+    def best_mappings(spec, *, progress, **options):
         stub.calls.append(options)
         stub.work(progress)
         if isinstance(stub.result, Exception):
             raise stub.result
         return stub.result
 
-    monkeypatch.setattr("einmap.mapper.mapper.map_workload", map_workload)
+    monkeypatch.setattr("einmap.mapper.mapper.best_mappings", best_mappings)
     return stub
 
 

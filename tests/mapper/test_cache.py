@@ -9,8 +9,8 @@ import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, memory, spec, two_level
 
 import einmap
+from einmap import facade
 from einmap.errors import NoMappingError, SpecError
-from einmap.frontends.store import Store
 from einmap.mapper import mapper, result_cache
 from einmap.mapper.options import read_options
 from einmap.mapper.result import MapResult, MapStats
@@ -107,10 +107,15 @@ def test_any_change_is_searched(tmp_path, searches, change):
 
 
 def test_another_version_of_einmap_is_searched(tmp_path, monkeypatch):
-    for name, value in (("_version", lambda: "0"), ("own_code", lambda: "other"), ("FORMAT", 0)):
+    versions = (
+        (result_cache, "_version", lambda: "0"),
+        (facade, "own_code", lambda: "other"),
+        (result_cache, "FORMAT", 0),
+    )
+    for version in versions:
         einmap.map_workload(two_level(), cache=tmp_path)
         with monkeypatch.context() as patched:
-            patched.setattr(result_cache, name, value)
+            patched.setattr(*version)
             assert not einmap.map_workload(two_level(), cache=tmp_path).cached
     assert len(entries(tmp_path)) == 4
 
@@ -136,12 +141,7 @@ def test_the_key_is_the_same_in_every_process(two_processes):
 def key_with_a_given_set(_):
     given = two_level()
     patterns = mapper.patterns_of(einmap.map_workload(given, metrics="energy").mapping, given)
-    return result_cache.key_of(given, options_of(given), patterns, True)
-
-
-def options_of(given):
-    usual = dict.fromkeys(("metrics", "semantics", "time_limit_s", "max_evaluations", "workers"))
-    return read_options(given, **usual, seed=0, brute_force=False, more={})
+    return result_cache.key_of("code", given, read_options(given), patterns, True)
 
 
 def test_results_that_are_not_complete_are_not_kept(tmp_path):
@@ -274,7 +274,7 @@ def test_two_processes_may_write_at_the_same_time(tmp_path, two_processes):
 def write_and_read_often(folder):
     given = two_level()
     result = einmap.map_workload(given, cache=folder)
-    entry = Entry.of(Store.opened(folder), given, options_of(given), {}, True)
+    entry = facade.results_in(folder).entry(given, read_options(given), {}, True)
     for _ in range(30):
         entry.write(result)
         assert entry.read().front == result.front

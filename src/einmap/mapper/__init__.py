@@ -11,7 +11,7 @@
 - `given`: a partly given mapping as a constraint of the search.
 - `independent`: the search of every Einsum by itself, and the tree of the best parts.
 - `infeasibility`: why nothing fits, and the least changes that would help.
-- `mapper`: map_workload(): find the best mapping of a workload.
+- `mapper`: find the best mapping of a workload: what `einmap.map_workload` does once files are read.
 - `mapspace`: which mappings exist: dataplacements, tile shapes, uses of the fanouts.
 - `memory`: how much memory the process has in use, and what a limit leaves to a search.
 - `objective_kernels`: compiled formulas on values of the objectives: what costs are worth, and which values are of

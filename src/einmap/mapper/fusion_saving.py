@@ -33,19 +33,18 @@ def unfused_comparison(
     spec: Spec,
     result: MapResult,
     *,
-    time_limit_s: float | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Saving:
     """Search the best unfused mapping and set it against the first mapping of `result`.
 
-    `options`: those of the search that gave `result`, as of `map_workload`; its metrics are taken from there.
+    `options`: those of the search that gave `result`, as of `best_mappings`; its metrics are taken from there.
     Raises NoMappingError where nothing unfused fits, or none was found in time.
     """
-    from einmap.mapper.mapper import map_workload  # takes long to import, which a report need not
+    from einmap.mapper.mapper import best_mappings  # takes long to import, which a report need not
 
     asked = {**options, "metrics": result.metrics[0], "semantics": result.cost.semantics, "fuse": False}
-    unfused = map_workload(spec, time_limit_s=time_limit_s, progress=_named(progress or Progress()), **asked)
+    unfused = best_mappings(spec, progress=_named(progress or Progress()), **asked)
     old, new = unfused.cost, result.cost
     rows = [Changed("total", (name,), getattr(old, name), getattr(new, name)) for name in ("energy", "latency", "edp")]
     memories = sorted({name for _, name in outside_memories(spec)})

@@ -1,4 +1,4 @@
-"""map_workload(): find the best mapping of a workload.
+"""Find the best mapping of a workload.
 
 Steps: read the options, search each distinct Einsum (branch and bound with cost-to-go tables), choose one point of
 each Einsum's front, put the parts into one tree and evaluate it.
@@ -7,16 +7,14 @@ each Einsum's front, put the parts into one tree and evaluate it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from einmap.arch.component import Memory, Toll
 from einmap.errors import At, MappingError, NoMappingError, NotSupportedError, SpecError
-from einmap.frontends.store import Store
 from einmap.gc_pause import set_aside
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
@@ -24,9 +22,8 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory import left_of
 from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
-from einmap.mapper.result_cache import Entry
+from einmap.mapper.result_cache import ResultCache
 from einmap.mapper.verdict import Coverage, judged
-from einmap.model.counting.semantics import Semantics
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
@@ -41,59 +38,26 @@ MOST_HOLDERS = 60
 """Memories and tolls above a Compute."""
 
 
-def map_workload(
+def best_mappings(
     spec: Spec,
     *,
-    metrics: str | Sequence[str] | None = None,
-    semantics: str | Semantics | None = None,
-    time_limit_s: float | None = None,
-    max_evaluations: int | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    seed: int = 0,
-    brute_force: bool = False,
     given: Given | None = None,
     fuse: bool = True,
-    cache: str | Path | None = None,
+    cache: ResultCache | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> MapResult:
-    """Find the best mapping of a workload.
+    """The best mapping of a workload, or a Pareto front: what `einmap.map_workload` does once files are read.
 
-    `metrics`: `energy`, `latency`, `energy_delay_product` (`edp`), `dynamic_energy`, `leak_energy`, `resource_usage`
-    (of every memory, one Einsum only), or several joined by `|` or `,` for a Pareto front; default is `mapper.metrics`
-    of the specification, else `energy_delay_product`. `semantics`: `exact` or `accelforge`. `time_limit_s`,
-    `max_evaluations`: end early with the best found; the latter gives the same result on every machine. `workers`:
-    threads, one for each processor by default; the result is the same for any number.
-    `fuse`: whether intermediate tensors may stay inside between Einsums; else each Einsum is mapped by itself, every
-    tensor backed by the outermost memory that may keep it. A graph input that several Einsums read is filled once for
-    all of them where that is better (option `share_inputs`): the result's `spec` has a copy Einsum then.
-    `brute_force`: try every mapping without pruning, to check the search (Einsum by Einsum).
-    `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
-    a YAML file (docs/mapper.md); Einsums that it does not name are free.
-    `cache`: a directory that keeps complete results: the same call gives its result again without a search, the
-    result's `cached` is then true. It is made if there is none. `options`: names as under `mapper` in a
-    specification. The result's `optimal` says whether the best mapping is proven.
-
-    Raises SpecError for bad options and a `cache` that cannot be written, MappingError for a given mapping that cannot
-    be, NoMappingError when no mapping fits.
+    `options`: the other keywords of `einmap.map_workload`, by their names. Raises SpecError for bad options,
+    MappingError for a given mapping that cannot be, NoMappingError when no mapping fits.
     """
-    store = Store.opened(cache) if cache is not None else None
-    asked = read_options(
-        spec,
-        metrics=metrics,
-        semantics=semantics,
-        time_limit_s=time_limit_s,
-        max_evaluations=max_evaluations,
-        seed=seed,
-        brute_force=brute_force,
-        workers=workers,
-        more=options,
-    )
+    asked = read_options(spec, **options)
     _check_depth(spec)
     patterns = patterns_of(given, spec)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
-    entry = Entry.of(store, spec, asked, patterns, fuse)
+    entry = cache.entry(spec, asked, patterns, fuse) if cache is not None else None
     kept = entry.read() if entry is not None else None
     if kept is not None:
         return kept

@@ -69,16 +69,20 @@ class Options:
 def read_options(
     spec: Spec,
     *,
-    metrics: object,
-    semantics: object,
-    time_limit_s: object,
-    max_evaluations: object,
-    seed: object,
-    brute_force: bool,
-    workers: object,
-    more: Mapping[str, Any],
+    metrics: object = None,
+    semantics: object = None,
+    time_limit_s: object = None,
+    max_evaluations: object = None,
+    seed: object = 0,
+    brute_force: bool = False,
+    workers: object = None,
+    **more: object,
 ) -> Options:
-    """Raises SpecError for values that make no sense, NotSupportedError for options that are not implemented."""
+    """The options of a search: those of the specification, overridden by those of the call.
+
+    `more`: options by their names under `mapper` in a specification. Raises SpecError for values that make no sense,
+    NotSupportedError for options that are not implemented.
+    """
     given = _mapper_input(spec, more)
     if spec.model_options.sliding_window:
         raise NotSupportedError(

@@ -11,9 +11,8 @@ import numbers
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Protocol
 
-from einmap.frontends.store import Store, own_code
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats, objective
@@ -31,24 +30,41 @@ IRRELEVANT = frozenset({"workers", "time_limit"})
 """Options that a complete result does not depend on."""
 
 
+class TextStore(Protocol):
+    """Keeps texts under keys, for several processes at a time."""
+
+    def read(self, key: str) -> str | None:
+        """The text of `key`; None when there is none, or none that can be read."""
+
+    def write(self, key: str, text: str) -> None:
+        """Keep `text`, or nothing at all, without an error."""
+
+
+@dataclass(frozen=True)
+class ResultCache:
+    """Complete results of earlier calls. `code`: tells this einmap from an edited or another one."""
+
+    store: TextStore
+    code: str
+
+    def entry(self, spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> Entry | None:
+        """The entry of a call; None when the specification calls functions of the user.
+
+        What such a function does cannot be told from its name.
+        """
+        if spec.functions:
+            return None
+        return Entry(self.store, key_of(self.code, spec, asked, given, fuse), spec, asked)
+
+
 @dataclass(frozen=True)
 class Entry:
     """Where the result of one call is kept."""
 
-    store: Store
+    store: TextStore
     key: str
     spec: Spec
     asked: Options
-
-    @staticmethod
-    def of(store: Store | None, spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> Entry | None:
-        """The entry of a call; None without a store, or when the specification calls functions of the user.
-
-        What such a function does cannot be told from its name.
-        """
-        if store is None or spec.functions:
-            return None
-        return Entry(store, key_of(spec, asked, given, fuse), spec, asked)
 
     def read(self) -> MapResult | None:
         """The result that was kept; None when there is none, or none that can be trusted."""
@@ -71,11 +87,11 @@ class Entry:
         if entry != self._around(stored) or stored["metrics"] != list(self.asked.goals):
             return None
         front = []
-        for one in stored["front"]:
-            mapping, copies = _mapping(one["mapping"]), dict(one["copies"])
+        for point in stored["front"]:
+            mapping, copies = _mapping(point["mapping"]), dict(point["copies"])
             spec = self.spec.with_shared_inputs(copies) if copies else self.spec
             cost = evaluate(spec, mapping, self.asked.rules)
-            if _values(cost, self.asked.goals) != one["values"]:
+            if _values(cost, self.asked.goals) != point["values"]:
                 return None
             front.append(without_advice(Found(cost, mapping, spec, tuple(copies))))
         if not front:
@@ -99,11 +115,11 @@ class Entry:
         return hashlib.sha256(f"{self.key}\n{_text(stored)}".encode()).hexdigest()
 
 
-def key_of(spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> str:
+def key_of(code: str, spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> str:
     """64 hexadecimal digits, equal for calls with the same complete result: the same einmap, content and options."""
     everything = {
         "format": FORMAT,
-        "einmap": [_version(), own_code()],
+        "einmap": [_version(), code],
         "spec": content(spec.raw),
         "options": {f.name: _plain(getattr(asked, f.name)) for f in fields(asked) if f.name not in IRRELEVANT},
         "given": {name: _plain(pattern.tokens) for name, pattern in sorted(given.items())},
@@ -137,9 +153,9 @@ def _values(cost: Cost, metrics: tuple[str, ...]) -> list[float]:
 
 
 def _mapping(plain: Any) -> LoopTree:
-    found = read_mapping(from_python({"mapping": plain}))
-    assert found is not None
-    return found
+    mapping = read_mapping(from_python({"mapping": plain}))
+    assert mapping is not None
+    return mapping
 
 
 def _plain(value: Any) -> Any:

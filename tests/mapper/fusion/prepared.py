@@ -8,10 +8,6 @@ from einmap.progress import Progress
 
 def prepared(spec: einmap.Spec, metrics: str = "energy", most_fused: int = 2) -> CascadeProblem:
     """Chains of each Einsum with so many fused loops at most."""
-    asked = read_options(
-        spec, metrics=metrics, semantics=None, time_limit_s=None, max_evaluations=None, seed=0, brute_force=False,
-        workers=1, more={"max_fused_loops": most_fused},
-    )  # fmt: skip
-    found = CascadeProblem(spec, asked)
+    found = CascadeProblem(spec, read_options(spec, metrics=metrics, workers=1, max_fused_loops=most_fused))
     found.prepare(Progress())
     return found

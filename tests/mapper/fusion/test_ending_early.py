@@ -143,8 +143,7 @@ def test_there_is_a_gap_where_there_was_no_time_for_bounds(monkeypatch):
 
 
 def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
-    none = {"semantics": None, "time_limit_s": None, "max_evaluations": None, "brute_force": False}
-    asked = read_options(small(), metrics="edp", seed=0, workers=1, more={}, **none)
+    asked = read_options(small(), metrics="edp", workers=1)
     assert begun(small(), asked, einmap.Progress().within(60))[1]
     assert not begun(small(), asked, einmap.Progress().within(0))[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,6 +38,9 @@ from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from einmap.mapper.result_cache import ResultCache
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -163,9 +166,7 @@ def map_command(
         if given is not None:
             options["given"] = load_given(given, spec, definitions(define), root or ())
     if cache is not None:
-        options["cache"] = cache
-        if spec.functions:
-            print_hint("the result is not cached: the specification may call functions of --allow-code")
+        options["cache"] = _results_in(cache, spec)
     options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
     result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
     command = command_of(
@@ -182,6 +183,16 @@ def map_command(
         raise failure
     if output is not None:
         print_hint(_wrote(result, output))
+
+
+def _results_in(directory: str, spec: Spec) -> ResultCache:
+    """The results that are kept in a directory. SpecError if no file can be written there."""
+    # Here, not above: it takes long to import, and `einmap evaluate` does not need it.
+    from einmap.facade import results_in
+
+    if spec.functions:
+        print_hint("the result is not cached: the specification may call functions of --allow-code")
+    return results_in(directory)
 
 
 def _wrote(result: MapResult, output: Path) -> str:
@@ -265,12 +276,12 @@ def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
 
 def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: Any) -> tuple[MapResult, Saving | None]:
     """The result, and the saving by fusion; None where the unfused mapping is not searched."""
-    # Here, not above: the mapper takes long to import, and `einmap evaluate` does not need it.
-    from einmap.mapper.mapper import map_workload
+    # Here, not above, as in `_results_in`.
+    from einmap.mapper.mapper import best_mappings
 
     with searching() as search:
         try:
-            result = map_workload(spec, progress=search.progress, time_limit_s=time_limit_s, **options)
+            result = best_mappings(spec, progress=search.progress, time_limit_s=time_limit_s, **options)
         except EinmapError as error:
             if not search.interrupted:
                 raise

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
-from pathlib import Path
 
 from einmap.errors import At, EinmapError, MappingError, SpecError, attempt, did_you_mean, raise_all
-from einmap.frontends.yaml.given import load_given
 from einmap.mapper.given.pattern import Pattern, pattern_of
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, Sequential, format_address
@@ -15,7 +13,7 @@ from einmap.spec.spec import Spec
 from einmap.visible import short
 
 type GivenOne = PartialMapping | Mapping
-type Given = GivenOne | MappingOf[str, GivenOne] | str | Path
+type Given = GivenOne | MappingOf[str, GivenOne]
 
 
 def patterns_of(given: Given | None, spec: Spec) -> dict[str, Pattern]:
@@ -43,8 +41,6 @@ def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
     match given:
         case None:
             return {}
-        case str() | Path():
-            return load_given(given, spec)
         case PartialMapping():
             return {_named(given, spec): given}
         case Mapping():
