@@ -83,6 +83,8 @@ HEAVY = {
     "typer",
     "rich",
     "pyarrow",
+    "pandas",
+    "IPython",
     "psutil",
 }
 HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass"

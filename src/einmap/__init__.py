@@ -52,6 +52,12 @@ if TYPE_CHECKING:
     from einmap.model.cost import Cost as Cost
     from einmap.model.evaluate import evaluate as evaluate
     from einmap.progress import Progress as Progress
+    from einmap.report.frames.frame import Frame as Frame
+    from einmap.report.frames.kinds import frame_of as frame_of
+    from einmap.report.frames.kinds import frames_of as frames_of
+    from einmap.report.frames.write import to_csv as to_csv
+    from einmap.report.frames.write import to_frame as to_frame
+    from einmap.report.frames.write import to_parquet as to_parquet
     from einmap.spec.raw import LiteralString as LiteralString
     from einmap.spec.spec import Spec as Spec
 
@@ -65,6 +71,7 @@ __all__ = [
     "EngineError",
     "Execution",
     "FanoutError",
+    "Frame",
     "JaxEngine",
     "JaxOptions",
     "Level",
@@ -94,6 +101,8 @@ __all__ = [
     "evaluate",
     "execute",
     "flatten",
+    "frame_of",
+    "frames_of",
     "linearise",
     "load",
     "load_machine",
@@ -107,7 +116,10 @@ __all__ = [
     "pretty_einsums",
     "pretty_loops",
     "split",
+    "to_csv",
+    "to_frame",
     "to_mapping",
+    "to_parquet",
 ]
 
 # Where each public name is defined; the module is imported when the name is first asked for.
@@ -119,6 +131,7 @@ _HOMES = {
     "EngineError": "einmap.errors",
     "Execution": "einmap.execute.result",
     "FanoutError": "einmap.errors",
+    "Frame": "einmap.report.frames.frame",
     "JaxEngine": "einmap.distribute.backends.jax.engine",
     "JaxOptions": "einmap.distribute.backends.jax.engine",
     "Level": "einmap.matmul.machine",
@@ -148,6 +161,8 @@ _HOMES = {
     "evaluate": "einmap.model.evaluate",
     "execute": "einmap.execute.execute",
     "flatten": "einmap.einsum.flatten",
+    "frame_of": "einmap.report.frames.kinds",
+    "frames_of": "einmap.report.frames.kinds",
     "linearise": "einmap.einsum.flatten",
     "load": "einmap.frontends.yaml.spec",
     "load_machine": "einmap.matmul.read_machine",
@@ -161,7 +176,10 @@ _HOMES = {
     "pretty_einsums": "einmap.einsum.pretty",
     "pretty_loops": "einmap.einsum.pretty",
     "split": "einmap.einsum.partition",
+    "to_csv": "einmap.report.frames.write",
+    "to_frame": "einmap.report.frames.write",
     "to_mapping": "einmap.matmul.to_mapping",
+    "to_parquet": "einmap.report.frames.write",
 }
 
 # Functions that have the name of a sub-package. It is imported now, so that its name is free from then on: a later

@@ -27,7 +27,7 @@ CALLS = [
     (("evaluate", "broken.json"), "broken.json:1:"),
     (("evaluate", *A), "call the mapper (einmap map)"),
     (("evaluate", *S, "--semantics", "exct"), "did you mean 'exact'?"),
-    (("evaluate", *S, "--jsn"), "Possible options: --json"),
+    (("evaluate", *S, "--jsn"), "Possible options: --csv, --json"),
     (("evaluate", *S, "--strict=yes"), "'--strict' does not take a value"),
     (("evaluate", *S, "-D", "M"), "write NAME=VALUE"),
     (("evaluate", *S, "-D", "M=abc"), "workload.rank_sizes.M: name 'abc' is not defined"),

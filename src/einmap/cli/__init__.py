@@ -7,5 +7,7 @@
 - `ordered`: options whose order across their names matters: `--split K=8 --delay K1 --split M=4`.
 - `output`: what the commands print: reports and JSON on stdout, errors and notes on stderr.
 - `progress_bar`: how a long search shows itself and is stopped: a progress bar on stderr, and Ctrl-C.
+- `table_files`: `--csv`, `--parquet` and `--table`: the numbers of a result as files of tables, for every command that
+  has some.
 - `target`: the file that a command is to write: nothing of the user's is overwritten unasked, and an input never.
 """

@@ -13,6 +13,7 @@
 - `explanation`: the terminal report of `einmap explain`: the four cases, what stays, what counts are made of, what
   would help.
 - `formatting`: how one number is written in a report: percentages, areas, bars, and columns that share a unit.
+- `frames`: results as tidy tables: one row for each observation, units in the names of columns; pandas, CSV, Parquet.
 - `fusion`: what a mapping fuses, and what that saves, for a terminal.
 - `loop_tree`: the LoopTree of a result as an indented loop nest, with trip counts and tile shapes beside it.
 - `matmul`: the terminal report of a matmul plan: levels, time, traffic against the bound, layouts, and the loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -22,6 +22,15 @@ from einmap.report.simulation import exact
 
 SCHEMA = 1
 """Version of the JSON document."""
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    """A plan, what an engine found (None: it was not run), and how far its outputs are off."""
+
+    plan: Plan
+    run: Run | None = None
+    checks: tuple[OutputCheck, ...] = ()
 
 
 def plan_report(plan: Plan) -> RenderableType:

@@ -13,6 +13,8 @@ from rich.text import Text
 
 from einmap.cli.inputs import AsJson, Define, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_report
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
+from einmap.cli.target import Force
 from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
 from einmap.errors import SpecError
@@ -34,7 +36,16 @@ Names = Annotated[
 
 
 def components_command(
-    names: Names = None, define: Define = None, root: Root = None, top_key: TopKey = None, as_json: AsJson = False
+    names: Names = None,
+    *,
+    define: Define = None,
+    root: Root = None,
+    top_key: TopKey = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the models of components that `component_class` may name; they give costs that are missing.
 
@@ -44,24 +55,34 @@ def components_command(
 
     Example: einmap components show eyeriss_components -D BITS=16
     """
+    kind = "einmap.spec.cost_sources.CostSource"
+    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=(names or ())[1:])
     if names and names[0] == "show":
-        show(names[1:], define, root, top_key, as_json)
+        sources = costs_of(names[1:], define, root, top_key, tables)
+        show(sources, as_json)
+        tables.write(sources)
         return
+    if csv is not None or parquet is not None:
+        raise typer.BadParameter("tables have the costs of an architecture: einmap components show FILES --csv FILE")
     models = builtin()
     print_report(Group(*map(described, map(models.find, names))) if names else listing(list(models)))
 
 
-def show(
-    files: list[str], define: list[str] | None, root: list[Path] | None, top_key: list[str] | None, as_json: bool
-) -> None:
-    """Print the costs of all components with their sources."""
+def costs_of(
+    files: list[str], define: list[str] | None, root: list[Path] | None, top_key: list[str] | None, tables: TableFiles
+) -> tuple[CostSource, ...]:
+    """The costs of all components of an architecture, with their sources."""
     if not files:
         raise SpecError("`einmap components show` needs the files of an architecture")
-    with reading_inputs(define):
+    with reading_inputs(define, *tables.targets):
         spec = load_spec(files, define, None, root, top_key)
         if spec.raw.get("workload") is None:
             spec = load_spec([*files, "matmul"], define, None, root, top_key)
-    sources = cost_sources(spec, spec.workload.einsums[0].name)
+    return cost_sources(spec, spec.workload.einsums[0].name)
+
+
+def show(sources: tuple[CostSource, ...], as_json: bool) -> None:
+    """Print the costs of all components with their sources."""
     if as_json:
         print_json({"costs": [asdict(row) for row in sources]})
         return

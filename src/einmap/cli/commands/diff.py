@@ -8,6 +8,8 @@ import typer
 
 from einmap.cli.inputs import AllowCode, AsJson, Define, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_notes, print_report
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
+from einmap.cli.target import Force
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
@@ -34,12 +36,17 @@ With = Annotated[
 def diff_command(
     first: First,
     second: Second,
+    *,
     shared: With = None,
     define: Define = None,
     allow_code: AllowCode = None,
     root: Root = None,
     top_key: TopKey = None,
     semantics: SemanticsName = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare two mappings, architectures, workloads or whole specifications: structure and cost.
@@ -49,7 +56,10 @@ def diff_command(
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
     common = shared or []
-    with reading_inputs(define):
+    kind = "einmap.report.difference_report.Difference"
+    inputs = [first, second, *common, *(allow_code or ())]
+    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
+    with reading_inputs(define, *tables.targets):
         before, after = (load_spec([name, *common], define, allow_code, root, top_key) for name in (first, second))
     notes: list[Note] = []
     costs = [_cost(spec, name, semantics, notes) for spec, name in ((before, first), (after, second))]
@@ -60,6 +70,7 @@ def diff_command(
     else:
         print_report(difference_report(difference))
     print_notes(notes)
+    tables.write(difference)
 
 
 def _cost(spec: Spec, name: str, semantics: str | None, notes: list[Note]) -> Cost | None:

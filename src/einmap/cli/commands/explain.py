@@ -9,6 +9,8 @@ import typer
 
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_json, print_notes, print_report
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
+from einmap.cli.target import Force
 from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
 from einmap.model.explanation.explain import explain
 from einmap.model.explanation.filters import only
@@ -33,6 +35,7 @@ Components = Annotated[
 
 def explain_command(
     files: Files,
+    *,
     define: Define = None,
     allow_code: AllowCode = None,
     root: Root = None,
@@ -40,6 +43,10 @@ def explain_command(
     einsum: Einsums = None,
     tensor: Tensors = None,
     component: Components = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain a mapping: reuse at every storage node, what each count is made of, what would help.
@@ -48,7 +55,9 @@ def explain_command(
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
-    with reading_inputs(define):
+    kind = "einmap.model.explanation.values.Explanation"
+    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())])
+    with reading_inputs(define, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)
     _check_names(spec, einsum or (), tensor or (), component or ())
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
@@ -60,6 +69,7 @@ def explain_command(
     if spec.model_options.semantics != "exact":
         notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))
     print_notes(notes)
+    tables.write(explanation)
 
 
 def _check_names(spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str]) -> None:

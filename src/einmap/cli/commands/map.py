@@ -23,6 +23,7 @@ from einmap.cli.inputs import (
 )
 from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
 from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
@@ -138,6 +139,9 @@ def map_command(
     cache: Cache = None,
     stats: Stats = False,
     output: Output = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
@@ -160,8 +164,10 @@ def map_command(
         options["metrics"] = metrics_of(metrics)
     if semantics is not None:
         semantics_named(semantics)
-    target = Target.of(output, force, [*files, *(allow_code or ()), *([] if given is None else [given])])
-    with reading_inputs(define, target):
+    inputs = [*files, *(allow_code or ()), *([] if given is None else [given])]
+    target = Target.of(output, force, inputs)
+    tables = TableFiles.of("einmap.mapper.result.MapResult", csv, parquet, table, force=force, inputs=inputs)
+    with reading_inputs(define, target, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)
         if given is not None:
             options["given"] = load_given(given, spec, definitions(define), root or ())
@@ -183,6 +189,7 @@ def map_command(
         raise failure
     if output is not None:
         print_hint(_wrote(result, output))
+    tables.write(result)
 
 
 def _results_in(directory: str, spec: Spec) -> ResultCache:

@@ -11,6 +11,7 @@ import typer
 from einmap.cli.inputs import AsJson, Define, Root, definitions, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
@@ -138,6 +139,9 @@ def plan_matmul_command(
     define: Define = None,
     root: Root = None,
     output: Output = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -154,10 +158,11 @@ def plan_matmul_command(
     from einmap.matmul.to_mapping import to_mapping
 
     target = Target.of(output, force, [machine])
+    tables = TableFiles.of("einmap.matmul.result.MatmulPlan", csv, parquet, table, force=force, inputs=[machine])
     check_this_cpu(machine, cores, measure, define)
     measured: Measured | None = None
     with searching() as search:
-        with reading_inputs(define, target):
+        with reading_inputs(define, target, *tables.targets):
             described = machine_at_hand(machine, dtype, cores, measure, define, root, search.progress)
         plan = plan_matmul(
             m,
@@ -183,6 +188,7 @@ def plan_matmul_command(
     show(plan, measured, described.note, as_json)
     if output is not None:
         print_hint(f"wrote the plan to {output}")
+    tables.write(plan)
     if measure and measured is None:
         print_hint("stopped before there was anything measured")
         raise typer.Exit(INTERRUPTED)

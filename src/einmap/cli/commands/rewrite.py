@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
 from einmap.errors import MappingError, Note
 from einmap.frontends.yaml.spec import dump_mapping
@@ -49,6 +50,9 @@ def rewrite_command(
     steps: Steps = None,
     semantics: SemanticsName = None,
     output: Output = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
@@ -62,8 +66,10 @@ def rewrite_command(
     """
     if not steps:
         raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
-    target = Target.of(output, force, [*files, *(allow_code or ())])
-    with reading_inputs(define, target):
+    inputs = [*files, *(allow_code or ())]
+    target = Target.of(output, force, inputs)
+    tables = TableFiles.of("einmap.model.cost.Cost", csv, parquet, table, force=force, inputs=inputs)
+    with reading_inputs(define, target, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, semantics)
@@ -78,6 +84,7 @@ def rewrite_command(
     if target is not None:
         target.write(_mapping_file(mapping, copies, files, define or [], steps))
         print_hint(f"wrote the mapping to {output}")
+    tables.write(after)
 
 
 def _checked_mapping(spec: Spec) -> Mapping:

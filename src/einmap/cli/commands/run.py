@@ -9,12 +9,14 @@ import typer
 from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import error_console, print_json, print_notes, print_report
 from einmap.cli.progress_bar import ProgressBar
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
+from einmap.cli.target import Force
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.plan import Dtype
 from einmap.distribute.read import plan_of
 from einmap.progress import Progress
-from einmap.report.distribution import plan_document, plan_report, run_agrees, run_document, run_report
+from einmap.report.distribution import PlanRun, plan_document, plan_report, run_agrees, run_document, run_report
 
 WRONG = 1
 """Exit status when an output or the communication is wrong."""
@@ -75,6 +77,10 @@ def run_command(
     dtype: DtypeName = None,
     seed: Seed = 0,
     dry_run: DryRun = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.
@@ -87,7 +93,8 @@ def run_command(
     shown = ProgressBar(error_console())
     options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit)
     runner = engine_named(engine, options, Progress(shown.report))
-    with reading_inputs(define):
+    tables = TableFiles.of("einmap.report.distribution.PlanRun", csv, parquet, table, force=force, inputs=files)
+    with reading_inputs(define, *tables.targets):
         spec = load_spec(files, define, None, root, top_key)
     plan = plan_of(spec, cast(Dtype | None, dtype))
     if not dry_run:
@@ -95,18 +102,19 @@ def run_command(
     document = plan_document(plan)
     if not as_json:
         print_report(plan_report(plan))
-    agrees = True
+    agrees, outcome = True, PlanRun(plan)
     if not dry_run:
         inputs = sample_inputs(plan.workload, seed, plan.dtype)
         with shown, runner:
             run = runner.run(plan, inputs)
             checks = check_outputs(plan.workload, inputs, run.outputs, plan.dtype)
-        agrees = run_agrees(plan, run, checks)
+        agrees, outcome = run_agrees(plan, run, checks), PlanRun(plan, run, tuple(checks))
         document |= run_document(plan, engine, run, checks)
         if not as_json:
             print_report(run_report(plan, engine, run, checks))
     if as_json:
         print_json(document)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])
+    tables.write(outcome)
     if not agrees:
         raise typer.Exit(WRONG)

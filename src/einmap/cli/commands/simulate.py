@@ -11,6 +11,7 @@ import typer
 from einmap.arch.component import Compute, Network
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Target
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.result import Execution
@@ -72,6 +73,9 @@ def simulate_command(
     trace: Trace = None,
     component: ComponentNames = None,
     perfetto: Perfetto = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
@@ -84,7 +88,9 @@ def simulate_command(
     _check_options(plot, trace, component)
     inputs = [*files, *(allow_code or ())]
     picture, events, tracks = (Target.of(path, force, inputs) for path in (plot, trace, perfetto))
-    with reading_inputs(define, picture, events, tracks):
+    kind = "einmap.report.comparison.Comparison"
+    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
+    with reading_inputs(define, picture, events, tracks, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)
     traced = traced_components(spec, component) if trace is not None else ()
     cost = evaluate(spec, semantics="exact")
@@ -104,6 +110,7 @@ def simulate_command(
         print_report(simulation_report(comparison, execution, spec, console().width))
     warnings = [note for note in cost.notes if note.kind == "warning"]  # not the advice on the mapping
     print_notes(warnings)
+    failures += _failure(lambda: tables.write(comparison))
     raise_all(failures)
     for path in (plot, trace, perfetto):
         if path is not None:

@@ -1,0 +1,10 @@
+"""Results as tidy tables: one row for each observation, one column for each quantity, its unit in the name.
+
+- `frame`: a table as a value, and how one is made of a result.
+- `kinds`: every kind of result with its tables: the one place that all the others ask.
+- `costs`: tables of costs, searches and differences.
+- `executions`: tables of simulations.
+- `explanations`: tables of explanations.
+- `plans`: tables of distribution plans and their collectives, and of plans of one matrix product.
+- `write`: a table as a pandas DataFrame, a CSV file or a Parquet file.
+"""

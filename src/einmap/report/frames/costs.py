@@ -1,0 +1,176 @@
+"""Tables of costs, searches and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from einmap.mapper.metrics import METRICS
+from einmap.mapping.nodes import format_address
+from einmap.report.frames.frame import Cell, Column, Row, Table, integer, number, text, truth
+from einmap.visible import short
+
+if TYPE_CHECKING:
+    from einmap.mapper.fusion_saving import Saving
+    from einmap.mapper.result import MapResult
+    from einmap.model.cost import Cost
+    from einmap.model.cost_difference import Changed
+    from einmap.model.fusion import Fusion
+    from einmap.report.difference_report import Difference
+    from einmap.spec.cost_sources import CostSource
+
+_UNITS = {
+    "energy": "J", "latency": "s", "edp": "J*s", "area": "m^2", "leak_power": "W", "outside": "bits", "actions": "",
+    "usage": "",
+}  # fmt: skip
+
+
+def _actions(cost: Cost) -> Iterable[Row]:
+    return ((r.einsum, r.component, r.tensor, r.action, r.count, r.energy) for r in cost.actions)
+
+
+def _totals(cost: Cost) -> Iterable[Row]:
+    return [(cost.energy, cost.latency, cost.edp, cost.area, cost.leak_energy, cost.semantics)]
+
+
+_COST = (
+    Table("actions", (*text("einsum", "component", "tensor", "action"), *number("actions", "energy [J]")), _actions),
+    Table(
+        "totals",
+        (*number("energy [J]", "latency [s]", "EDP [J*s]", "area [m^2]", "leak energy [J]"), *text("semantics")),
+        _totals,
+    ),
+    Table(
+        "latencies",
+        (*text("einsum", "component"), *number("latency [s]")),
+        lambda cost: ((r.einsum, r.component, r.latency) for r in cost.latencies),
+    ),
+    Table(
+        "memories",
+        (*text("component"), *number("usage")),
+        lambda cost: ((r.component, r.usage) for r in cost.memory_usage),
+    ),
+    Table(
+        "tensors",
+        (*text("einsum", "component", "tensor"), *number("usage")),
+        lambda cost: ((r.einsum, r.component, r.tensor, r.usage) for r in cost.memory_usage_by_tensor),
+    ),
+    Table(
+        "fanouts",
+        (*text("einsum", "component", "dimension"), *number("usage")),
+        lambda cost: ((r.einsum, r.component, r.dimension, r.usage) for r in cost.spatial_usage),
+    ),
+    Table(
+        "components",
+        (*text("component"), *integer("instances"), *number("area [m^2]", "leak power [W]")),
+        lambda cost: ((r.component, r.instances, r.total_area, r.total_leak_power) for r in cost.components),
+    ),
+)
+
+
+def _front(result: MapResult) -> Iterable[Row]:
+    for index, one in enumerate(result.front):
+        shared = ", ".join(one.shared_inputs) or None
+        yield (index, *(metric.of_cost(one.cost) for metric in METRICS.values()), result.optimal, shared)
+
+
+def _search(result: MapResult) -> Iterable[Row]:
+    stats = result.stats
+    unit = METRICS[result.metrics[0]].unit if len(result.metrics) == 1 else None
+    yield (
+        ", ".join(result.metrics), result.optimal, result.lower_bound, unit, result.gap, stats.mapspace_size,
+        stats.templates, stats.evaluated, stats.seconds, result.reason,
+    )  # fmt: skip
+
+
+def _costs(result: MapResult) -> Iterable[tuple[Cell, Cost]]:
+    return ((index, one.cost) for index, one in enumerate(result.front))
+
+
+_MAP_RESULT = (
+    Table(
+        "front",
+        (
+            *integer("mapping"),
+            *number(*(f"{m.title} [{m.unit}]" if m.unit else m.title for m in METRICS.values())),
+            *truth("optimal"),
+            *text("shared inputs"),
+        ),
+        _front,
+    ),
+    Table(
+        "search",
+        (
+            *text("metrics"), *truth("optimal"), *number("lower bound"), *text("unit"),
+            *number("gap", "mapspace size"), *integer("templates", "evaluated"), *number("time [s]"), *text("reason"),
+        ),
+        _search,
+    ),
+    *(table.of_each(Column("mapping", "integer"), _costs) for table in _COST if table.name != "totals"),
+)  # fmt: skip
+
+
+def _changed(row: Changed, unit: str) -> Row:
+    return (row.kind, " ".join(row.name), unit, row.before, row.after, row.difference, row.ratio)
+
+
+def _unit(row: Changed) -> str:
+    return _UNITS[row.name[0] if row.kind == "total" else row.kind]
+
+
+_CHANGES = (*text("kind", "name", "unit"), *number("before", "after", "difference", "ratio"))
+
+
+def _fields(difference: Difference) -> Iterable[Row]:
+    for one in difference.fields:
+        before = None if one.added else short(one.before)
+        yield (
+            "added" if one.added else "removed" if one.removed else "changed",
+            one.path,
+            before,
+            (None if one.removed else short(one.after)),
+        )
+    for node in difference.nodes:
+        at = node.after_at if node.after_at is not None else node.before_at
+        yield node.kind, f"mapping {'' if at is None else format_address(at)} {node.what}", node.before, node.after
+
+
+def _sources(sources: list[CostSource]) -> Iterable[Row]:
+    for one in sources:
+        unit, scaling = _UNITS[one.quantity], "; ".join(one.scaling) or None
+        yield one.component, one.action, one.quantity, unit, one.value, one.source, scaling
+
+
+def _kept(fusion: Fusion) -> Iterable[Row]:
+    for one in fusion.tensors:
+        loops = ", ".join("/".join(sorted({v for _, v in loop.variables})) for loop in one.loops)
+        yield one.tensor, one.memory, one.bits, loops or None, ", ".join(one.einsums), one.fused
+
+
+def _saved(saving: Saving) -> Iterable[Row]:
+    return (_changed(row, _unit(row)) for row in saving.rows)
+
+
+TABLES: dict[str, tuple[Table, ...]] = {
+    "Cost": _COST,
+    "MapResult": _MAP_RESULT,
+    "Saving": (Table("totals", _CHANGES, _saved),),
+    "Fusion": (
+        Table(
+            "tensors",
+            (*text("tensor", "component"), *number("tile [bits]"), *text("loops", "einsums"), *truth("fused")),
+            _kept,
+        ),
+    ),
+    "Difference": (
+        Table("costs", _CHANGES, lambda d: (_changed(row, _unit(row)) for row in (*d.totals, *d.rows))),
+        Table("structure", text("change", "where", "before", "after"), _fields),
+    ),
+    "CostSource": (
+        Table(
+            "costs",
+            (*text("component", "action", "quantity", "unit"), *number("value"), *text("source", "scaling")),
+            _sources,
+        ),
+    ),
+}

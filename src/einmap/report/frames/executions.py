@@ -1,0 +1,56 @@
+"""Tables of simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+
+if TYPE_CHECKING:
+    from einmap.execute.result import Execution
+    from einmap.report.comparison import Comparison
+
+_COUNTS = text("einsum", "component", "tensor", "action")
+
+
+def _instances(execution: Execution) -> Iterable[Row]:
+    for key, counts in execution.per_instance.items():
+        for instance, count in counts.items():
+            yield (*key, " ".join(map(str, instance)), count)
+
+
+def _compared(comparison: Comparison) -> Iterable[Row]:
+    for r in comparison.rows:
+        yield r.einsum or None, r.component, r.tensor, r.action, r.model, r.simulated, r.difference, r.agrees
+
+
+TABLES: dict[str, tuple[Table, ...]] = {
+    "Comparison": (
+        Table(
+            "counts",
+            (*_COUNTS, *number("model", "simulated", "difference"), *truth("agrees")),
+            _compared,
+        ),
+        Table(
+            "outputs",
+            (*text("tensor"), *number("max error", "relative error"), *truth("agrees")),
+            lambda c: ((r.tensor, r.max_abs_error, r.max_relative_error, r.agrees) for r in c.outputs),
+        ),
+    ),
+    "Execution": (
+        Table(
+            "actions",
+            (*_COUNTS, *number("actions")),
+            lambda e: ((r.einsum, r.component, r.tensor, r.action, r.count) for r in e.actions),
+        ),
+        Table("instances", (*_COUNTS, *text("instance"), *number("actions")), _instances),
+        Table(
+            "occupancy",
+            (*integer("step"), *text("component"), *number("held [bits]")),
+            lambda e: ((r.step, r.component, r.bits) for r in e.occupancy),
+        ),
+        Table("memories", (*text("component"), *number("usage")), lambda e: e.usage.items()),
+        Table("steps", (*text("einsum"), *integer("steps")), lambda e: e.steps.items()),
+    ),
+}

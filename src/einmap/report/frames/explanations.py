@@ -1,0 +1,134 @@
+"""Tables of explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from einmap.mapping.nodes import format_address
+from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+
+if TYPE_CHECKING:
+    from einmap.model.explanation.values import Explanation
+
+
+def _counts(explanation: Explanation) -> Iterable[Row]:
+    for d in explanation.derivations:
+        traffic = None if d.bits is None else d.values * d.bits * d.instances
+        yield (
+            d.einsum, d.component, d.tensor, d.action, d.values, d.bits, d.per_value, d.instances, d.count, traffic,
+            d.energy,
+        )  # fmt: skip
+
+
+def _pieces(explanation: Explanation) -> Iterable[Row]:
+    for d in explanation.derivations:
+        for p in d.pieces:
+            yield (
+                d.einsum, d.component, d.tensor, d.action, p.way, p.child, p.parent, p.tiles, p.tile_values, p.gross,
+                p.kept, p.skipped, p.shared, p.values, p.multicast,
+            )  # fmt: skip
+
+
+def _cases(explanation: Explanation) -> Iterable[Row]:
+    for c in explanation.cases:
+        yield (
+            c.einsum, c.tensor, c.component, format_address(c.address), c.backing, c.visits, c.fetches, c.reads,
+            c.lanes, c.positions, c.chunks, "x".join(map(str, c.shape)) or "1", c.bits, c.child, c.reuse, c.overlap,
+        )  # fmt: skip
+
+
+def _lives(explanation: Explanation) -> Iterable[Row]:
+    for life in explanation.lives:
+        node, begins, ends = map(format_address, (life.address, life.begins, life.ends))
+        einsums = ", ".join(life.einsums)
+        yield life.tensor, life.memory, node, life.bits, life.times, begins, ends, einsums, life.persistent
+
+
+def _busy(explanation: Explanation) -> Iterable[Row]:
+    for bottleneck in explanation.bottlenecks:
+        for component, seconds in bottleneck.busy:
+            yield bottleneck.einsum, component, seconds, seconds == bottleneck.latency
+
+
+def _changes(explanation: Explanation) -> Iterable[Row]:
+    for c in explanation.changes:
+        yield (
+            c.kind, c.component, c.what, c.energy, c.latency, c.energy_change, c.latency_change, c.fits, c.needs_bits,
+            c.rewrite,
+        )  # fmt: skip
+
+
+_COUNTED = text("einsum", "component", "tensor", "action")
+TABLES: dict[str, tuple[Table, ...]] = {
+    "Explanation": (
+        Table(
+            "counts",
+            (
+                *_COUNTED, *integer("values"), *number("value [bits]", "actions per value"), *integer("instances"),
+                *number("actions", "traffic [bits]", "energy [J]"),
+            ),
+            _counts,
+        ),
+        Table(
+            "pieces",
+            (
+                *_COUNTED, *text("way", "child", "parent"), *integer("tiles", "tile [values]", "gross [values]"),
+                *integer("kept [values]", "skipped [values]", "shared [values]", "paid [values]"),
+                *number("multicast"),
+            ),
+            _pieces,
+        ),
+        Table(
+            "cases",
+            (
+                *text("einsum", "tensor", "component", "node"), *truth("backing"),
+                *integer("visits", "fetches", "reads", "lanes", "positions", "chunks"), *text("tile shape"),
+                *number("tile [bits]"), *text("child"), *number("reuse"), *integer("overlap [values]"),
+            ),
+            _cases,
+        ),
+        Table(
+            "stationary",
+            (*text("einsum"), *integer("level"), *text("tensor"), *integer("iterations", "tile [values]")),
+            lambda e: ((r.einsum, r.level, r.tensor, r.iterations, r.values) for r in e.stationary),
+        ),
+        Table(
+            "lives",
+            (
+                *text("tensor", "component", "node"), *number("size [bits]"), *integer("times"),
+                *text("begins", "ends", "einsums"), *truth("persistent"),
+            ),
+            _lives,
+        ),
+        Table(
+            "fullest",
+            (*text("component", "einsum"), *number("held [bits]", "capacity [bits]")),
+            lambda e: ((r.memory, r.einsum, r.bits, r.capacity) for r in e.fullest),
+        ),
+        Table(
+            "occupancy",
+            (*text("einsum", "component"), *number("held [bits]")),
+            lambda e: ((r.einsum, r.memory, r.bits) for r in e.occupied),
+        ),
+        Table("latencies", (*text("einsum", "component"), *number("busy [s]"), *truth("limits")), _busy),
+        Table(
+            "energy",
+            (*text("component", "tensor", "action"), *number("energy [J]", "share")),
+            lambda e: ((r.component, r.tensor, r.action, r.energy, r.share) for r in e.energy),
+        ),
+        Table(
+            "fanouts",
+            (*text("einsum", "component", "dimension"), *integer("used", "available")),
+            lambda e: ((r.einsum, r.component, r.dimension, r.used, r.available) for r in e.fanouts),
+        ),
+        Table(
+            "changes",
+            (
+                *text("kind", "component", "what"), *number("energy [J]", "latency [s]"),
+                *number("energy change", "latency change"), *truth("fits"), *number("needs [bits]"), *text("rewrite"),
+            ),
+            _changes,
+        ),
+    ),
+}  # fmt: skip

@@ -1,0 +1,168 @@
+"""Tables of distribution plans and their collectives, and of plans of one matrix product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from einmap.distribute.backends.compare import Match, matches
+from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.mesh import Group
+from einmap.distribute.plan import BYTES, Plan
+from einmap.matmul.machine import DIMENSIONS, TENSORS
+from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+
+if TYPE_CHECKING:
+    from einmap.distribute.collectives import Traffic
+    from einmap.distribute.cost import PlanCost
+    from einmap.matmul.measured.measure import Measured
+    from einmap.matmul.result import MatmulPlan
+    from einmap.report.distribution import PlanRun
+
+_COLLECTIVE = (*text("collective", "tensor", "axes"), *integer("groups", "PEs of a group"))
+
+
+def _groups(groups: Sequence[Group]) -> tuple[int, int]:
+    return len(groups), len(groups[0]) if groups else 0
+
+
+def _traffic(rows: Iterable[Traffic]) -> Iterable[Row]:
+    for one in rows:
+        names = one.kind, one.tensor, ", ".join(one.axes)
+        sizes = one.operand_bytes, one.result_bytes, one.sent_bytes, one.total_sent_bytes
+        yield (*names, *_groups(one.groups), one.count, *sizes)
+
+
+def _matches(rows: Iterable[Match]) -> Iterable[Row]:
+    for one in rows:
+        row = one.collective
+        names = row.kind, ", ".join(one.tensors) or None, ", ".join(one.axes) or None
+        numbers = row.operand_bytes, row.result_bytes, one.predicted, one.lowered
+        yield (*names, *_groups(row.groups), *numbers, one.agrees)
+
+
+def _buffers(plan: Plan) -> Iterable[Row]:
+    for one in plan.buffers:
+        shape = "x".join(map(str, one.shape)) or "1"
+        yield one.name, one.tensor, str(one.placement), shape, math.prod(one.shape) * BYTES[plan.dtype]
+
+
+def _plan_cost(cost: PlanCost) -> Iterable[Row]:
+    seconds = cost.communication_seconds, cost.computation_seconds, cost.latency
+    return [(cost.sent_bytes, cost.points, cost.buffer_bytes, *seconds)]
+
+
+def _executed(run: PlanRun) -> Iterable[Row]:
+    """Nothing where nothing really moved."""
+    if run.run is None or run.run.lowered is None:
+        return ()
+    return _matches(matches(communication(run.plan), run.run.lowered))
+
+
+_TRAFFIC = Table(
+    "collectives",
+    (
+        *_COLLECTIVE, *integer("times", "operand [bytes]", "result [bytes]"),
+        *number("sent [bytes]", "sent in all [bytes]"),
+    ),
+    _traffic,
+)  # fmt: skip
+_MATCH_COLUMNS = (
+    *_COLLECTIVE, *integer("operand [bytes]", "result [bytes]", "predicted", "executed"), *truth("agrees"),
+)  # fmt: skip
+_PLAN_COST = Table(
+    "cost",
+    (
+        *number("sent [bytes]"), *integer("points", "buffers [bytes]"),
+        *number("communication [s]", "computation [s]", "latency [s]"),
+    ),
+    _plan_cost,
+)  # fmt: skip
+_BUFFERS = Table("buffers", (*text("buffer", "tensor", "placement", "shape"), *integer("size [bytes]")), _buffers)
+
+
+def _levels(plan: MatmulPlan) -> Iterable[Row]:
+    for row in plan.levels:
+        level, choice = row.stage.level, row.choice
+        yield (
+            level.name, row.number, choice.workers, choice.algorithm.value, choice.algorithm.resident, *choice.block,
+            *row.parts, *row.bits, row.needed_bits, level.size_bits, row.traffic.bits, row.least, row.seconds,
+        )  # fmt: skip
+
+
+def _layouts(plan: MatmulPlan) -> Iterable[Row]:
+    for one in plan.layouts:
+        for cost in one.costs:
+            yield one.tensor, cost.order, cost is one.best, cost.run_bits, cost.runs, cost.full, cost.seconds
+
+
+def _matmul(plan: MatmulPlan) -> Iterable[Row]:
+    yield (
+        plan.machine.name, *plan.product.size, plan.method, plan.optimal, plan.feasible, plan.seconds,
+        plan.compute_seconds, plan.product.flops, plan.flops_per_s, plan.peak_part,
+    )  # fmt: skip
+
+
+def _measured(measured: Measured) -> Iterable[Row]:
+    runs = [*(("plain loops", run) for run in measured.plain), ("plan", measured.planned), ("BLAS", measured.blas)]
+    return ((what, run.name, run.seconds, run.rows, run.flops_per_s) for what, run in runs)
+
+
+TABLES: dict[str, tuple[Table, ...]] = {
+    "Plan": (
+        Table("collectives", _TRAFFIC.columns, lambda plan: _traffic(communication(plan))),
+        _BUFFERS,
+        Table("cost", _PLAN_COST.columns, lambda plan: _plan_cost(plan_cost(plan))),
+    ),
+    "PlanRun": (
+        Table("collectives", _TRAFFIC.columns, lambda run: _traffic(communication(run.plan))),
+        Table("executed", _MATCH_COLUMNS, _executed),
+        Table(
+            "outputs",
+            (*text("tensor"), *number("max error", "relative error"), *truth("agrees")),
+            lambda run: ((r.tensor, r.max_abs_error, r.max_relative_error, r.agrees) for r in run.checks),
+        ),
+        Table("buffers", _BUFFERS.columns, lambda run: _buffers(run.plan)),
+        Table("cost", _PLAN_COST.columns, lambda run: _plan_cost(plan_cost(run.plan))),
+    ),
+    "PlanCost": (_PLAN_COST,),
+    "Traffic": (_TRAFFIC,),
+    "Match": (Table("executed", _MATCH_COLUMNS, _matches),),
+    "MatmulPlan": (
+        Table(
+            "levels",
+            (
+                *text("level"), *integer("number", "workers used", "algorithm"), *text("resident"),
+                *integer(*(f"block {d} [values]" for d in DIMENSIONS), *(f"parts {d}" for d in DIMENSIONS)),
+                *integer(*(f"block of {t} [bits]" for t in TENSORS)),
+                *number("needed [bits]", "size [bits]", "traffic [bits]", "least traffic [bits]", "time [s]"),
+            ),
+            _levels,
+        ),
+        Table(
+            "totals",
+            (
+                *text("machine"), *integer(*(f"size {d} [values]" for d in DIMENSIONS)), *text("method"),
+                *truth("optimal", "feasible"), *number("time [s]", "compute [s]"), *integer("operations [flop]"),
+                *number("rate [flop/s]", "part of peak"),
+            ),
+            _matmul,
+        ),
+        Table(
+            "layouts",
+            (
+                *text("tensor", "order"), *truth("best"), *integer("run [bits]", "runs"),
+                *number("full lines", "time [s]"),
+            ),
+            _layouts,
+        ),
+    ),
+    "Measured": (
+        Table(
+            "runs",
+            (*text("what", "name"), *number("time [s]"), *integer("rows"), *number("rate [flop/s]")),
+            _measured,
+        ),
+    ),
+}  # fmt: skip
