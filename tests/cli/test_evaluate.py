@@ -30,7 +30,9 @@ def test_a_pipe_gets_no_colours_no_trailing_blanks_and_80_columns(run):
 
 def test_json_is_one_document_with_the_numbers_of_the_library(run):
     done = run("evaluate", *SIMPLE, "--json")
-    assert json.loads(done.out) == json.loads(json.dumps(evaluate(load(*SIMPLE)).to_dict()))
+    found = json.loads(done.out)
+    assert found.pop("provenance")
+    assert found == json.loads(json.dumps(evaluate(load(*SIMPLE)).to_dict()))
 
 
 def test_infinities_are_null_in_json(run, monkeypatch):
@@ -95,3 +97,35 @@ def test_output_that_knows_only_ascii_works():
         [sys.executable, "-c", code, "evaluate", *SIMPLE], capture_output=True, text=True, env=environment, check=True
     )
     assert "#####" in done.stdout
+
+
+EYERISS = ("eyeriss_components", "resnet50_layer", "eyeriss_conv", "-D", "LAYER=conv2_2", "-D", "BITS=16")
+
+
+def test_each_row_of_energy_has_the_number_and_source_of_its_action(run):
+    found = json.loads(run("evaluate", *EYERISS, "--json").out)
+    costs = {(row["component"], row["action"], row["quantity"]): row for row in found["provenance"]}
+    for row in found["actions"]:
+        if row["action"] == "leak":
+            assert costs[row["component"], None, "leak_power"]["source"]
+        else:
+            cost = costs[row["component"], row["action"], "energy"]
+            assert row["count"] * cost["value"] == row["energy"]
+            assert cost["source"].split(": ")[0] in (
+                "DRAM",
+                "SmartBufferSRAM",
+                "Wire",
+                "RegisterFile",
+                "HorowitzIntMAC",
+            )
+
+
+def test_the_report_names_the_models_used_in_one_line_each(run):
+    lines = run("evaluate", *EYERISS).out.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("Costs by models"))
+    end = lines.index("", begin)
+    assert [line.split()[0] for line in lines[begin + 1 : end]] == [
+        "DRAM", "SmartBufferSRAM", "Wire", "RegisterFile", "HorowitzIntMAC"
+    ]  # fmt: skip
+    assert lines[begin + 4].startswith("  RegisterFile for WeightSpad, InputSpad, PsumSpad: Timeloop's")
+    assert "Costs by models" not in run("evaluate", *SIMPLE).out

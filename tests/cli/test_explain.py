@@ -1,13 +1,14 @@
 """`einmap explain`: the report, the JSON document, the filters, and what the documentation shows."""
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from einmap import load
+from einmap import evaluate, load
 from einmap.model.explanation.explain import explain
 from einmap.report.explanation import case_rows, change_line, count_line, piece_line
 
@@ -91,6 +92,47 @@ def test_lines_say_which_rewrite_makes_a_change():
     assert lines == [
         "GlobalBuffer: hold B above the loops over n, m; fits: 5.25 KiB of 64 KiB (hoist B@nodes[4] above nodes[1])"
     ]
+
+
+SCALED = """arch:
+  nodes:
+  - !Memory {name: Main, size: inf, component_class: LPDDR4, bits_per_action: 64}
+  - !Compute
+    name: MAC
+    leak_power: 1e-3
+    area: 0
+    actions: [{name: compute, energy: 1e-12, energy_scale: 3, throughput: 1e9}]
+workload: {rank_sizes: {M: 4}, bits_per_value: {All: 8}, einsums: ["Z[m] = A[m]"]}
+mapping:
+  nodes:
+  - !Storage {tensors: [A, Z], component: Main}
+  - !Temporal {rank_variable: m, tile_shape: 1}
+  - !Compute {einsum: Z, component: MAC}
+"""
+
+
+def test_the_energy_is_a_sum_with_the_place_of_each_number(run, tmp_path):
+    file = tmp_path / "\x1b[31mscaled.yaml"
+    file.write_text(SCALED)
+    out = run("explain", file, "--energy").out
+    assert "\x1b" not in out
+    lines = [" ".join(line.replace("\\x1b[31m", "").split()) for line in out.splitlines()]
+    assert "MAC compute 4 3 pJ 12 pJ 2% [3]" in lines
+    assert "[3] MAC compute 3 pJ = 1 pJ x energy_scale 3 (scaled.yaml:8), from" in lines
+    assert "total 528 pJ 100%" in lines
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_the_sum_fits_the_terminal_and_its_parts_can_be_chosen(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    cascade = "simple", "two_matvecs", "simple_two_matvecs_fused"
+    out = run("explain", *cascade, "--energy").out
+    assert [line for line in out.splitlines() if line != line.rstrip() or len(line) > int(columns)] == []
+    found = json.loads(run("explain", *cascade, "--energy", "--json").out, parse_constant=pytest.fail)
+    assert math.fsum(p["energy"] for term in found["terms"] for p in term["parts"]) == found["energy"]
+    assert found["energy"] == evaluate(load(*cascade)).energy
+    some = json.loads(run("explain", *cascade, "--energy", "--json", "--tensor", "A", "--einsum", "EinsumB").out)
+    assert {(t["tensor"], p["einsum"]) for t in some["terms"] for p in t["parts"]} == {("A", "EinsumB")}
 
 
 def shown():

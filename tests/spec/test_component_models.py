@@ -116,7 +116,7 @@ def test_each_cost_has_its_source():
     """
     rows = {(r.component, r.action, r.quantity): r for r in cost_sources(einmap.loads(text), "Z")}
     assert rows["Main", None, "area"].source == "component_class: Dummy"
-    assert rows["Buffer", None, "area"].source.startswith("SRAM: Horowitz")
+    assert rows["Buffer", None, "area"].source.startswith("SRAM: 6T cells: IEDM 2000")
     assert rows["Buffer", None, "leak_power"].source == "<text>:9"
     assert rows["Buffer", "read", "energy"].source == "<text>:12"
     assert rows["Buffer", "write", "energy"].source.startswith("SRAM: Horowitz")

@@ -4,6 +4,7 @@ Read `base`, then `registry`, then a model.
 
 - `analog`: converters and embedded DRAM of compute in memory.
 - `base`: what a model takes and says, and models that are formulas.
+- `cells`: area of SRAM from published 6T cells.
 - `dram`: off-chip memories by kind.
 - `hwcomponents`: models of installed hwcomponents packages.
 - `inputs`: attributes that many models share.

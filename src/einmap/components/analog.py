@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Values
+from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
 from einmap.components.inputs import BITS_PER_ACTION, CYCLE, DEPTH, SIZE, VOLTAGE, moved_bits, tech_node, width
-from einmap.components.technology import area_factor, energy_factor, energy_steps, voltage_energy
+from einmap.components.technology import area_factor, area_steps, energy_factor, energy_steps, voltage_energy
 
 SOURCE = "Shafiee et al., ISAAC, ISCA 2016, table I, 32 nm"
 NODE = 32e-9
@@ -23,8 +23,17 @@ def _estimate(values: Values, spent: float, area: float, actions: tuple[str, ...
     steps = energy_steps(NODE, node, voltage)
     scaled = spent * energy_factor(NODE, node) * voltage_energy(voltage)
     cost = ActionCost(scaled, 1 / values.number("cycle_period"), SOURCE, steps)
-    log = (*steps, "leakage: within the energy, the source gives power at work")
-    return Estimate(area * area_factor(NODE, node), 0.0, dict.fromkeys(actions, cost), SOURCE, steps, log=log)
+    leak = Origin("0: within the energy, the source gives power at work")
+    return Estimate(
+        area * area_factor(NODE, node),
+        0.0,
+        dict.fromkeys(actions, cost),
+        SOURCE,
+        steps,
+        log=(*steps, f"leakage {leak.source}"),
+        area_from=Origin(SOURCE, area_steps(NODE, node)),
+        leak_from=leak,
+    )
 
 
 def _adc(values: Values) -> Estimate:

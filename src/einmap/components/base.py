@@ -55,7 +55,7 @@ class Attribute:
         if number is None or not math.isfinite(number) or number <= 0:
             unit = f" ({self.unit})" if self.unit else ""
             raise SpecError(f"{self.name} of {model} is {value!r}, expected a finite number above 0{unit}")
-        return number * 1e-9 if self.name == "tech_node" and number >= 1 else number
+        return number / 1e9 if self.name == "tech_node" and number >= 1 else number
 
     def warning(self, value: float | str, model: str) -> str | None:
         """A sentence if the value is outside the range for which the source holds."""
@@ -78,7 +78,11 @@ def quantity(value: object, unit: str) -> float | None:
         return None
     suffix = match[2] if match else ""
     prefix = suffix.removesuffix(unit if unit in ("m", "V", "s") else "")
-    return number * _PREFIXES[prefix] if prefix in _PREFIXES else None
+    if prefix not in _PREFIXES:
+        return None
+    factor = _PREFIXES[prefix]
+    # 45 nm is 4.5e-8 m: a division by a power of ten, which is exact, rounds once
+    return number * factor if factor >= 1 else number / round(1 / factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,20 @@ class ActionCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a figure is from, and what was done to it since: a phrase for each step."""
+
+    source: str
+    scaling: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a model says about one instance of a component: `area` in m^2, `leak_power` in W, cost of each action,
-    where the figures are from, how they were scaled, the steps of modelling (`log`) and `warnings`."""
+    where the figures are from, how they were scaled, the steps of modelling (`log`) and `warnings`.
+
+    `area_from`, `leak_from`: where area and leakage are from, None if from `source` without any step.
+    """
 
     __repr__ = brief
 
@@ -113,6 +128,12 @@ class Estimate:
     scaling: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    area_from: Origin | None = None
+    leak_from: Origin | None = None
+
+    def origin(self, quantity: str) -> Origin:
+        """Where the figure of `area` or `leak_power` is from."""
+        return (self.area_from if quantity == "area" else self.leak_from) or Origin(self.source)
 
 
 class ComponentModel(Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Values
+from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
 from einmap.components.inputs import BITS_PER_ACTION, moved_bits, width
 
 MALLADI = "Malladi et al., ISCA 2012 (energy a bit of LPDDR and DDR3 systems)"
@@ -59,8 +59,13 @@ def _estimate(kind: Kind, values: Values) -> Estimate:
     bits = moved_bits(values)
     rate = (values.get("bandwidth") or kind.bandwidth) / bits
     cost = ActionCost(kind.energy * bits, rate, kind.source)
-    log = ("area 0: on other chips than the accelerator", "leakage 0: idle and refresh are within the energy a bit")
-    return Estimate(0.0, 0.0, {"read": cost, "write": cost}, kind.source, log=log)
+    area, leak = (
+        Origin("0: on other chips than the accelerator"),
+        Origin("0: idle and refresh are within the energy a bit"),
+    )
+    log = (f"area {area.source}", f"leakage {leak.source}")
+    both = {"read": cost, "write": cost}
+    return Estimate(0.0, 0.0, both, kind.source, log=log, area_from=area, leak_from=leak)
 
 
 def _of_kind(kind: Kind) -> FormulaModel:

@@ -9,13 +9,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Values
+from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
 from einmap.components.inputs import CYCLE, VOLTAGE, tech_node, width
 from einmap.components.technology import (
     area_factor,
+    area_steps,
     energy_factor,
     energy_steps,
     leak_factor,
+    leak_steps,
     voltage_energy,
     voltage_leak,
 )
@@ -54,7 +56,16 @@ def estimate_unit(unit: Unit, values: Values, actions: tuple[str, ...], source: 
     steps = energy_steps(node, target, voltage)
     cost = ActionCost(unit.energy * energy_factor(node, target) * voltage_energy(voltage), 1 / cycle, source, steps)
     leak = unit.leak * leak_factor(node, target) * voltage_leak(voltage)
-    return Estimate(unit.area * area_factor(node, target), leak, dict.fromkeys(actions, cost), source, steps, log=steps)
+    return Estimate(
+        unit.area * area_factor(node, target),
+        leak,
+        dict.fromkeys(actions, cost),
+        source,
+        steps,
+        log=steps,
+        area_from=Origin(SOURCE, area_steps(node, target)),
+        leak_from=Origin(SOURCE, leak_steps(node, target, voltage)),
+    )
 
 
 def unit(energy: float, area: float, leak: float | None = None, cycle: float = 1e-9) -> Unit:

@@ -9,6 +9,7 @@ so two published nodes are better than one that is scaled.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from einmap.components.base import Estimate, FormulaModel, Values
 from einmap.components.inputs import CYCLE, VOLTAGE, tech_node, width
@@ -68,7 +69,7 @@ def _estimate(values: Values, spent: float, logic: Unit, action: str) -> Estimat
     steps = node_steps(node, voltage)
     priced = type(cost)(spent * voltage_energy(voltage), cost.throughput, SOURCE, steps)
     note = "area and leakage: integer units of Shao et al., Aladdin, ISCA 2014, by width"
-    return Estimate(plain.area, plain.leak_power, {action: priced}, SOURCE, steps, log=(*steps, note))
+    return replace(plain, actions={action: priced}, source=SOURCE, scaling=steps, log=(*steps, note))
 
 
 def _model(name: str, aliases: tuple[str, ...], action: str, parts: tuple[Points, ...]) -> FormulaModel:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Values
+from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
+from einmap.components.cells import ARRAY_EFFICIENCY, CELL_SOURCE, sram_area
 from einmap.components.inputs import (
     BITS_PER_ACTION,
     CYCLE,
@@ -28,25 +29,21 @@ from einmap.components.measured_nodes import cache_energy, node_steps
 from einmap.components.network import wire_energy
 from einmap.components.technology import (
     area_factor,
+    area_steps,
     energy_factor,
     energy_steps,
     leak_factor,
-    power_law,
+    leak_steps,
     voltage_energy,
     voltage_leak,
 )
 
-CELL_SOURCE = "6T cells: IEDM 2000 (130 nm) to IEDM 2017 (10 nm), Intel; 7 nm TSMC, IEDM 2016"
-_CELL_NODES = (7e-9, 10e-9, 14e-9, 22e-9, 32e-9, 45e-9, 65e-9, 90e-9, 130e-9)
-_CELLS = (0.027e-12, 0.0312e-12, 0.0588e-12, 0.092e-12, 0.171e-12, 0.346e-12, 0.57e-12, 1.0e-12, 2.0e-12)
-"""m^2 of one bit, for each of `_CELL_NODES`."""
-ARRAY_EFFICIENCY = 0.6
-"""Share of a memory's area that holds cells (assumed; the rest is decoders, sense amplifiers, wires)."""
 LEAK_SOURCE = "Wang et al., JSSC 43(1), 2008: 12 uA a Mbit, 65 nm, ultra-low-power process"
 _LEAK_PER_BIT = 12e-6 * 1.2 / 2**20
 """W at 65 nm and 1.2 V."""
 
 FILE_SOURCE = "Timeloop's and Accelergy's tables of an Eyeriss-like design, 65 nm, 16 bits"
+_REGISTER_BITS = "register bits of Shao et al., Aladdin, ISCA 2014"
 _FILE_NODE = 65e-9
 _FILE_DEPTHS = (12.0, 24.0, 224.0)
 _FILE_READS = (0.202442e-12, 0.2513e-12, 1.976602e-12)
@@ -55,11 +52,6 @@ _FILE_WRITES = (0.176713e-12, 0.2191e-12, 1.881657e-12)
 
 BANKS = Attribute("n_banks", "", "banks, one of which works in an action", 1, 1, 256, ("banks", "num_banks"))
 PORTS = Attribute("n_rw_ports", "", "accesses in one cycle", 1, 1, 4, ("n_ports", "ports"))
-
-
-def sram_area(size: float, node: float) -> float:
-    """Area (m^2) of `size` bits at `node`."""
-    return size * power_law(node, _CELL_NODES, _CELLS) / ARRAY_EFFICIENCY
 
 
 def sram_energy(size: float, banks: float, node: float) -> float:
@@ -77,10 +69,20 @@ def _sram(values: Values) -> Estimate:
     steps = node_steps(node, voltage)
     cost = ActionCost(spent, rate, CACHE_SOURCE, steps)
     leak = size * _LEAK_PER_BIT * leak_factor(65e-9, node) * voltage_leak(voltage) / voltage_leak(1.2)
-    log = (*steps, f"area: {CELL_SOURCE}, {ARRAY_EFFICIENCY:.0%} of it cells", f"leakage: {LEAK_SOURCE}")
+    cells = f"{CELL_SOURCE}, {ARRAY_EFFICIENCY:.0%} of it cells"
+    log = (*steps, f"area: {cells}", f"leakage: {LEAK_SOURCE}")
     # A further port adds a word line and a pair of bit lines: both sides of a cell grow by about half.
     area = sram_area(size, node) * (1 + 0.5 * (ports - 1)) ** 2
-    return Estimate(area, leak, {"read": cost, "write": cost}, CACHE_SOURCE, steps, log=log)
+    return Estimate(
+        area,
+        leak,
+        {"read": cost, "write": cost},
+        CACHE_SOURCE,
+        steps,
+        log=log,
+        area_from=Origin(cells),
+        leak_from=Origin(LEAK_SOURCE, leak_steps(65e-9, node, voltage, at=1.2)),
+    )
 
 
 def file_energies(depth: float, node: float) -> tuple[float, float]:
@@ -103,10 +105,20 @@ def _register_file(values: Values) -> Estimate:
     }
     cells = REGISTER_BIT.times(size)
     leak = cells.leak * leak_factor(LOGIC_NODE, node) * voltage_leak(voltage)
-    log = (*steps, "area and leakage: register bits of Shao et al., Aladdin, ISCA 2014")
+    log = (*steps, f"area and leakage: {_REGISTER_BITS}")
     warnings = () if depth <= 512 else (f"RegisterFile has {depth:g} words, its source at most 224: extrapolated",)
     area = cells.area * area_factor(LOGIC_NODE, node)
-    return Estimate(area, leak, actions, FILE_SOURCE, steps, log=log, warnings=warnings)
+    return Estimate(
+        area,
+        leak,
+        actions,
+        FILE_SOURCE,
+        steps,
+        log=log,
+        warnings=warnings,
+        area_from=Origin(_REGISTER_BITS, area_steps(LOGIC_NODE, node)),
+        leak_from=Origin(_REGISTER_BITS, leak_steps(LOGIC_NODE, node, voltage)),
+    )
 
 
 def _with_address_generators(memory: Estimate, values: Values) -> Estimate:
@@ -120,12 +132,16 @@ def _with_address_generators(memory: Estimate, values: Values) -> Estimate:
         name: replace(cost, energy=cost.energy + spent, scaling=(*cost.scaling, note))
         for name, cost in memory.actions.items()
     }
+    both = f"2 address generators: adders of {math.log2(depth):.3g} bits, Shao et al., Aladdin, ISCA 2014"
+    area, leak = memory.origin("area"), memory.origin("leak_power")
     return replace(
         memory,
         actions=actions,
         area=memory.area + 2 * counter.area,
         leak_power=memory.leak_power + 2 * counter.leak_power,
         log=(*memory.log, note),
+        area_from=replace(area, scaling=(*area.scaling, both)),
+        leak_from=replace(leak, scaling=(*leak.scaling, both)),
     )
 
 

@@ -6,9 +6,9 @@ Wire: S. Keckler et al., "GPUs and the future of parallel computing", IEEE Micro
 
 from __future__ import annotations
 
-from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Values
+from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
 from einmap.components.inputs import BITS_PER_ACTION, CYCLE, VOLTAGE, moved_bits, tech_node, width
-from einmap.components.technology import area_factor, energy_factor, energy_steps, power_law, voltage_energy
+from einmap.components.technology import area_factor, area_steps, energy_factor, energy_steps, power_law, voltage_energy
 
 WIRE_SOURCE = "Keckler et al., IEEE Micro 31(5), 2011: 310 pJ for 256 bits over 10 mm at 40 nm; 200 pJ at 10 nm"
 ROUTER_SOURCE = "Shafiee et al., ISAAC, ISCA 2016, table I, 32 nm"
@@ -21,10 +21,13 @@ def wire_energy(length: float, node: float) -> float:
     return length / 10e-3 / 256 * 1e-12 * power_law(node, (10e-9, 40e-9), (200.0, 310.0))
 
 
-def _clocked(values: Values, spent: float, area: float, source: str, steps: tuple[str, ...]) -> Estimate:
+def _clocked(
+    values: Values, spent: float, area: float, source: str, steps: tuple[str, ...], area_from: Origin | None = None
+) -> Estimate:
     """An estimate of a unit that moves a width of bits in each cycle."""
     rate = values.number("width") / moved_bits(values) / values.number("cycle_period")
-    return Estimate(area, 0.0, {"transfer": ActionCost(spent, rate, source, steps)}, source, steps, log=steps)
+    cost, leak = ActionCost(spent, rate, source, steps), Origin("0: within the energy of a transfer")
+    return Estimate(area, 0.0, {"transfer": cost}, source, steps, log=steps, area_from=area_from, leak_from=leak)
 
 
 def _wire(values: Values) -> Estimate:
@@ -35,14 +38,15 @@ def _wire(values: Values) -> Estimate:
         factor = wire_energy(1, node) / wire_energy(1, 40e-9)
         steps += (f"{node * 1e9:g} nm by a power law between 40 nm and 10 nm: x {factor:.4g}",)
     steps += energy_steps(node, node, voltage)
-    return _clocked(values, spent, 0.0, WIRE_SOURCE, steps)
+    return _clocked(values, spent, 0.0, WIRE_SOURCE, steps, Origin("0: not in the source"))
 
 
 def _router(values: Values) -> Estimate:
     node, voltage = values.number("tech_node"), values.get("voltage")
     spent = 20.74e-12 * moved_bits(values) / 256 * energy_factor(32e-9, node) * voltage_energy(voltage)
     area = 0.151e-6 * values.number("width") / 256 * area_factor(32e-9, node)
-    return _clocked(values, spent, area, ROUTER_SOURCE, energy_steps(32e-9, node, voltage))
+    scaled = Origin(ROUTER_SOURCE, area_steps(32e-9, node))
+    return _clocked(values, spent, area, ROUTER_SOURCE, energy_steps(32e-9, node, voltage), scaled)
 
 
 def _link(values: Values) -> Estimate:
@@ -54,7 +58,8 @@ def _link(values: Values) -> Estimate:
 def _package_link(values: Values) -> Estimate:
     """Links inside a package: 0.82 to 1.75 pJ a bit, of which the middle is taken."""
     steps = ("middle of 0.82 to 1.75 pJ a bit",)
-    return _clocked(values, 1.285e-12 * moved_bits(values), 0.0, SIMBA_SOURCE, steps)
+    spent = 1.285e-12 * moved_bits(values)
+    return _clocked(values, spent, 0.0, SIMBA_SOURCE, steps, Origin("0: not in the source"))
 
 
 _LENGTH = Attribute("length", "m", "length of the wire", 1e-3, 1e-5, 30e-3, ("wire_length", "distance"))

@@ -68,6 +68,32 @@ def leak_factor(source: float, target: float) -> float:
     return target / source
 
 
+def area_steps(source: float, target: float) -> tuple[str, ...]:
+    """Phrases for the provenance of an area that was scaled by node."""
+    if source == target:
+        return ()
+    return (
+        f"scaled {nanometres(source)} -> {nanometres(target)} by {STILLMAKER}: x {area_factor(source, target):.4g}",
+    )
+
+
+def leak_steps(source: float, target: float, voltage: float | None, at: float | None = None) -> tuple[str, ...]:
+    """Phrases for the provenance of a leakage that was scaled by node and voltage; `at`: volts of the source."""
+    steps: tuple[str, ...] = ()
+    if source != target:
+        factor = leak_factor(source, target)
+        steps += (f"scaled {nanometres(source)} -> {nanometres(target)} by feature size: x {factor:.4g}",)
+    before, after = at or NOMINAL_VOLTAGE, voltage or NOMINAL_VOLTAGE
+    if before != after:
+        steps += (f"scaled {before:g} V -> {after:g} V by V: x {after / before:.4g}",)
+    return steps
+
+
+def nanometres(node: float) -> str:
+    """A technology node in words: `45 nm`."""
+    return f"{node * 1e9:g} nm"
+
+
 def voltage_energy(voltage: float | None) -> float:
     """Dynamic energy relative to the nominal voltage: V^2."""
     return 1.0 if voltage is None else (voltage / NOMINAL_VOLTAGE) ** 2

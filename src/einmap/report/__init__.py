@@ -22,6 +22,8 @@
   roofline.
 - `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
 - `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
+- `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
+  the models used.
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
 - `tables`: the numbers of a report as rows, taken from a Cost.

@@ -26,6 +26,7 @@ from einmap.report.formatting import NONE, Bar, Scale, area, percent
 from einmap.report.fusion import fusion_section
 from einmap.report.layout import new_table, section_title
 from einmap.report.loop_tree import loop_tree_lines
+from einmap.report.provenance import models_section
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
 
@@ -59,6 +60,7 @@ def cost_report(
         busy_section(cost),
         memory_section(tables.memory_rows(cost, arch, archs), width),
         spatial_section(spatial) if spatial else None,
+        models_section(spec) if spec else None,
         loop_tree_section(mapping, spec, width) if mapping else None,
     ]
     return _stacked(section for section in sections if section is not None)

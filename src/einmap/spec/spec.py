@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from einmap.arch.renamed import renamed_arch
 from einmap.arch.tree import Architecture
@@ -22,6 +22,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
+from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.binding.second_names_tree import with_second_names
 from einmap.spec.dialects.dialect import Choice, Dialect, checked_dialect, choose_dialect
@@ -48,9 +49,6 @@ from einmap.visible import brief, short
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config", "distribution")
 """The top-level keys of a specification."""
 
-if TYPE_CHECKING:
-    from einmap.components.base import Estimate
-
 _WITHOUT_MAPPING = ("variables", "bound_workload", "arch_inputs", "bound", "_dialect_choice", "model_options")
 """What is evaluated from the other parts of a specification."""
 
@@ -67,8 +65,8 @@ class Bound:
     notes: tuple[Note, ...]
     make: Callable[[], Architecture] = field(repr=False, compare=False)
     """Gives the architecture; most of those of Einsums that are like others are never asked for."""
-    estimates: MappingOf[str, Estimate] = field(default_factory=dict, repr=False, compare=False)
-    """What models say of components whose costs are not all written, by name."""
+    origins: MappingOf[str, CostOrigin] = field(default_factory=dict, repr=False, compare=False)
+    """What the costs of each component came from, by name: estimates of models, and scales."""
 
     @cached_property
     def arch(self) -> Architecture:
@@ -277,22 +275,22 @@ class Spec:
                 like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
             if known is not None and unchanged:
                 likes[known.like] = like
-                other = Bound(einsum, like, known.notes, partial(getattr, known, "arch"), known.estimates)
+                other = Bound(einsum, like, known.notes, partial(getattr, known, "arch"), known.origins)
                 found[einsum.name] = known if known.like == like else other
                 continue
             if like != einsum.name:
                 first = found[like]
                 found[einsum.name] = Bound(
-                    einsum, like, first.notes, partial(_like, first, einsum, table["All"]), first.estimates
+                    einsum, like, first.notes, partial(_like, first, einsum, table["All"]), first.origins
                 )
                 continue
             try:
-                arch, notes, estimates = bind_arch(self.arch_inputs, where, variables, table, einsum.name, dialect)
+                arch, notes, origins = bind_arch(self.arch_inputs, where, variables, table, einsum.name, dialect)
             except EinmapError as problem:
                 problems.append(problem)
                 # what is wrong for one Einsum is mostly wrong for all: one report is enough
                 break
-            found[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch), estimates)
+            found[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch), origins)
         raise_all(problems)
         return found
 

@@ -18,12 +18,9 @@ from einmap.cli.target import Force
 from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
 from einmap.errors import SpecError
-from einmap.report.formatting import area
 from einmap.report.layout import new_table, section_title
+from einmap.report.provenance import shown
 from einmap.spec.cost_sources import CostSource, cost_sources
-from einmap.units import format_si
-
-UNITS = {"leak_power": "W", "energy": "J", "latency": "s"}
 
 Names = Annotated[
     list[str] | None,
@@ -90,18 +87,13 @@ def show(sources: tuple[CostSource, ...], as_json: bool) -> None:
     before = ""
     for row in sources:
         what = row.quantity.replace("_", " ") if row.action is None else f"{row.action} {row.quantity}"
-        value = _shown(row)
+        value = shown(row.value, row.quantity)
         source = "; ".join((row.source, *row.scaling))
+        if row.factors:
+            source = f"{' '.join((shown(row.before, row.quantity), *map(str, row.factors)))}; {source}"
         table.add_row(Text(row.component if row.component != before else ""), Text(what), Text(value), Text(source))
         before = row.component
     print_report(table)
-
-
-def _shown(row: CostSource) -> str:
-    """A number with its unit."""
-    if row.value is None:
-        return "-"
-    return area(row.value) if row.quantity == "area" else format_si(row.value, UNITS[row.quantity])
 
 
 def listing(models: list[ComponentModel]) -> RenderableType:

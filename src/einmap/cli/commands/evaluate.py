@@ -12,6 +12,7 @@ from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.model.evaluate import evaluate
 from einmap.report.cost_report import cost_report
+from einmap.report.provenance import cost_document
 
 Strict = Annotated[
     bool, typer.Option("--strict", help="Violated architecture constraints are errors instead of notes.")
@@ -46,7 +47,7 @@ def evaluate_command(
         spec = load_spec(files, define, allow_code, root, top_key)
     cost = evaluate(spec, semantics=semantics, strict=strict)
     if as_json:
-        print_json(cost.to_dict())
+        print_json(cost_document(cost, spec))
     else:
         print_report(cost_report(cost, spec, spec.mapping, console().width))
     print_notes(cost.notes)

@@ -12,9 +12,11 @@ from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
+from einmap.model.explanation.energy_terms import EnergyExplanation, explain_energy
 from einmap.model.explanation.explain import explain
 from einmap.model.explanation.filters import only
 from einmap.report.explanation import explanation_report
+from einmap.report.provenance import energy_report
 from einmap.spec.spec import Spec
 
 Einsums = Annotated[
@@ -29,6 +31,13 @@ Components = Annotated[
     list[str] | None,
     typer.Option(
         "--component", metavar="NAME", help="Only this component; may be given several times.", show_default=False
+    ),
+]
+Energy = Annotated[
+    bool,
+    typer.Option(
+        "--energy",
+        help="Only the energy: each part of it as actions x J of one, with the line or publication of that number.",
     ),
 ]
 
@@ -47,19 +56,26 @@ def explain_command(
     parquet: Parquet = None,
     table: TableName = None,
     force: Force = False,
+    energy: Energy = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain a mapping: reuse at every storage node, what each count is made of, what would help.
 
-    Counted as the preset `exact` does; every number is one that `einmap simulate` would count.
+    Counted as the preset `exact` does; every number is one that `einmap simulate` would count. With --energy the sum
+    of `einmap evaluate`, under the preset of the specification.
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
-    kind = "einmap.model.explanation.values.Explanation"
-    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())])
+    kind = "energy_terms.EnergyExplanation" if energy else "values.Explanation"
+    tables = TableFiles.of(
+        f"einmap.model.explanation.{kind}", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
+    )
     with reading_inputs(define, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)
     _check_names(spec, einsum or (), tensor or (), component or ())
+    if energy:
+        tables.write(_explain_energy(spec, einsum or (), tensor or (), component or (), as_json))
+        return
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
     if as_json:
         print_json(explanation.to_dict())
@@ -70,6 +86,19 @@ def explain_command(
         notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))
     print_notes(notes)
     tables.write(explanation)
+
+
+def _explain_energy(
+    spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str], as_json: bool
+) -> EnergyExplanation:
+    """Print what the energy is made of, and return it."""
+    explanation = explain_energy(spec).only(einsums, tensors, components)
+    if as_json:
+        print_json(explanation.to_dict())
+    else:
+        print_report(energy_report(explanation))
+    print_notes([note for note in explanation.notes if note.kind == "warning"])
+    return explanation
 
 
 def _check_names(spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str]) -> None:

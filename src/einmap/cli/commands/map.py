@@ -35,6 +35,7 @@ from einmap.model.counting.semantics import semantics_named
 from einmap.model.fusion import fusion_of
 from einmap.progress import Progress
 from einmap.report.cost_report import map_report, quality
+from einmap.report.provenance import cost_document
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.schema.options import MapperInput
@@ -275,7 +276,7 @@ def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
         },
         "fusion": fusion,
         "saving": saving.to_dict() if saving is not None else None,
-        "cost": result.cost.to_dict(),
+        "cost": cost_document(result.cost, spec),
         "mapping": _plain_mapping(result.front[0]),
         "front": [_front_entry(solution, result.metrics) for solution in result.front],
     }

@@ -20,6 +20,7 @@ from einmap.mapping.rewrite.text import USAGE, rewritten
 from einmap.mapping.validate import validate
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
+from einmap.report.provenance import provenance_document
 from einmap.report.rewrite_report import change_report
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.raw import to_python
@@ -77,7 +78,7 @@ def rewrite_command(
     copies = put_in(spec.raw, spec.workload)
     after = evaluate(spec, mapping, semantics)
     if as_json:
-        print_json(_document(steps, before, after, mapping, copies))
+        print_json(_document(spec, steps, before, after, mapping, copies))
     else:
         print_report(change_report(before, after, spec.with_mapping(mapping), mapping, console().width))
     print_notes([*problem, *after.notes])
@@ -126,12 +127,13 @@ def _mapping_file(
 
 
 def _document(
-    steps: list[str], before: Cost | None, after: Cost, mapping: Mapping, copies: dict[str, str]
+    spec: Spec, steps: list[str], before: Cost | None, after: Cost, mapping: Mapping, copies: dict[str, str]
 ) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "rewrites": steps,
         "before": before.to_dict() if before else None,
         "after": after.to_dict(),
+        "provenance": provenance_document(spec),
         "mapping": {**({"shared_inputs": copies} if copies else {}), **to_python(write_mapping(mapping))},
     }

@@ -6,6 +6,7 @@ Read `values`, then `cases`, `counts`, `lifetimes`, `bottlenecks`, `changes`, an
 - `cases`: the four cases of every storage node (docs/definitions.md, 14), and what is stationary.
 - `changes`: what one change would help: the specification is changed, and the cost computed anew.
 - `counts`: what every action count is made of: the flows of the exchanges, as the evaluation charges them.
+- `energy_terms`: every joule of a result followed to a line of the specification or to a publication.
 - `explain`: explain(): everything that can be said about why a mapping costs what it does.
 - `filters`: a part of an explanation: some Einsums, tensors or components.
 - `lifetimes`: from when to when each buffer lives in the LoopTree, and what lives at the fullest moment of each

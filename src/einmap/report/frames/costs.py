@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _UNITS = {
     "energy": "J", "latency": "s", "edp": "J*s", "area": "m^2", "leak_power": "W", "outside": "bits", "actions": "",
-    "usage": "",
+    "usage": "", "hop_latency": "s",
 }  # fmt: skip
 
 
@@ -136,9 +136,9 @@ def _fields(difference: Difference) -> Iterable[Row]:
 
 
 def _sources(sources: list[CostSource]) -> Iterable[Row]:
-    for one in sources:
-        unit, scaling = _UNITS[one.quantity], "; ".join(one.scaling) or None
-        yield one.component, one.action, one.quantity, unit, one.value, one.source, scaling
+    for source in sources:
+        unit, scaling = _UNITS[source.quantity], "; ".join(source.steps) or None
+        yield source.component, source.action, source.quantity, unit, source.value, source.source, scaling
 
 
 def _kept(fusion: Fusion) -> Iterable[Row]:

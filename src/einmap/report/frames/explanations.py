@@ -9,7 +9,17 @@ from einmap.mapping.nodes import format_address
 from einmap.report.frames.frame import Row, Table, integer, number, text, truth
 
 if TYPE_CHECKING:
+    from einmap.model.explanation.energy_terms import EnergyExplanation
     from einmap.model.explanation.values import Explanation
+
+
+def _terms(explanation: EnergyExplanation) -> Iterable[Row]:
+    for term in explanation.terms:
+        each, steps = term.each, "; ".join(term.each.steps) or None
+        yield (
+            ", ".join(term.einsums), term.component, term.tensor, term.action, term.count, each.value, term.energy,
+            term.share, each.source, steps,
+        )  # fmt: skip
 
 
 def _counts(explanation: Explanation) -> Iterable[Row]:
@@ -129,6 +139,16 @@ TABLES: dict[str, tuple[Table, ...]] = {
                 *number("energy change", "latency change"), *truth("fits"), *number("needs [bits]"), *text("rewrite"),
             ),
             _changes,
+        ),
+    ),
+    "EnergyExplanation": (
+        Table(
+            "energy",
+            (
+                *text("einsums", "component", "tensor", "action"),
+                *number("actions", "each [J, or W of leakage]", "energy [J]", "share"), *text("source", "scaling"),
+            ),
+            _terms,
         ),
     ),
 }  # fmt: skip

@@ -19,6 +19,7 @@ ROOMS = {
     "einmap.execute.result.Execution": "executions",
     "einmap.report.comparison.Comparison": "executions",
     "einmap.model.explanation.values.Explanation": "explanations",
+    "einmap.model.explanation.energy_terms.EnergyExplanation": "explanations",
     "einmap.distribute.plan.Plan": "plans",
     "einmap.distribute.cost.PlanCost": "plans",
     "einmap.distribute.collectives.Traffic": "plans",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from einmap.arch.component import Container, Leaf, SpatialDimension
 from einmap.arch.constraint import Comparison
@@ -29,6 +29,8 @@ from einmap.expressions.sets import NameSet
 from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
 from einmap.spec.binding.component_context import ComponentContext, Where, changed_globals
 from einmap.spec.binding.component_placement import bind_comparison
+from einmap.spec.binding.cost_origin import CostOrigin
+from einmap.spec.binding.unit_slips import BoundPart, unit_slips
 from einmap.spec.dialects.dialect import Choice
 from einmap.spec.names import RESERVED, check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
@@ -37,6 +39,7 @@ from einmap.spec.schema.arch import (
     LATER,
     LEAVES,
     ArchInput,
+    ComponentInput,
     ContainerInput,
     ForkInput,
 )
@@ -45,9 +48,6 @@ from einmap.spec.schema.placement import ComparisonInput, SpatialInput
 
 MAX_INSTANCES = 2**40
 """Instances of a component."""
-
-if TYPE_CHECKING:
-    from einmap.components.base import Estimate
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,10 @@ def bind_arch(
     symbols: Mapping[str, NameSet],
     einsum: str,
     dialect: Choice,
-) -> tuple[Architecture, tuple[Note, ...], dict[str, Estimate]]:
+) -> tuple[Architecture, tuple[Note, ...], dict[str, CostOrigin]]:
     """Evaluate every expression of the architecture for one Einsum. `where`: the place of a path of the specification.
 
-    The last part: what models say, by component.
+    The last part: what the costs of each component came from, by name.
 
     Raises all problems together; each names component, field, place, and the Einsum where it matters.
     """
@@ -196,7 +196,8 @@ def bind_arch(
     raise_all(binder.problems)
     _check_instances(bound, arch, where)
     _check_paths(bound, einsum, where(("arch", "nodes")))
-    return bound, tuple(binder.notes), binder.estimates
+    origins = {part.component.name: part.origin for part in binder.parts}
+    return bound, (*binder.notes, *unit_slips(binder.parts, where)), origins
 
 
 def _check_instances(bound: Architecture, arch: ArchInputs, where: Where) -> None:
@@ -236,7 +237,7 @@ class _Binder:
         self.arch = arch
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
-        self.estimates: dict[str, Estimate] = {}
+        self.parts: list[BoundPart] = []
         base = Scope(symbols, variables)
         for field in ("variables", "extra_attributes_for_all_component_models"):
             at = partial(self.place_in_arch, field)
@@ -308,8 +309,8 @@ class _Binder:
             context, node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
         )
         self.notes += bound.notes
-        if bound.estimate is not None:
-            self.estimates[bound.component.name] = bound.estimate
+        assert isinstance(node.given, ComponentInput)
+        self.parts.append(BoundPart(bound.component, node.given, node.path, bound.origin))
         self.show(bound.component.name, bound.record)
         return bound.component
 

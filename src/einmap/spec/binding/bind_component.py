@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from einmap.arch.component import Component, Compute, Memory, Network, SpatialDimension, Toll, Topology
 from einmap.arch.constraint import Latency
@@ -27,6 +27,7 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_costs import ComponentCosts, rate_of
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.binding.component_placement import direction_of, placement_of, refuse_back
+from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.schema.arch import (
     ActionInput,
@@ -39,9 +40,6 @@ from einmap.spec.schema.arch import (
     NetworkInput,
     TollInput,
 )
-
-if TYPE_CHECKING:
-    from einmap.components.base import Estimate
 
 type Spatial = tuple[SpatialDimension, ...]
 
@@ -64,8 +62,8 @@ class BoundComponent:
     component: Component
     record: Record
     notes: tuple[Note, ...]
-    estimate: Estimate | None = None
-    """What a model says of the costs that are missing; None where none is."""
+    origin: CostOrigin
+    """What a model says of the costs that are missing, and the scales of all costs."""
 
 
 def unknown_holding(holder: str) -> str:
@@ -128,8 +126,9 @@ def bind_component(
     visible["actions"] = RecordList(tuple(Record(a.name, dict(a.attributes)) for a in component.actions))
     record = record_of(given.name, spatial, visible, holds=isinstance(given, HolderInput))
     if model is None or not (model.priced or given.area is None or given.leak_power is None):
-        return BoundComponent(component, record, tuple(costs.notes))
-    return BoundComponent(component, record, (*costs.notes, *model.notes), model.estimate)
+        return BoundComponent(component, record, tuple(costs.notes), CostOrigin(None, costs.scales.noted))
+    origin = CostOrigin(model.estimate, costs.scales.noted)
+    return BoundComponent(component, record, (*costs.notes, *model.notes), origin)
 
 
 def _refuse_objects(context: ComponentContext, given: ComponentInput) -> None:

@@ -14,6 +14,7 @@ from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_models import ModelledCosts
+from einmap.spec.binding.cost_origin import Factor, Scales
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.raw import Path
 from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, NetworkInput
@@ -37,6 +38,8 @@ class ComponentCosts:
     model: ModelledCosts | None = None
     """Gives what is missing, if the component names a class."""
     notes: list[Note] = field(default_factory=list)
+    scales: Scales = field(default_factory=Scales)
+    """Takes what each cost was before scales, and the scales."""
 
     def area(self) -> float | None:
         """Area in m^2 of all instances that work as one; None where it is not given."""
@@ -48,7 +51,8 @@ class ComponentCosts:
             area = self.context.number("area", self.given.area, minimum=0, allow_inf=False)
         else:
             area = self._modelled().area
-        return area * self.context.number("area_scale", self.given.area_scale, minimum=0) * self.parallel
+        scale = self.context.number("area_scale", self.given.area_scale, minimum=0)
+        return self.scales.times(None, "area", area, Factor("area_scale", scale, ("area_scale",)), self._together())
 
     def leak_power(self) -> float:
         """Leakage in W of all instances that work as one. Raises SpecError where it is missing."""
@@ -61,7 +65,13 @@ class ComponentCosts:
             leak = self._modelled().leak_power
         else:
             leak = self.context.number("leak_power", self.given.leak_power, minimum=0, allow_inf=False)
-        return leak * self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0) * self.parallel
+        scale = self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0)
+        written = Factor("leak_power_scale", scale, ("leak_power_scale",))
+        return self.scales.times(None, "leak_power", leak, written, self._together())
+
+    def _together(self, *, divides: bool = False) -> Factor:
+        """The factor of instances that work as one."""
+        return Factor("n_parallel_instances", self.parallel, ("n_parallel_instances",), divides)
 
     def _modelled(self) -> Estimate:
         assert self.model is not None
@@ -96,18 +106,14 @@ class ComponentCosts:
         def amount(field: str, value: object, **limits: Any) -> float:
             return number(value, scope, at=self.context.at(*path, field), what=field, **limits)
 
-        energy = self._energy(action, path, amount)
-        energy *= self.context.number("energy_scale", self.given.energy_scale, minimum=0)
-        energy *= amount("energy_scale", action.energy_scale, minimum=0)
+        energy = self._scaled_energy(action, path, amount)
         timed = action
         if isinstance(self.given, NetworkInput):
             timed = action.model_copy(update={"latency": None, "latency_scale": None})
         throughput = self._throughput(timed, path, amount)
-        scale = (
-            self.rate
-            * rate_of(timed.throughput_scale, timed.latency_scale, scope, partial(self.context.at, *path))
-            * self.parallel
-        )
+        rate = rate_of(timed.throughput_scale, timed.latency_scale, scope, partial(self.context.at, *path))
+        self._note_rates(timed, path, throughput, rate)
+        scale = self.rate * rate * self.parallel
         if throughput:
             throughput *= scale
         per_value = self._per_value(action, path, bits, scope) if isinstance(self.given, CarrierInput) else ()
@@ -136,6 +142,29 @@ class ComponentCosts:
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
         return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
+
+    def _scaled_energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        """J of one action, scales applied."""
+        before = self._energy(action, path, amount)
+        whole = self.context.number("energy_scale", self.given.energy_scale, minimum=0)
+        own = amount("energy_scale", action.energy_scale, minimum=0)
+        factors = Factor("energy_scale", whole, ("energy_scale",)), Factor("energy_scale", own, (*path, "energy_scale"))
+        row = self._row(action) if action.energy is None else Factor("", 1)
+        self.scales.note(action.name, "energy", before * row.value, row, *factors)
+        return before * whole * own
+
+    def _row(self, action: ActionInput) -> Factor:
+        """What a model's figure is divided by: it prices a row of bits, of which an action moves one."""
+        bits = 1.0 if self.model is None else self.model.bits_of(action.name)
+        return Factor("bits of a row", bits, divides=True)
+
+    def _note_rates(self, timed: ActionInput, path: Path, throughput: float, rate: float) -> None:
+        """Keep what the seconds of an action were before scales: they are the inverse of the throughput."""
+        modelled = timed.throughput is None and timed.latency is None and timed.name != "hop"
+        row = self._row(timed) if modelled else Factor("", 1)
+        seconds = math.inf if throughput == 0 else row.value / throughput
+        rates = _rate(self.given, self.rate, ()), _rate(timed, rate, path), self._together(divides=True)
+        self.scales.note(timed.name, "latency", seconds, row, *rates)
 
     def _energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         if action.energy is None:
@@ -194,11 +223,14 @@ class ComponentCosts:
                 hint="set latency (s for one step of a value) and throughput (actions/s of one link, may be inf)",
             )
         seconds = amount("latency", action.latency, minimum=0, allow_inf=False)
+        factors: list[Factor] = []
         if action.latency_scale is not None:
-            seconds *= amount("latency_scale", action.latency_scale, minimum=0)
+            scale = amount("latency_scale", action.latency_scale, minimum=0)
+            factors.append(Factor("latency_scale", scale, (*path, "latency_scale")))
         if self.given.latency_scale is not None:
-            seconds *= self.context.number("latency_scale", self.given.latency_scale, minimum=0)
-        return seconds
+            scale = self.context.number("latency_scale", self.given.latency_scale, minimum=0)
+            factors.append(Factor("latency_scale", scale, ("latency_scale",)))
+        return self.scales.times(action.name, "hop_latency", seconds, *factors)
 
     def bits(self) -> dict[str, float]:
         """Bits of a value of each tensor, as this component stores or carries it. Raises SpecError."""
@@ -252,6 +284,13 @@ class ComponentCosts:
             else:
                 found.append((tensor, bits[tensor] / wide))
         return tuple(found)
+
+
+def _rate(given: ComponentInput | ActionInput, rate: float, path: Path) -> Factor:
+    """The factor of a latency that a scale of the throughput, or of the latency itself, makes."""
+    if given.latency_scale is not None and not isinstance(given, NetworkInput):
+        return Factor("latency_scale", 0.0 if math.isinf(rate) else 1 / rate, (*path, "latency_scale"))
+    return Factor("throughput_scale", rate, (*path, "throughput_scale"), divides=True)
 
 
 def rate_of(throughput: object | None, latency: object | None, scope: Scope, at: Callable[[str], At]) -> float:

@@ -66,8 +66,12 @@ class ModelledCosts:
         Without `bits_per_action` an action moves one bit: a part of a row, which the model prices as a whole.
         """
         cost = self.estimate.actions[action]
-        bits = 1.0 if self._has_width(self.priced[action]) else self._row()
+        bits = self.bits_of(action)
         return cost.energy / bits, cost.throughput * bits
+
+    def bits_of(self, action: str) -> float:
+        """Bits of the row that the model prices, of which an action moves one; 1 where the action moves the row."""
+        return 1.0 if self._has_width(self.priced[action]) else self._row()
 
     def _has_width(self, action: ActionInput) -> bool:
         """Whether it is said how many bits an action moves, or it is the operation of a compute unit."""
