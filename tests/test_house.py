@@ -19,8 +19,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
 }
 """Functions of more than 60 lines, with the reason."""
 MANY_ARGUMENTS: dict[str, str] = {
@@ -41,13 +39,6 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/label_kernels.py:_is_new": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/path_kernels.py:costs_of_edges": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/inner_kernels.py:fits_beside": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/inner_kernels.py:fits_between": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/label_kernels.py:joined": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/path_kernels.py:least_needs": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/fusion/paths/path_kernels.py:least_paths": "a compiled kernel: calls between kernels cost time to compile",
     "facade.py:map_workload": "public: a keyword for each option",
     "matmul/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",

@@ -14,6 +14,14 @@ from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
+from einmap.mapper.fusion.paths.kernel_records import (
+    Comparison,
+    JoinedEdges,
+    Labels,
+    Limits,
+    PackedChains,
+    PackedStages,
+)
 from einmap.mapper.mapspace.tile_lattice import LARGE
 from einmap.numbers import divisors
 from einmap.progress import Progress
@@ -35,6 +43,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     rows, levels = np.zeros((0, 2)), np.zeros((1, 1, 0))
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
+    edge = np.zeros((1, 3), dtype=np.int64)
+    chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
     return {
         "moves_inside": lambda: cost_to_go_kernels.moves_inside(one, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: cost_to_go_kernels.with_gap_and_node(
@@ -65,15 +75,15 @@ def _calls() -> dict[str, Callable[[], Any]]:
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
         "least_paths": lambda: path_kernels.least_paths(
-            one, np.arange(3), two, np.zeros((1, 3), dtype=np.int64), np.arange(2), np.zeros((1, 1)), np.arange(2),
-            np.arange(2), one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0], row,
+            one, np.arange(3), PackedStages(edge, np.arange(2), np.arange(2), np.arange(2), two, np.zeros((1, 1))),
+            chains, row,
         ),
         "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
         "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
         "joined": lambda: label_kernels.joined(
-            0, (two, table[:0], levels[:0], levels[:0], column[:0].repeat(3, axis=1)), column.repeat(3, axis=1), one,
-            one, np.arange(2), table, levels, levels, table[:, :1].copy(), one, one, np.arange(2), table,
-            table[:, :1].copy(), two, row[:0], two, row[:0], row[:0], levels, row, table[None], one, 0.0, table, 1, 0.0,
+            0, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
+            Labels(np.arange(2), table, levels, levels, edge), JoinedEdges(edge, one, one, np.zeros((1, 1)), levels),
+            chains, Limits(row, table[None], one, 0.0), Comparison(table, 0.0), 1,
         ),
     }  # fmt: skip
 

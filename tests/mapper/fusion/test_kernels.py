@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from einmap.mapper import objective_kernels
 from einmap.mapper.fusion.paths import label_kernels
+from einmap.mapper.fusion.paths.kernel_records import Comparison, JoinedEdges, Labels, Limits, PackedChains
 from einmap.mapper.request import Remainder
 
 
@@ -92,15 +93,24 @@ class Case:
         m, fused = self.born.shape
         rows = self.remainder.rows
         none = np.zeros((0, *self.stay.shape[1:]))
-        so_far = np.zeros(2, dtype=np.int64), self.costs[:0], none, none, np.zeros((0, 3), dtype=np.int64)
-        at, (first, *found) = label_kernels.joined(
-            0, so_far, np.zeros((1, 3), dtype=np.int64), one * self.opened, one * self.after,
-            np.array([0, len(self.costs)]), self.costs, self.stay, self.peak,
-            self.passing[None], one * kind, one * fused, np.array([0, len(self.own_costs)]), self.own_costs, self.used,
+        back = np.zeros((len(self.costs), 3), dtype=np.int64)
+        chains = PackedChains(
+            one * kind, one * fused, np.array([0, len(self.own_costs)]), self.own_costs, self.used,
             np.array([0, m * fused * len(self.kept)]), self.kept.ravel(), np.array([0, m * fused]),
-            self.born.ravel(), self.dying.ravel(), none if added is None else added, self.capacity,
-            rows[None], one * len(rows), self.remainder.most, np.eye(self.costs.shape[1]), 100, tie,
+            self.born.ravel(), self.dying.ravel(),
         )  # fmt: skip
+        at, (first, *found) = label_kernels.joined(
+            0,
+            Labels(np.zeros(2, dtype=np.int64), self.costs[:0], none, none, back[:0]),
+            Labels(np.array([0, len(self.costs)]), self.costs, self.stay, self.peak, back),
+            JoinedEdges(
+                back[:1], one * self.opened, one * self.after, self.passing[None], none if added is None else added
+            ),
+            chains,
+            Limits(self.capacity, rows[None], one * len(rows), self.remainder.most),
+            Comparison(np.eye(self.costs.shape[1]), tie),
+            100,
+        )
         assert at == 1
         assert first.tolist() == [0, len(found[0])]
         return found

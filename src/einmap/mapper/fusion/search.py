@@ -12,7 +12,8 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.budget import Budget, StoppedError
-from einmap.mapper.fusion.paths.label_setting import Answer, Labels
+from einmap.mapper.fusion.paths.kernel_records import Labels
+from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement import LazyRefinement

@@ -7,6 +7,7 @@
 - `path_kernels`: the compiled part of shortest paths.
 - `envelope_kernels`: the compiled part of lower envelopes.
 - `label_kernels`: the compiled part of label setting.
+- `kernel_records`: records of arrays that the kernels of shortest paths and label setting take.
 - `inner_kernels`: kernels that other kernels call.
 - `shortest_paths`: shortest paths through the state graph: what a whole cascade costs at least.
 - `bound_tightening`: tighten lower bounds under a cutoff: what no cascade up to it can have is left out, and bounds

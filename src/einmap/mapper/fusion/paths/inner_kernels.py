@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from einmap.arrays import Floats
+from einmap.mapper.fusion.paths.kernel_records import ChainBits, Needs, PackedChains, SharedBits, Space
+
 inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """For what other kernels alone call: takes less time to compile."""
 
@@ -27,49 +30,56 @@ def copy_blocks(source: Any, begin: int, end: int, target: Any, at: int) -> None
 
 
 @inner
-def fits_beside(
-    stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
-    capacity: Any, new_stay: Any, new_peak: Any,
-) -> bool:  # fmt: skip
-    """Whether a chain fits beside what stays before it; what stays and was in use behind it (see join.py).
+def shared_bits(chains: PackedChains, option: int, passing: Floats) -> Any:
+    """The bits of shared tensors at an option; `passing`: (memories) those of tensors that pass by."""
+    m, f, begin = chains.used.shape[1], chains.fused[option], chains.first_shared[option]
+    born, dying = chains.born[begin : begin + m * f], chains.dying[begin : begin + m * f]
+    return SharedBits(passing, born.reshape(m, f), dying.reshape(m, f))
 
-    `kept`, `born`, `dying`: (memories, fused loops); `stay`, `peak` and the results: (memories, loops), of which
-    `opened` are open before and `behind` behind. What a chain keeps is a part of what it uses, so that what stays
-    behind it fits wherever the chain does.
+
+@inner
+def fits_beside(
+    before: Space, chain: ChainBits, shared: SharedBits, opened: int, behind: int, capacity: Floats, reached: Space
+) -> bool:
+    """Whether a chain fits beside what stays before it; what stays and was in use behind it, into `reached`.
+
+    `opened`, `behind`: loops that are open before and behind it. What a chain keeps is a part of what it uses, so that
+    what stays behind it fits wherever the chain does.
     """
+    stay, peak = before.stay, before.peak
     for m in range(len(capacity)):
-        highest = used[m] + passing[m] + (stay[m, opened - 1] if opened else 0.0)
+        highest = chain.used[m] + shared.passing[m] + (stay[m, opened - 1] if opened else 0.0)
         if highest > capacity[m]:
             return False
         for level in range(behind):
-            own = kept[m, level] + dying[m, level]
-            new_stay[m, level] = own + (stay[m, min(level, opened - 1)] if opened else 0.0)
-            new_peak[m, level] = -np.inf
+            lasting = chain.kept[m, level] + shared.dying[m, level]
+            reached.stay[m, level] = lasting + (stay[m, min(level, opened - 1)] if opened else 0.0)
+            reached.peak[m, level] = -np.inf
         for level in range(opened):
-            in_use = peak[m, level] + (kept[m, level] + born[m, level])
+            in_use = peak[m, level] + (chain.kept[m, level] + shared.born[m, level])
             if in_use > capacity[m]:
                 return False
             if level < behind - 1:
-                new_peak[m, level] = in_use
+                reached.peak[m, level] = in_use
             else:
                 highest = max(highest, in_use)
         if behind:
-            new_peak[m, behind - 1] = highest
+            reached.peak[m, behind - 1] = highest
     return True
 
 
 @inner
 def fits_between(
-    stay: Any, peak: Any, used: Any, passing: Any, kept: Any, born: Any, dying: Any, opened: int, behind: int,
-    need: Any, need_used: Any, capacity: Any, new_stay: Any, new_peak: Any,
+    before: Space, chain: ChainBits, shared: SharedBits, opened: int, behind: int, needs: Needs, capacity: Floats,
+    reached: Space,
 ) -> bool:  # fmt: skip
-    """Whether a chain fits beside what stays at least before it and is `need`ed at least behind: (memories, loops)."""
-    if not fits_beside(stay, peak, used, passing, kept, born, dying, opened, behind, capacity, new_stay, new_peak):
+    """Whether a chain fits beside what stays at least before it and what follows needs at least; see fits_beside."""
+    if not fits_beside(before, chain, shared, opened, behind, capacity, reached):
         return False
     for m in range(len(capacity)):
-        if behind and new_stay[m, behind - 1] + need_used[m] > capacity[m]:
+        if behind and reached.stay[m, behind - 1] + needs.used[m] > capacity[m]:
             return False
         for level in range(behind):
-            if new_peak[m, level] + need[m, level] > capacity[m]:
+            if reached.peak[m, level] + needs.above[m, level] > capacity[m]:
                 return False
     return True

@@ -5,122 +5,134 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_beside, inner
+from einmap.arrays import Floats, Ints
+from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_beside, inner, shared_bits
+from einmap.mapper.fusion.paths.kernel_records import (
+    ABSENT,
+    PLAIN,
+    ChainBits,
+    Comparison,
+    JoinedEdges,
+    Labels,
+    Limits,
+    PackedChains,
+    Space,
+)
 from einmap.mapper.objective_kernels import exceeds_cutoff
+
+
+class _LabelBuffer(NamedTuple):
+    """Labels that are being made: the first rows of arrays that have room for more (see Labels).
+
+    `newest`: of each boundary state the latest label, `older`: of each label the next older one, -1 where there is
+    none; `sums`: (labels, sums) weighted sums of costs, see Comparison.
+    """
+
+    costs: Floats
+    stay: Floats
+    peak: Floats
+    back: Ints
+    newest: Ints
+    older: Ints
+    sums: Floats
 
 
 @njit(cache=True, nogil=True)
 def joined(
-    begin: int, so_far: Any, edges: Any, loops: Any, loops_behind: Any, first: Any, costs: Any, stay: Any, peak: Any,
-    passing: Any, kind: Any, fused: Any, first_row: Any, own_costs: Any, used: Any, first_kept: Any, kept: Any,
-    first_own: Any, born: Any, dying: Any, added: Any, capacity: Any, corners: Any, n_corners: Any, most: float,
-    worth: Any, work: int, tie: float,
+    begin: int, so_far: Labels, before: Labels, edges: JoinedEdges, chains: PackedChains, limits: Limits,
+    comparison: Comparison, work: int,
 ) -> Any:  # fmt: skip
-    """The rows before an Einsum with its chains: those that fit, are not beyond the cutoff, and that no other one
+    """The labels before an Einsum with its chains: those that fit, are not beyond the cutoff, and that no other one
     beats.
 
-    `edges`: boundary state before, option, boundary state behind; the first one to look at is `begin`, and once `work`
-    pairs were looked at no further one. Rows (see Rows) of each boundary state before from `first`; of boundary states
-    the open loops and what passes. Of each option: its kind (see least_paths), fused loops, rows from first_row, what
-    they keep from first_kept, what shared tensors add before and behind from first_own. `added`: for the edges with
-    copies that are left out, in their order, what their tensors take. `corners`: for each boundary state behind the
-    rows of Remainder. `worth`: weights of sums of costs; a row beats another in its costs if it does in all of these.
-    `tie`: sums that differ by less than this fraction count as equal. Gives the edge to go on at, and what is found,
-    which is `so_far` of the next call: where the rows of each boundary state behind begin; costs, stay, peak; row
-    before, option and row of its front.
+    `begin`: the first edge to look at; once `work` pairs were looked at no further one. Gives the edge to go on at, and
+    the labels behind the Einsum, which are `so_far` of the next call.
     """
-    c, m, widest, n = costs.shape[1], len(capacity), stay.shape[2], len(so_far[1])
-    room, pairs, absent, at = max(2 * n, 16), 0, 0, begin
-    new_costs, number, new_stay, new_peak, newest, older, sums = _with_room(so_far, room, c, m, widest, worth)
+    capacity, c, m = limits.capacity, chains.costs.shape[1], len(limits.capacity)
+    n = len(so_far.costs)
+    buffer, pairs, absent, at = _with_room(so_far, max(2 * n, 16), comparison.worth), 0, 0, begin
     least = np.empty(c)
     for e in range(begin):
-        absent += kind[edges[e, 1]] == 2
-    while at < len(edges) and pairs <= work:
-        before, option, after = edges[at, 0], edges[at, 1], edges[at, 2]
+        absent += chains.kind[edges.edges[e, 1]] == ABSENT
+    while at < len(edges.edges) and pairs <= work:
+        origin, option, after = edges.edges[at, 0], edges.edges[at, 1], edges.edges[at, 2]
         at += 1
-        absent += kind[option] == 2
-        rows = corners[after, : n_corners[after]]
+        kind, first, last = chains.kind[option], chains.first_row[option], chains.first_row[option + 1]
+        absent += kind == ABSENT
+        rows = limits.corners[after, : limits.n_corners[after]]
         for i in range(c):
-            least[i] = _least_of(costs, first[before], first[before + 1], i)
-            least[i] += _least_of(own_costs, first_row[option], first_row[option + 1], i)
-        if least[0] == np.inf or exceeds_cutoff(least, rows, most):
+            least[i] = _least_of(before.costs, before.first[origin], before.first[origin + 1], i)
+            least[i] += _least_of(chains.costs, first, last, i)
+        if least[0] == np.inf or exceeds_cutoff(least, rows, limits.most):
             continue
-        f, own = fused[option], first_own[option]
-        of_born, of_dying = born[own : own + m * f].reshape(m, f), dying[own : own + m * f].reshape(m, f)
-        for left in range(first[before], first[before + 1]):
-            for right in range(first_row[option], first_row[option + 1]):
+        opened, behind = edges.loops[origin], edges.behind[after]
+        f, shared = chains.fused[option], shared_bits(chains, option, edges.passing[origin])
+        for left in range(before.first[origin], before.first[origin + 1]):
+            space = Space(before.stay[left], before.peak[left])
+            for right in range(first, last):
                 pairs += 1
                 for i in range(c):
-                    new_costs[n, i] = costs[left, i] + own_costs[right, i]
-                if exceeds_cutoff(new_costs[n], rows, most):
+                    buffer.costs[n, i] = before.costs[left, i] + chains.costs[right, i]
+                if exceeds_cutoff(buffer.costs[n], rows, limits.most):
                     continue
-                fits = True
-                if kind[option] == 0:
-                    here = first_kept[option] + (right - first_row[option]) * m * f
-                    fits = fits_beside(
-                        stay[left], peak[left], used[right], passing[before], kept[here : here + m * f].reshape(m, f),
-                        of_born, of_dying, loops[before], loops_behind[after], capacity, new_stay[n], new_peak[n],
-                    )  # fmt: skip
-                elif kind[option] == 2:
-                    fits = _fits_with(
-                        stay[left], peak[left], added[absent - 1], loops[before], capacity, new_stay[n], new_peak[n]
-                    )
-                _weigh(new_costs, n, worth, sums)
-                if fits and _is_new(n, after, loops_behind[after], sums, new_stay, new_peak, newest, older, tie):
-                    number[n, 0], number[n, 1], number[n, 2] = left, option, right - first_row[option]
+                fits, reached = True, Space(buffer.stay[n], buffer.peak[n])
+                if kind == PLAIN:
+                    kept = chains.first_kept[option] + (right - first) * m * f
+                    chain = ChainBits(chains.used[right], chains.kept[kept : kept + m * f].reshape(m, f))
+                    fits = fits_beside(space, chain, shared, opened, behind, capacity, reached)
+                elif kind == ABSENT:
+                    fits = _fits_with(space, edges.added[absent - 1], opened, capacity, reached)
+                _weigh(buffer, n, comparison.worth)
+                if fits and _is_new(n, after, behind, buffer, comparison.tie):
+                    buffer.back[n, 0], buffer.back[n, 1], buffer.back[n, 2] = left, option, right - first
                     n += 1
-                if n == room:
-                    full = _by_interface(newest, older, new_costs, new_stay, new_peak, number)
-                    n = len(full[1])
-                    room = 2 * n + 16
-                    new_costs, number, new_stay, new_peak, newest, older, sums = _with_room(
-                        full, room, c, m, widest, worth
-                    )
-    return at, _by_interface(newest, older, new_costs, new_stay, new_peak, number)
+                if n == len(buffer.costs):
+                    full = _by_interface(buffer)
+                    n = len(full.costs)
+                    buffer = _with_room(full, 2 * n + 16, comparison.worth)
+    return at, _by_interface(buffer)
 
 
 @inner
-def _with_room(so_far: Any, room: int, c: int, m: int, widest: int, worth: Any) -> Any:
-    """Rows so far with room for more; of boundary states the newest one, of rows the next older one or -1, and the
-    sums.
-    """
-    first, costs, stay, peak, number = so_far
-    n = len(costs)
-    more_costs, more_number = np.empty((room, c)), np.empty((room, 3), np.int64)
-    more_stay, more_peak = np.empty((room, m, widest)), np.empty((room, m, widest))
-    copy_rows(costs, 0, n, more_costs, 0)
-    copy_rows(number, 0, n, more_number, 0)
-    copy_blocks(stay, 0, n, more_stay, 0)
-    copy_blocks(peak, 0, n, more_peak, 0)
-    newest, older = np.full(len(first) - 1, -1), np.empty(room, np.int64)
+def _with_room(so_far: Labels, room: int, worth: Floats) -> Any:
+    """The buffer that begins with some labels and has room for so many in all."""
+    n, c, (m, widest) = len(so_far.costs), so_far.costs.shape[1], so_far.stay.shape[1:]
+    costs, back = np.empty((room, c)), np.empty((room, 3), np.int64)
+    stay, peak = np.empty((room, m, widest)), np.empty((room, m, widest))
+    copy_rows(so_far.costs, 0, n, costs, 0)
+    copy_rows(so_far.back, 0, n, back, 0)
+    copy_blocks(so_far.stay, 0, n, stay, 0)
+    copy_blocks(so_far.peak, 0, n, peak, 0)
+    newest, older = np.full(len(so_far.first) - 1, -1), np.empty(room, np.int64)
     for boundary_state in range(len(newest)):
-        for row in range(first[boundary_state], first[boundary_state + 1]):
+        for row in range(so_far.first[boundary_state], so_far.first[boundary_state + 1]):
             older[row] = newest[boundary_state]
             newest[boundary_state] = row
-    sums = np.empty((room, len(worth)))
+    buffer = _LabelBuffer(costs, stay, peak, back, newest, older, np.empty((room, len(worth))))
     for row in range(n):
-        _weigh(more_costs, row, worth, sums)
-    return more_costs, more_number, more_stay, more_peak, newest, older, sums
+        _weigh(buffer, row, worth)
+    return buffer
 
 
 @inner
-def _weigh(costs: Any, row: int, worth: Any, sums: Any) -> None:
-    """Write weighted sums of a row's costs."""
+def _weigh(buffer: _LabelBuffer, row: int, worth: Floats) -> None:
+    """Write weighted sums of a label's costs."""
     for way in range(len(worth)):
         total = 0.0
-        for i in range(costs.shape[1]):
-            total += worth[way, i] * costs[row, i]
-        sums[row, way] = total
+        for i in range(buffer.costs.shape[1]):
+            total += worth[way, i] * buffer.costs[row, i]
+        buffer.sums[row, way] = total
 
 
 @inner
-def _by_interface(newest: Any, older: Any, costs: Any, stay: Any, peak: Any, number: Any) -> Any:
-    """The rows that are left, boundary state by boundary state, and where those of each begin."""
+def _by_interface(buffer: _LabelBuffer) -> Any:
+    """The labels that are left, boundary state by boundary state."""
+    newest, older = buffer.newest, buffer.older
     first = np.zeros(len(newest) + 1, np.int64)
     for boundary_state in range(len(newest)):
         first[boundary_state + 1] = first[boundary_state]
@@ -135,16 +147,15 @@ def _by_interface(newest: Any, older: Any, costs: Any, stay: Any, peak: Any, num
             place -= 1
             order[place] = row
             row = older[row]
-    return first, costs[order], stay[order], peak[order], number[order]
+    return Labels(first, buffer.costs[order], buffer.stay[order], buffer.peak[order], buffer.back[order])
 
 
 @inner
-def _is_new(
-    n: int, boundary_state: int, loops: int, sums: Any, stay: Any, peak: Any, newest: Any, older: Any, tie: float
-) -> bool:
-    """Whether no row with the same boundary state beats row n; then it is one of them, and those that it beats are
-    gone.
+def _is_new(n: int, boundary_state: int, loops: int, buffer: _LabelBuffer, tie: float) -> bool:
+    """Whether no label with the same boundary state beats label n; then it is one of them, and those that it beats are
+    gone. `loops`: those that are open at the boundary state.
     """
+    sums, stay, peak, newest, older = buffer.sums, buffer.stay, buffer.peak, buffer.newest, buffer.older
     newer, row = -1, newest[boundary_state]
     while row >= 0:
         beaten, beats = True, True
@@ -172,20 +183,23 @@ def _is_new(
 
 
 @inner
-def _fits_with(stay: Any, peak: Any, added: Any, loops: int, capacity: Any, new_stay: Any, new_peak: Any) -> bool:
-    """Whether there is room for what is in use from here on beside what was in use before."""
+def _fits_with(before: Space, added: Floats, loops: int, capacity: Floats, reached: Space) -> bool:
+    """Whether there is room for what is in use from here on beside what was in use before; see fits_beside."""
     fits = True
     for i in range(len(capacity)):
         for level in range(loops):
-            new_stay[i, level], new_peak[i, level] = stay[i, level], peak[i, level] + added[i, level]
-            fits = fits and new_peak[i, level] <= capacity[i]
+            reached.stay[i, level], reached.peak[i, level] = (
+                before.stay[i, level],
+                before.peak[i, level] + added[i, level],
+            )
+            fits = fits and reached.peak[i, level] <= capacity[i]
     return fits
 
 
 @inner
-def _least_of(values: Any, begin: int, end: int, column: int) -> float:
+def _least_of(values: Floats, begin: int, end: int, column: int) -> float:
     """The least of some rows in a column, infinite if there are none."""
-    found = np.inf
+    least = np.inf
     for row in range(begin, end):
-        found = min(found, values[row, column])
-    return found
+        least = min(least, values[row, column])
+    return least

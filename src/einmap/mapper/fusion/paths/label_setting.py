@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from einmap.arrays import Floats, Ints
+from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import FusedFront
+from einmap.mapper.fusion.paths.kernel_records import Comparison, JoinedEdges, Labels, Limits, PackedChains
 from einmap.mapper.fusion.paths.label_kernels import joined
 from einmap.mapper.fusion.paths.lower_envelope import corners, worth
 from einmap.mapper.fusion.paths.shortest_paths import (
@@ -26,29 +26,14 @@ from einmap.mapper.fusion.paths.shortest_paths import (
     OptionCosts,
     PackedOptions,
     ShortestPaths,
-    begins,
     packed,
+    packed_chains,
 )
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.tolerances import TIE_OF_SUMS
 
 PAIRS_AT_A_TIME = 100_000
 """Pairs that one call of the kernel looks at: milliseconds, more where many rows are kept."""
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Choices so far behind an Einsum, by boundary state: those of each from `first`.
-
-    `costs`: (n, costs); `stay`, `peak`: (n, memories, loops), of which as many matter as are open behind the boundary
-    state; `back`: (n, 3) row before, option, row of its front.
-    """
-
-    first: Ints
-    costs: Floats
-    stay: Floats
-    peak: Floats
-    back: Ints
 
 
 @dataclass(frozen=True)
@@ -81,21 +66,6 @@ class Answer:
     reached: Sequence[Labels]
 
 
-@dataclass(frozen=True)
-class JoinedEdges:
-    """The edges of a stage whose chains are joined.
-
-    `loops`, `behind`: that are open at each boundary state before and behind it. `chains`: those of its options as the
-    kernel takes them. `added`: for each edge whose copy is left out what its tensors take: (memories, loops).
-    """
-
-    edges: Ints
-    loops: Ints
-    behind: Ints
-    chains: tuple[Any, ...]
-    added: Floats
-
-
 @dataclass
 class LabelSetting:
     """The join of a cascade. `paths`: what the rest costs at least.
@@ -111,7 +81,7 @@ class LabelSetting:
     paths: ShortestPaths
     most: float | None
     reached: Floats
-    _near: dict[Stage, JoinedEdges] = field(default_factory=dict)
+    _near: dict[Stage, tuple[JoinedEdges, PackedChains] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         stages = dict.fromkeys(self.graph.stages)
@@ -121,27 +91,27 @@ class LabelSetting:
         self.widest = max(len(boundary_state.loops) for boundary_state in boundary_states)
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[Labels]:
-        """The rows before the first Einsum and behind each; the last ones are what was found.
+        """The labels before the first Einsum and behind each; the last ones are of whole cascades.
 
         `go_on` hears where the work is, often; what it raises ends it.
         """
         nothing = np.zeros((1, len(self.room.capacity), self.widest))
-        weights = self._worth()
-        found = [Labels(np.arange(2), np.zeros((1, self.n_costs)), nothing, nothing, np.zeros((1, 3), dtype=np.int64))]
+        comparison = Comparison(self._worth(), TIE_OF_SUMS)
+        reached = [
+            Labels(np.arange(2), np.zeros((1, self.n_costs)), nothing, nothing, np.zeros((1, 3), dtype=np.int64))
+        ]
         for k, stage in enumerate(self.graph.stages):
             if stage not in self._near:
                 self._near[stage] = self._near_of(stage, self.parts[k])
-            near, at, remainder, before = self._near[stage], 0, self._remainder(k + 1), found[-1]
+            near, limits, before = self._near[stage], self._limits(k + 1), reached[-1]
             first = np.zeros(len(stage.boundary_states) + 1, dtype=np.int64)
-            rows = first, before.costs[:0], before.stay[:0], before.peak[:0], before.back[:0]
-            while at < len(near.edges):
+            labels = Labels(first, before.costs[:0], before.stay[:0], before.peak[:0], before.back[:0])
+            at = 0
+            while near is not None and at < len(near[0].edges):
                 go_on(self.graph.names[k], k)
-                at, rows = joined(
-                    at, rows, near.edges, near.loops, near.behind, before.first, before.costs, before.stay, before.peak,
-                    *near.chains, near.added, self.room.capacity, *remainder, weights, PAIRS_AT_A_TIME, TIE_OF_SUMS,
-                )  # fmt: skip
-            found.append(Labels(*rows))
-        return found
+                at, labels = joined(at, labels, before, *near, limits, comparison, PAIRS_AT_A_TIME)
+            reached.append(labels)
+        return reached
 
     def _worth(self) -> Floats:
         """Weights of the sums of costs in which rows are compared: for a product by what one cost may be worth."""
@@ -149,40 +119,37 @@ class LabelSetting:
             return np.eye(self.n_costs)
         return worth(corners(self.paths.weights, self.paths.least[None])[0], self.most)
 
-    def _near_of(self, stage: Stage, part: StageFronts) -> JoinedEdges:
+    def _near_of(self, stage: Stage, part: StageFronts) -> tuple[JoinedEdges, PackedChains] | None:
+        """The edges of a stage that have a front, and the chains of these fronts; None where there are none."""
         m = len(self.room.capacity)
         edges = stage.edges[np.isin(stage.edges[:, 1], list(part.fronts))]
+        if not len(edges):
+            return None
         absent = [(b, o) for b, o, _ in edges.tolist() if stage.step.options[o].absent]
-        chains: tuple[Any, ...] = ()
-        if len(edges):
-            own = part.packed(stage, self.n_costs, self.room)
-            chains = (
-                own.passing, own.kind, own.fused, begins(own.n_rows), stage.step.times * own.each_cost, own.used,
-                begins(own.n_rows * m * own.fused), own.kept, begins(m * own.fused), own.born, own.dying,
-            )  # fmt: skip
-        return JoinedEdges(
+        options = part.packed(stage, self.n_costs, self.room)
+        joined_edges = JoinedEdges(
             edges,
             np.array([len(boundary_state.loops) for boundary_state in stage.before], dtype=np.int64),
             np.array([len(boundary_state.loops) for boundary_state in stage.boundary_states], dtype=np.int64),
-            chains,
-            np.array([self._pruned(stage, *edge) for edge in absent]).reshape(len(absent), m, self.widest),
+            options.passing,
+            np.array([self._added(stage, *edge) for edge in absent]).reshape(len(absent), m, self.widest),
         )
+        return joined_edges, packed_chains([options], stage.step.times * options.each_cost)
 
-    def _pruned(self, stage: Stage, before: int, o: int) -> Floats:
-        """What the tensors of a copy take that is left out: its source is in use from here on."""
+    def _added(self, stage: Stage, before: int, o: int) -> Floats:
+        """Bits of the tensors of a copy that is left out, (memories, loops): its source is in use from here on."""
         option, loops = stage.step.options[o], stage.before[before].loops
-        found = np.zeros((len(self.room.capacity), self.widest))
+        added = np.zeros((len(self.room.capacity), self.widest))
         for slot, bits in option.bits.items():
-            own = self.room.kept(option.keys[slot].memory, bits, FusionSignature((), loops, (), ()), 0)
-            found[:, : len(loops)] += own
-        return found
+            added[:, : len(loops)] += self.room.kept(
+                option.keys[slot].memory, bits, FusionSignature((), loops, (), ()), 0
+            )
+        return added
 
-    def _remainder(self, k: int) -> tuple[Floats, Ints, float]:
-        """What Einsum k and all later ones add at least: rows of Remainder for each boundary state before, and how
-        many.
-        """
+    def _limits(self, k: int) -> Limits:
+        """What limits the labels before Einsum k: by what it and all later ones add at least."""
         rests = self.paths.backward(k)
         if self.most is None:
             points = self.reached - rests[:, None, : self.n_costs]
-            return points, np.full(len(points), len(self.reached)), -1.0
-        return *self.paths.corners(k), self.most
+            return Limits(self.room.capacity, points, np.full(len(points), len(self.reached)), -1.0)
+        return Limits(self.room.capacity, *self.paths.corners(k), self.most)

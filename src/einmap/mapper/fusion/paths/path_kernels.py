@@ -2,90 +2,97 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_between, inner
+from einmap.arrays import Floats, Ints
+from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_between, inner, shared_bits
+from einmap.mapper.fusion.paths.kernel_records import PLAIN, ChainBits, Needs, PackedChains, PackedStages, Space
+
+
+class _Place(NamedTuple):
+    """An Einsum of the cascade: its stage, and where its rows begin.
+
+    `edge`: of costs of edges; `before`, `behind`: of what is known of the boundary states before and behind it;
+    `needs`: of the needs of those behind it.
+    """
+
+    stage: int
+    edge: int
+    before: int
+    behind: int
+    needs: int
 
 
 @inner
-def least_needs(
-    loops: Any, widest: int, edges: Any, first_edge: Any, passing: Any, first_before: Any, first_option: Any, kind: Any,
-    fused: Any, first_row: Any, used: Any, first_kept: Any, kept: Any, first_own: Any, born: Any,
-) -> Any:  # fmt: skip
-    """What a stage takes at least behind each boundary state before it: above each open loop, and in all. See
-    least_paths.
+def least_needs(stages: PackedStages, chains: PackedChains, widest: int) -> Any:
+    """What a stage takes at least behind each boundary state before it, as `Needs`. See least_paths.
 
-    One more row at the end is for what lies behind the last Einsum.
+    One more row at the end is for what lies behind the last Einsum. `widest`: most loops that are open anywhere.
     """
-    n, m = len(passing), used.shape[1]
+    n, m = len(stages.passing), chains.used.shape[1]
+    edges, first_edge, loops, passing = stages.edges, stages.first_edge, stages.loops, stages.passing
+    used, kept, born = chains.used, chains.kept, chains.born
     need, need_used = np.full((n + 1, m, widest), np.inf), np.full((n + 1, m), np.inf)
     for stage in range(len(first_edge) - 1):
         for e in range(first_edge[stage], first_edge[stage + 1]):
-            before, option = first_before[stage] + edges[e, 0], first_option[stage] + edges[e, 1]
-            if kind[option]:
+            before, option = stages.first_before[stage] + edges[e, 0], stages.first_option[stage] + edges[e, 1]
+            if chains.kind[option] != PLAIN:
                 for i in range(m):
                     need_used[before, i] = 0.0
                     for level in range(widest):
                         need[before, i, level] = 0.0
                 continue
-            f, own = fused[option], first_own[option]
-            for row in range(first_row[option], first_row[option + 1]):
-                here = first_kept[option] + (row - first_row[option]) * m * f
+            f, shared, first = chains.fused[option], chains.first_shared[option], chains.first_row[option]
+            for row in range(first, chains.first_row[option + 1]):
+                begin = chains.first_kept[option] + (row - first) * m * f
                 for i in range(m):
                     need_used[before, i] = min(need_used[before, i], used[row, i] + passing[before, i])
                     for level in range(loops[before]):
-                        above = kept[here + i * f + level] + born[own + i * f + level]
+                        above = kept[begin + i * f + level] + born[shared + i * f + level]
                         need[before, i, level] = min(need[before, i, level], above)
-    return need, need_used
+    return Needs(need, need_used)
 
 
 @inner
-def _is_same_before(one: int, other: int, boundary_states: int, forward: Any, stay: Any, peak: Any) -> bool:
-    """Whether the same comes before two Einsums of one stage, but for costs; `one`, `other`: where these begin."""
-    for b in range(boundary_states):
-        if (forward[one + b, 0] == np.inf) != (forward[other + b, 0] == np.inf):
+def _is_same_before(first: int, second: int, n: int, forward: Floats, space: Space) -> bool:
+    """Whether the same comes before two Einsums of one stage, but for costs.
+
+    `first`, `second`: where the rows of their `n` boundary states begin.
+    """
+    stay, peak = space.stay, space.peak
+    for b in range(n):
+        if (forward[first + b, 0] == np.inf) != (forward[second + b, 0] == np.inf):
             return False
         for i in range(stay.shape[1]):
             for level in range(stay.shape[2]):
-                if stay[one + b, i, level] != stay[other + b, i, level]:
+                if stay[first + b, i, level] != stay[second + b, i, level]:
                     return False
-                if peak[one + b, i, level] != peak[other + b, i, level]:
+                if peak[first + b, i, level] != peak[second + b, i, level]:
                     return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def least_paths(
-    order: Any, at: Any, loops: Any, edges: Any, first_edge: Any, passing: Any, first_before: Any, first_option: Any,
-    kind: Any, fused: Any, first_row: Any, costs: Any, used: Any, first_kept: Any, kept: Any, first_own: Any,
-    born: Any, dying: Any, capacity: Any,
-) -> Any:  # fmt: skip
+def least_paths(order: Ints, at: Ints, stages: PackedStages, chains: PackedChains, capacity: Floats) -> Any:
     """Least weighted costs behind each boundary state, of the others for each option, and of whole cascades with it.
 
-    order[k]: the stage of Einsum k; at[k]: where the boundary states before Einsum k begin. Of each stage: the open
-    loops of the boundary states before it and what passes them from first_before, `edges` (boundary state before,
-    option, boundary state behind) from first_edge, options from first_option. Of each option: its kind (0: plain, 1:
-    takes no space, 2: left out), its fused loops, rows of costs and use from first_row, what each row keeps from
-    first_kept, what shared tensors add before and behind from first_own. A chain is left out where it does not fit
-    beside the least that the chains before and behind take.
+    `order`: the stage of each Einsum; `at`: where the boundary states before each Einsum begin, those behind the last
+    one, and where these end; `capacity`: bits of each memory. A chain is left out where it does not fit beside the
+    least that the chains before and behind take. Gives three arrays with a column for each weight: a row for each
+    boundary state, and two with a row for each option.
     """
-    n, w, m, widest = len(order), costs.shape[1], len(capacity), 1
-    for own_loops in loops:
-        widest = max(widest, own_loops)
-    need, need_used = least_needs(
-        loops, widest, edges, first_edge, passing, first_before, first_option, kind, fused, first_row, used, first_kept,
-        kept, first_own, born,
-    )  # fmt: skip
-    forward, backward = np.full((at[n + 1], w), np.inf), np.full((at[n + 1], w), np.inf)
-    rests, through = np.full((len(kind), w), np.inf), np.full((len(kind), w), np.inf)
-    stay, peak = np.full((at[n + 1], m, widest), np.inf), np.full((at[n + 1], m, widest), np.inf)
+    n, w, m, widest = len(order), chains.costs.shape[1], len(capacity), 1
+    for loops in stages.loops:
+        widest = max(widest, loops)
+    needs = least_needs(stages, chains, widest)
+    edges, first_edge = stages.edges, stages.first_edge
+    forward = np.full((at[n + 1], w), np.inf)
+    space = Space(np.full((at[n + 1], m, widest), np.inf), np.full((at[n + 1], m, widest), np.inf))
     for c in range(w):
         forward[0, c] = 0.0
-        for row in range(at[n], at[n + 1]):
-            backward[row, c] = 0.0
     # least costs of the edges of each Einsum; of a repeated one those of the last one like it, where all else is equal
     of_edges, first_of, latest = np.full((len(edges), w), np.inf), np.empty(n, np.int64), np.full(len(first_edge), -1)
     begin = 0
@@ -95,11 +102,11 @@ def least_paths(
         latest[stage] = k
         if (
             twin >= 0 and k + 1 < n and order[twin + 1] == following
-            and _is_same_before(at[twin], at[k], at[k + 1] - at[k], forward, stay, peak)
+            and _is_same_before(at[twin], at[k], at[k + 1] - at[k], forward, space)
         ):  # fmt: skip
             first_of[k] = first_of[twin]
-            for own in (stay, peak):
-                copy_blocks(own, at[twin + 1], at[twin + 1] + at[k + 2] - at[k + 1], own, at[k + 1])
+            for values in (space.stay, space.peak):
+                copy_blocks(values, at[twin + 1], at[twin + 1] + at[k + 2] - at[k + 1], values, at[k + 1])
         else:
             first_of[k] = begin
             begin += n_edges
@@ -107,74 +114,85 @@ def least_paths(
                 longer = np.full((begin + len(of_edges), w), np.inf)
                 copy_rows(of_edges, 0, len(of_edges), longer, 0)
                 of_edges = longer
-            costs_of_edges(
-                stage, first_of[k], at[k], at[k + 1], first_before[following], of_edges, forward, stay, peak, need,
-                need_used, loops, edges, first_edge, passing, first_before, first_option, kind, fused, first_row, costs,
-                used, first_kept, kept, first_own, born, dying, capacity,
-            )  # fmt: skip
+            place = _Place(stage, first_of[k], at[k], at[k + 1], stages.first_before[following])
+            costs_of_edges(place, of_edges, forward, space, needs, stages, chains, capacity)
         for e in range(n_edges):
             edge, cost = first_edge[stage] + e, of_edges[first_of[k] + e]
             if cost[0] < np.inf:
-                here, there = forward[at[k] + edges[edge, 0]], forward[at[k + 1] + edges[edge, 2]]
+                before, behind = forward[at[k] + edges[edge, 0]], forward[at[k + 1] + edges[edge, 2]]
                 for c in range(w):
-                    there[c] = min(there[c], here[c] + cost[c])
+                    behind[c] = min(behind[c], before[c] + cost[c])
+    return _backward(order, at, stages, len(chains.kind), of_edges, first_of, forward)
+
+
+@inner
+def _backward(
+    order: Ints, at: Ints, stages: PackedStages, n_options: int, of_edges: Floats, first_of: Ints, forward: Floats
+) -> Any:
+    """From the last Einsum to the first: what `least_paths` gives.
+
+    `of_edges`, `first_of`: least costs of the edges, and where those of each Einsum begin; `forward`: least costs
+    before each boundary state.
+    """
+    n, w = len(order), of_edges.shape[1]
+    edges, first_edge = stages.edges, stages.first_edge
+    backward = np.full((at[n + 1], w), np.inf)
+    rests, through = np.full((n_options, w), np.inf), np.full((n_options, w), np.inf)
+    for row in range(at[n], at[n + 1]):
+        for c in range(w):
+            backward[row, c] = 0.0
     for k in range(n - 1, -1, -1):
         stage = order[k]
         for e in range(first_edge[stage + 1] - first_edge[stage] - 1, -1, -1):
             edge, cost = first_edge[stage] + e, of_edges[first_of[k] + e]
             if cost[0] == np.inf:
                 continue
-            before, option = at[k] + edges[edge, 0], first_option[stage] + edges[edge, 1]
-            here, there, ahead = backward[before], backward[at[k + 1] + edges[edge, 2]], forward[before]
+            before, option = at[k] + edges[edge, 0], stages.first_option[stage] + edges[edge, 1]
+            so_far, here, behind = forward[before], backward[before], backward[at[k + 1] + edges[edge, 2]]
             rest, whole = rests[option], through[option]
             for c in range(w):
-                here[c] = min(here[c], cost[c] + there[c])
-                rest[c] = min(rest[c], ahead[c] + there[c])
-                whole[c] = min(whole[c], ahead[c] + (cost[c] + there[c]))
+                here[c] = min(here[c], cost[c] + behind[c])
+                rest[c] = min(rest[c], so_far[c] + behind[c])
+                whole[c] = min(whole[c], so_far[c] + (cost[c] + behind[c]))
     return backward, rests, through
 
 
 @inner
 def costs_of_edges(
-    stage: int, number: int, at: int, at_behind: int, need_behind: int, of_edges: Any, forward: Any, stay: Any,
-    peak: Any, need: Any, need_used: Any, loops: Any, edges: Any, first_edge: Any, passing: Any, first_before: Any,
-    first_option: Any, kind: Any, fused: Any, first_row: Any, costs: Any, used: Any, first_kept: Any, kept: Any,
-    first_own: Any, born: Any, dying: Any, capacity: Any,
+    place: _Place, of_edges: Floats, forward: Floats, space: Space, needs: Needs, stages: PackedStages,
+    chains: PackedChains, capacity: Floats,
 ) -> None:  # fmt: skip
-    """The least costs of each edge of an Einsum, from row `number` on, and what stays and was in use behind it.
-
-    `at`, `at_behind`, `need_behind`: where the boundary states before and behind it begin, and what is needed behind
-    these.
+    """The least costs of each edge of an Einsum, into `of_edges`, and what stays and was in use behind it, into
+    `space`.
     """
+    stay, peak, costs, edges = space.stay, space.peak, chains.costs, stages.edges
     m, widest, w = len(capacity), stay.shape[2], costs.shape[1]
-    new_stay, new_peak = np.empty((m, widest)), np.empty((m, widest))
-    is_last = need_behind + 1 == len(need)
-    for e in range(first_edge[stage], first_edge[stage + 1]):
-        before, option, after = at + edges[e, 0], first_option[stage] + edges[e, 1], at_behind + edges[e, 2]
-        passed, coming = first_before[stage] + edges[e, 0], need_behind + edges[e, 2]
-        cost = of_edges[number]
-        number += 1
+    reached = Space(np.empty((m, widest)), np.empty((m, widest)))
+    is_last = place.needs + 1 == len(needs.above)
+    first_edge = stages.first_edge[place.stage]
+    for e in range(first_edge, stages.first_edge[place.stage + 1]):
+        before, after = place.before + edges[e, 0], place.behind + edges[e, 2]
         if forward[before, 0] == np.inf:
             continue
-        behind = 0 if is_last else loops[coming]
-        f, own = fused[option], first_own[option]
-        of_born, of_dying = born[own : own + m * f].reshape(m, f), dying[own : own + m * f].reshape(m, f)
-        for row in range(first_row[option], first_row[option + 1]):
-            if kind[option] == 0:
-                here = first_kept[option] + (row - first_row[option]) * m * f
-                if not fits_between(
-                    stay[before], peak[before], used[row], passing[passed], kept[here : here + m * f].reshape(m, f),
-                    of_born, of_dying, loops[passed], behind, need[coming], need_used[coming], capacity, new_stay,
-                    new_peak,
-                ):  # fmt: skip
+        cost, option = of_edges[place.edge + e - first_edge], stages.first_option[place.stage] + edges[e, 1]
+        passed, coming = stages.first_before[place.stage] + edges[e, 0], place.needs + edges[e, 2]
+        opened, behind = stages.loops[passed], 0 if is_last else stages.loops[coming]
+        so_far, needed = Space(stay[before], peak[before]), Needs(needs.above[coming], needs.used[coming])
+        first, shared = chains.first_row[option], shared_bits(chains, option, stages.passing[passed])
+        f, first_kept = chains.fused[option], chains.first_kept[option]
+        for row in range(first, chains.first_row[option + 1]):
+            if chains.kind[option] == PLAIN:
+                begin = first_kept + (row - first) * m * f
+                chain = ChainBits(chains.used[row], chains.kept[begin : begin + m * f].reshape(m, f))
+                if not fits_between(so_far, chain, shared, opened, behind, needed, capacity, reached):
                     continue
             else:
                 # where nothing is known no loops are open behind; a copy that is left out adds nothing
-                copy_rows(stay[before], 0, m, new_stay, 0)
-                copy_rows(peak[before], 0, m, new_peak, 0)
+                copy_rows(so_far.stay, 0, m, reached.stay, 0)
+                copy_rows(so_far.peak, 0, m, reached.peak, 0)
             for c in range(w):
                 cost[c] = min(cost[c], costs[row, c])
             for i in range(m):
                 for level in range(behind):
-                    stay[after, i, level] = min(stay[after, i, level], new_stay[i, level])
-                    peak[after, i, level] = min(peak[after, i, level], new_peak[i, level])
+                    stay[after, i, level] = min(stay[after, i, level], reached.stay[i, level])
+                    peak[after, i, level] = min(peak[after, i, level], reached.peak[i, level])

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from einmap.mapper.fusion.fronts.outer_nests import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import FrontMemories
 from einmap.mapper.fusion.paths import path_kernels
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot
+from einmap.mapper.fusion.paths.kernel_records import ABSENT, PLAIN, UNEXPANDED, PackedChains, PackedStages
 from einmap.mapper.fusion.paths.lower_envelope import lines_of, lower_corners
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.tolerances import ROUNDING
@@ -84,16 +85,11 @@ class ContendedMemories:
         return {name: i for i, name in enumerate(self.space.memories)}
 
 
-PLAIN, UNEXPANDED, ABSENT = range(3)
-"""Kinds of options for the kernel."""
-
-
 @dataclass(frozen=True)
 class PackedOptions:
-    """The options of a stage one after the other: the arguments of path_kernels.least_paths. `rows`: of what it is
-    made.
+    """The options of a stage one after the other, with fields as PackedChains has them. `rows`: of what it is made.
 
-    `each_cost`: (rows, costs); `costs`: weighted.
+    `n_rows`: of each option; `each_cost`: (rows, costs); `costs`: weighted; `passing`: see PackedStages.
     """
 
     rows: Mapping[int, OptionCosts]
@@ -166,6 +162,20 @@ def packed(stage: Stage, rows: Mapping[int, OptionCosts], room: ContendedMemorie
     )
 
 
+def packed_chains(every: Collection[PackedOptions], costs: Floats) -> PackedChains:
+    """The chains of the options of some stages, one stage after the other; `costs`: of each row."""
+
+    def concatenated(name: str) -> Any:
+        return np.concatenate([getattr(options, name) for options in every])
+
+    n_rows, fused, used = concatenated("n_rows"), concatenated("fused"), concatenated("used")
+    m = used.shape[1]
+    return PackedChains(
+        concatenated("kind"), fused, begins(n_rows), costs, used, begins(n_rows * m * fused), concatenated("kept"),
+        begins(m * fused), concatenated("born"), concatenated("dying"),
+    )  # fmt: skip
+
+
 class ShortestPaths:
     """Least costs of paths for several weights of the costs, as far as what neighbours take at least fits together.
 
@@ -182,35 +192,25 @@ class ShortestPaths:
     ) -> None:
         self.weights = weights
         edges = edges or {stage: stage.edges for stage in every}
-        stages, order, m = list(every), graph.stages, len(room.capacity)
+        stages, order = list(every), graph.stages
         number = {stage: i for i, stage in enumerate(stages)}
         self._at = begins([*(len(stage.before) for stage in order), len(order[-1].boundary_states)])
         loops = [len(boundary_state.loops) for stage in stages for boundary_state in stage.before]
 
-        def joined(name: str) -> Any:
-            return np.concatenate([getattr(own, name) for own in every.values()])
-
-        n_rows, fused = joined("n_rows"), joined("fused")
         first = begins([len(stage.step.options) for stage in stages])
+        packed_stages = PackedStages(
+            np.concatenate([edges[stage] for stage in stages]),
+            begins([len(edges[stage]) for stage in stages]),
+            begins([len(stage.before) for stage in stages]),
+            first,
+            np.array(loops, dtype=np.int64),
+            np.concatenate([options.passing for options in every.values()]),
+        )
         self._backward, rests, through = path_kernels.least_paths(
             np.array([number[stage] for stage in order], dtype=np.int64),
             self._at,
-            np.array(loops, dtype=np.int64),
-            np.concatenate([edges[stage] for stage in stages]),
-            begins([len(edges[stage]) for stage in stages]),
-            joined("passing"),
-            begins([len(stage.before) for stage in stages]),
-            first,
-            joined("kind"),
-            fused,
-            begins(n_rows),
-            joined("costs"),
-            joined("used"),
-            begins(n_rows * m * fused),
-            joined("kept"),
-            begins(m * fused),
-            joined("born"),
-            joined("dying"),
+            packed_stages,
+            packed_chains(every.values(), np.concatenate([options.costs for options in every.values()])),
             room.capacity * (1 + ROUNDING),
         )
         self.rests = {stage: rests[first[i] : first[i + 1]] for i, stage in enumerate(stages)}
