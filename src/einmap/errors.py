@@ -74,6 +74,8 @@ class EinmapError(Exception):
     @property
     def hint(self) -> str | None:
         """What to try. A function that gives it is called when somebody wants to know: many errors are never shown."""
+        # Made when it is read: many errors are tried and never shown, and to find the names most like an unknown one
+        # among thousands takes as long as to bind the workload.
         if callable(self._hint):
             self._hint = self._hint()
         return self._hint

@@ -65,6 +65,8 @@ class DeferredSet:
 
     def given(self, held: Mapping[str, Names]) -> Names:
         """The set when the components above hold `held`. Raises ExpressionError."""
+        # Only what the text names can change the value, so nothing else is part of the key: while dataplacements are
+        # listed, most of what is held above changes without any effect on this set.
         text = self._text
         above = frozenset().union(*held.values()) if "Above" in text else None
         key = above, tuple([pair for pair in held.items() if pair[0] in text])
