@@ -52,11 +52,11 @@ def explain_command(
     einsum: Einsums = None,
     tensor: Tensors = None,
     component: Components = None,
+    energy: Energy = False,
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
     force: Force = False,
-    energy: Energy = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain a mapping: reuse at every storage node, what each count is made of, what would help.
@@ -66,10 +66,8 @@ def explain_command(
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
-    kind = "energy_terms.EnergyExplanation" if energy else "values.Explanation"
-    tables = TableFiles.of(
-        f"einmap.model.explanation.{kind}", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
-    )
+    kind = f"einmap.model.explanation.{'energy_terms.EnergyExplanation' if energy else 'values.Explanation'}"
+    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())])
     with reading_inputs(define, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)
     _check_names(spec, einsum or (), tensor or (), component or ())
@@ -91,7 +89,7 @@ def explain_command(
 def _explain_energy(
     spec: Spec, einsums: Collection[str], tensors: Collection[str], components: Collection[str], as_json: bool
 ) -> EnergyExplanation:
-    """Print what the energy is made of, and return it."""
+    """Print what the energy is made of, and give it."""
     explanation = explain_energy(spec).only(einsums, tensors, components)
     if as_json:
         print_json(explanation.to_dict())

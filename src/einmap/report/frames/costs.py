@@ -136,9 +136,10 @@ def _fields(difference: Difference) -> Iterable[Row]:
 
 
 def _sources(sources: list[CostSource]) -> Iterable[Row]:
-    for source in sources:
-        unit, scaling = _UNITS[source.quantity], "; ".join(source.steps) or None
-        yield source.component, source.action, source.quantity, unit, source.value, source.source, scaling
+    for one in sources:
+        scaling, factors = ("; ".join(map(str, steps)) or None for steps in (one.scaling, one.factors))
+        what = one.component, one.action, one.quantity, _UNITS[one.quantity]
+        yield *what, one.value, one.source, scaling, one.before, factors
 
 
 def _kept(fusion: Fusion) -> Iterable[Row]:
@@ -169,7 +170,13 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "CostSource": (
         Table(
             "costs",
-            (*text("component", "action", "quantity", "unit"), *number("value"), *text("source", "scaling")),
+            (
+                *text("component", "action", "quantity", "unit"),
+                *number("value"),
+                *text("source", "scaling"),
+                *number("before"),
+                *text("factors"),
+            ),
             _sources,
         ),
     ),

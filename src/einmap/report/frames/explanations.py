@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from einmap.model.explanation.values import Explanation
 
 
-def _terms(explanation: EnergyExplanation) -> Iterable[Row]:
-    for term in explanation.terms:
-        each, steps = term.each, "; ".join(term.each.steps) or None
-        yield (
-            ", ".join(term.einsums), term.component, term.tensor, term.action, term.count, each.value, term.energy,
-            term.share, each.source, steps,
-        )  # fmt: skip
-
-
 def _counts(explanation: Explanation) -> Iterable[Row]:
     for d in explanation.derivations:
         traffic = None if d.bits is None else d.values * d.bits * d.instances
@@ -67,6 +58,18 @@ def _changes(explanation: Explanation) -> Iterable[Row]:
             c.kind, c.component, c.what, c.energy, c.latency, c.energy_change, c.latency_change, c.fits, c.needs_bits,
             c.rewrite,
         )  # fmt: skip
+
+
+def _terms(explanation: EnergyExplanation) -> Iterable[Row]:
+    for term in explanation.terms:
+        each, unit = term.each, "W" if term.count is None else "J"
+        steps = "; ".join(each.steps) or None
+        for part in term.parts:
+            share = part.energy / explanation.energy if explanation.energy else 0.0
+            yield (
+                part.einsum, term.component, term.tensor, term.action, part.count, each.value, unit, part.energy, share,
+                each.source, steps,
+            )  # fmt: skip
 
 
 _COUNTED = text("einsum", "component", "tensor", "action")
@@ -143,10 +146,10 @@ TABLES: dict[str, tuple[Table, ...]] = {
     ),
     "EnergyExplanation": (
         Table(
-            "energy",
+            "terms",
             (
-                *text("einsums", "component", "tensor", "action"),
-                *number("actions", "each [J, or W of leakage]", "energy [J]", "share"), *text("source", "scaling"),
+                *_COUNTED, *number("actions", "value"), *text("unit"), *number("energy [J]", "share"),
+                *text("source", "scaling"),
             ),
             _terms,
         ),
