@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from einmap.components.dram import KINDS
 from einmap.components.registry import builtin
 from einmap.components.technology import energy_factor
 from einmap.errors import SpecError
 
 KB = 8 * 1024
 REGISTRY = builtin()
+TO_45, TO_65 = energy_factor(40e-9, 45e-9), energy_factor(40e-9, 65e-9)
 
 
 def cost(name, action, **attributes):
@@ -72,6 +74,26 @@ POINTS = [
     ("EDRAMBus", "read", {"tech_node": 32}, 0.054),
     ("DAC", "convert", {"tech_node": 32}, 0.41667),
     ("ChipLink", "read", {}, 26),
+    ("HorowitzMultiplier", "multiply", {"width": 32, "tech_node": 7}, 1.48),
+    ("HorowitzIntMAC", "mac", {"width": 8, "tech_node": 45}, 0.23),
+    ("HorowitzIntMAC", "mac", {"width": 32, "tech_node": 7}, 1.51),
+    ("FPAdder", "add", {"width": 16, "tech_node": 7}, 0.16),
+    ("FPMultiplier", "multiply", {"width": 16, "tech_node": 7}, 0.34),
+    ("FPMAC", "mac", {"width": 16, "tech_node": 7}, 0.5),
+    ("SRAM", "read", {"size": 8 * KB, "width": 64, "tech_node": 7}, 7.5),
+    # 1024 words: an adder of 10 of 32 bits beside the access
+    ("SmartBufferSRAM", "read", {"size": 8 * KB, "width": 64, "tech_node": 45}, 10 + 0.21 * 10 / 32 * TO_45),
+    ("SmartBufferRF", "write", {"depth": 224, "width": 16, "tech_node": 65}, 1.881657 + 0.21 * 7.807355 / 32 * TO_65),
+    ("Multiplexer", "select", {"width": 32, "n_inputs": 4, "tech_node": 40}, 2 * 0.0181),
+    ("regfile", "read", {"depth": 24, "width": 16, "tech_node": 65}, 0.2513),
+    ("regfile", "write", {"depth": 12, "width": 16, "tech_node": 65}, 0.176713),
+    ("regfile", "write", {"depth": 224, "width": 16, "tech_node": 65}, 1.881657),
+    ("DDR4", "write", {}, 1300),
+    ("LPDDR4", "read", {}, 512),
+    ("LPDDR5", "read", {"bits_per_action": 1}, 0.8 * 8),
+    ("GDDR6X", "write", {"bits_per_action": 1}, 7.25),
+    ("Wire", "hop", {"width": 256, "length": 10e-3, "tech_node": 10}, 200),
+    ("PackageLink", "hop", {"bits_per_action": 1}, (0.82 + 1.75) / 2),
 ]
 
 
@@ -80,6 +102,50 @@ def test_energy_equals_the_source_at_a_cited_point(name, action, attributes, pic
     estimate = REGISTRY.estimate(name, attributes, {action: {}})
     assert estimate.actions[action].energy == pytest.approx(picojoules * 1e-12, rel=1e-4)
     assert estimate.actions[action].source and estimate.log
+
+
+def test_every_model_has_a_cited_point():
+    cited = {REGISTRY.find(name).name for name, *_ in POINTS}
+    assert {model.name for model in REGISTRY} - cited == set()
+
+
+AREAS = [
+    ("SRAM", {"size": 8 * KB, "tech_node": 65}, 8 * KB * 0.57 / 0.6),
+    ("SRAM", {"size": 8 * KB, "tech_node": 45}, 8 * KB * 0.346 / 0.6),
+    ("SRAM", {"size": 8 * KB, "tech_node": 7}, 8 * KB * 0.027 / 0.6),
+    ("RegisterFile", {"size": 100, "tech_node": 40}, 598),
+    ("AladdinRegister", {"width": 1, "tech_node": 40}, 5.98),
+    ("AladdinIntMAC", {"multiplier_width": 32, "adder_width": 32, "tech_node": 40}, 6350 + 278),
+    ("Router", {"tech_node": 32}, 0.151e6),
+    ("ChipLink", {}, 22.88e6),
+    ("EDRAM", {"size": 64 * KB, "tech_node": 32}, 0.083e6),
+    ("EDRAMBus", {"width": 256, "tech_node": 32}, 0.090e6),
+    ("ADC", {"tech_node": 32}, 0.0012e6),
+    ("DAC", {"rows": 1024, "tech_node": 32}, 0.00017e6),
+    ("ShiftAdd", {"tech_node": 32}, 0.00006e6),
+    ("DDR4", {}, 0),
+]
+
+
+@pytest.mark.parametrize(("name", "attributes", "square_micrometres"), AREAS)
+def test_area_equals_the_source_at_a_cited_point(name, attributes, square_micrometres):
+    estimate = REGISTRY.estimate(name, attributes, {})
+    assert estimate.area == pytest.approx(square_micrometres * 1e-12)
+    assert estimate.origin("area").source and estimate.origin("leak_power").source
+
+
+def test_leakage_of_sram_is_that_of_the_source_at_its_node_and_voltage():
+    """Wang et al., JSSC 43(1), 2008: 12 uA for a Mbit at 65 nm and 1.2 V."""
+    megabit = {"size": 2**20, "tech_node": 65, "voltage": 1.2}
+    assert REGISTRY.estimate("SRAM", megabit, {}).leak_power == pytest.approx(12e-6 * 1.2)
+
+
+@pytest.mark.parametrize(("text", "metres"), [("45nm", 45e-9), (45, 45e-9), ("7 nm", 7e-9), (65e-9, 65e-9)])
+def test_a_node_is_the_published_one_to_the_last_bit(text, metres):
+    estimate = REGISTRY.estimate("SRAM", {"size": KB, "tech_node": text}, {})
+    assert estimate == REGISTRY.estimate("SRAM", {"size": KB, "tech_node": metres}, {})
+    if metres != 65e-9:
+        assert estimate.actions["read"].scaling == ()
 
 
 def test_area_and_leakage_equal_the_source():
@@ -96,6 +162,9 @@ GROWING = {
     "tech_node": st.floats(5e-9, 180e-9),
     "voltage": st.floats(0.4, 1.4),
     "n_inputs": st.integers(2, 64),
+    "n_outputs": st.integers(2, 64),
+    "width_a": st.integers(1, 64),
+    "width_b": st.integers(1, 64),
     "length": st.floats(1e-5, 1e-2),
     "resolution": st.integers(1, 12),
     "rows": st.integers(1, 512),
@@ -112,16 +181,26 @@ def test_costs_grow_with_size_width_node_and_voltage(model, data):
     base = {name: data.draw(GROWING[name], name) for name in names}
     if not names:
         return
-    grown = data.draw(st.sampled_from(names))
-    larger = {**base, grown: base[grown] * data.draw(st.integers(2, 4))}
-    if grown == "width" and "size" in base:  # a wider row of the same capacity: fewer, longer words
-        larger["size"] = base["size"] * larger["width"] / base["width"]
-    before, after = (model.estimate(attributes, {}) for attributes in (base, larger))
-    tolerance = 1 + 1e-9
-    for action in model.actions:
-        assert 0 < before.actions[action].energy <= after.actions[action].energy * tolerance
-    assert 0 <= before.area <= after.area * tolerance
-    assert 0 <= before.leak_power <= after.leak_power * tolerance
+    factor, tolerance = data.draw(st.floats(1.01, 4)), 1 + 1e-9
+    before = model.estimate(base, {})
+    for grown in names:  # one at a time
+        larger = {**base, grown: base[grown] * factor}
+        if grown == "width" and "size" in base:  # as many words, each longer
+            larger["size"] = base["size"] * factor
+        after = model.estimate(larger, {})
+        for action in model.actions:
+            assert 0 < before.actions[action].energy <= after.actions[action].energy * tolerance
+        assert 0 <= before.area <= after.area * tolerance
+        assert 0 <= before.leak_power <= after.leak_power * tolerance
+
+
+def test_what_grows_is_an_attribute_of_most_models():
+    """A model without node and voltage is off the chip."""
+    without = {model.name for model in REGISTRY if "tech_node" not in {at.name for at in model.attributes}}
+    assert without == {kind.name for kind in KINDS} | {"DRAM", "ChipLink", "PackageLink"}
+    assert {at.name for model in REGISTRY for at in model.attributes} >= GROWING.keys()
+    sized = {model.name for model in REGISTRY if "size" in {at.name for at in model.attributes}}
+    assert sized == {"SRAM", "SmartBufferSRAM", "RegisterFile", "SmartBufferRF", "EDRAM", "AladdinRegister"}
 
 
 @settings(max_examples=15, deadline=None)
