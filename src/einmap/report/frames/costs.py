@@ -69,9 +69,9 @@ _COST = (
 
 
 def _front(result: MapResult) -> Iterable[Row]:
-    for index, one in enumerate(result.front):
-        shared = ", ".join(one.shared_inputs) or None
-        yield (index, *(metric.of_cost(one.cost) for metric in METRICS.values()), result.optimal, shared)
+    for index, solution in enumerate(result.front):
+        shared = ", ".join(solution.shared_inputs) or None
+        yield (index, *(metric.of_cost(solution.cost) for metric in METRICS.values()), result.optimal, shared)
 
 
 def _search(result: MapResult) -> Iterable[Row]:
@@ -84,7 +84,7 @@ def _search(result: MapResult) -> Iterable[Row]:
 
 
 def _costs(result: MapResult) -> Iterable[tuple[Cell, Cost]]:
-    return ((index, one.cost) for index, one in enumerate(result.front))
+    return ((index, solution.cost) for index, solution in enumerate(result.front))
 
 
 _MAP_RESULT = (
@@ -122,13 +122,13 @@ _CHANGES = (*text("kind", "name", "unit"), *number("before", "after", "differenc
 
 
 def _fields(difference: Difference) -> Iterable[Row]:
-    for one in difference.fields:
-        before = None if one.added else short(one.before)
+    for field in difference.fields:
+        before = None if field.added else short(field.before)
         yield (
-            "added" if one.added else "removed" if one.removed else "changed",
-            one.path,
+            "added" if field.added else "removed" if field.removed else "changed",
+            field.path,
             before,
-            (None if one.removed else short(one.after)),
+            (None if field.removed else short(field.after)),
         )
     for node in difference.nodes:
         at = node.after_at if node.after_at is not None else node.before_at
@@ -136,16 +136,16 @@ def _fields(difference: Difference) -> Iterable[Row]:
 
 
 def _sources(sources: list[CostSource]) -> Iterable[Row]:
-    for one in sources:
-        scaling, factors = ("; ".join(map(str, steps)) or None for steps in (one.scaling, one.factors))
-        what = one.component, one.action, one.quantity, _UNITS[one.quantity]
-        yield *what, one.value, one.source, scaling, one.before, factors
+    for cost in sources:
+        scaling, factors = ("; ".join(map(str, steps)) or None for steps in (cost.scaling, cost.factors))
+        what = cost.component, cost.action, cost.quantity, _UNITS[cost.quantity]
+        yield *what, cost.value, cost.source, scaling, cost.before, factors
 
 
 def _kept(fusion: Fusion) -> Iterable[Row]:
-    for one in fusion.tensors:
-        loops = ", ".join("/".join(sorted({v for _, v in loop.variables})) for loop in one.loops)
-        yield one.tensor, one.memory, one.bits, loops or None, ", ".join(one.einsums), one.fused
+    for kept in fusion.tensors:
+        loops = ", ".join("/".join(sorted({v for _, v in loop.variables})) for loop in kept.loops)
+        yield kept.tensor, kept.memory, kept.bits, loops or None, ", ".join(kept.einsums), kept.fused
 
 
 def _saved(saving: Saving) -> Iterable[Row]:

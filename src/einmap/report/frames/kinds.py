@@ -72,13 +72,13 @@ def _kind_and_value(result: Any) -> tuple[str, Any]:
     several = isinstance(result, tuple | list)
     if several and not result:
         raise SpecError("there is no table of an empty list: nothing tells its columns")
-    kinds = {type(one) for one in result} if several else {type(result)}
+    kinds = {type(item) for item in result} if several else {type(result)}
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
     kind = names.pop()
     if names or kind not in ROOMS or (several and kind not in LISTS):
-        known = sorted(name.rpartition(".")[2] for name in ROOMS)
+        results = sorted(name.rpartition(".")[2] for name in ROOMS)
         what = f"a list of {kind.rpartition('.')[2]}" if several else f"a {kind.rpartition('.')[2]}"
-        raise SpecError(f"{what} is not a result with a table", hint=f"results: {', '.join(known)}")
+        raise SpecError(f"{what} is not a result with a table", hint=f"results: {', '.join(results)}")
     return kind, [result] if kind in LISTS and not several else result
 
 

@@ -28,24 +28,24 @@ def _groups(groups: Sequence[Group]) -> tuple[int, int]:
 
 
 def _traffic(rows: Iterable[Traffic]) -> Iterable[Row]:
-    for one in rows:
-        names = one.kind, one.tensor, ", ".join(one.axes)
-        sizes = one.operand_bytes, one.result_bytes, one.sent_bytes, one.total_sent_bytes
-        yield (*names, *_groups(one.groups), one.count, *sizes)
+    for traffic in rows:
+        names = traffic.kind, traffic.tensor, ", ".join(traffic.axes)
+        sizes = traffic.operand_bytes, traffic.result_bytes, traffic.sent_bytes, traffic.total_sent_bytes
+        yield (*names, *_groups(traffic.groups), traffic.count, *sizes)
 
 
 def _matches(rows: Iterable[Match]) -> Iterable[Row]:
-    for one in rows:
-        row = one.collective
-        names = row.kind, ", ".join(one.tensors) or None, ", ".join(one.axes) or None
-        numbers = row.operand_bytes, row.result_bytes, one.predicted, one.lowered
-        yield (*names, *_groups(row.groups), *numbers, one.agrees)
+    for match in rows:
+        row = match.collective
+        names = row.kind, ", ".join(match.tensors) or None, ", ".join(match.axes) or None
+        numbers = row.operand_bytes, row.result_bytes, match.predicted, match.lowered
+        yield (*names, *_groups(row.groups), *numbers, match.agrees)
 
 
 def _buffers(plan: Plan) -> Iterable[Row]:
-    for one in plan.buffers:
-        shape = "x".join(map(str, one.shape)) or "1"
-        yield one.name, one.tensor, str(one.placement), shape, math.prod(one.shape) * BYTES[plan.dtype]
+    for buffer in plan.buffers:
+        shape = "x".join(map(str, buffer.shape)) or "1"
+        yield buffer.name, buffer.tensor, str(buffer.placement), shape, math.prod(buffer.shape) * BYTES[plan.dtype]
 
 
 def _plan_cost(cost: PlanCost) -> Iterable[Row]:
@@ -92,9 +92,9 @@ def _levels(plan: MatmulPlan) -> Iterable[Row]:
 
 
 def _layouts(plan: MatmulPlan) -> Iterable[Row]:
-    for one in plan.layouts:
-        for cost in one.costs:
-            yield one.tensor, cost.order, cost is one.best, cost.run_bits, cost.runs, cost.full, cost.seconds
+    for operand in plan.layouts:
+        for cost in operand.costs:
+            yield operand.tensor, cost.order, cost is operand.best, cost.run_bits, cost.runs, cost.full, cost.seconds
 
 
 def _matmul(plan: MatmulPlan) -> Iterable[Row]:

@@ -49,9 +49,9 @@ def perfetto_trace(spec: Spec, cost: Cost, execution: Execution) -> Iterator[byt
 def _events(spec: Spec, timing: Timing) -> Iterator[str]:
     tracks = _Tracks.of(spec.arch(), [work.key for work in timing.works], {wait.component for wait in timing.waits})
     yield from tracks.metadata(spec.arch(), timing)
-    for one in timing.slices:
+    for piece in timing.slices:
         where = tracks.thread(_EINSUMS, _EINSUMS)
-        yield _complete(visible(one.einsum), "Einsum", where, one.begin, one.end, {"visits": one.visits})
+        yield _complete(visible(piece.einsum), "Einsum", where, piece.begin, piece.end, {"visits": piece.visits})
     for work in timing.works:
         yield from _work(work, tracks)
     for wait in timing.waits:

@@ -90,30 +90,30 @@ class Timing:
 class _Times:
     """The parts of one Einsum: where each begins in the Einsum's own time, and in that of the run; one edge more."""
 
-    own: list[int]
+    local: list[int]
     run: list[int]
 
     def pieces(self, begin: int, end: int) -> tuple[tuple[int, int], ...]:
         """An interval of the Einsum's own time in that of the run, cut where other Einsums run."""
-        part = min(max(bisect_right(self.own, begin) - 1, 0), len(self.run) - 1)
-        found = []
+        part = min(max(bisect_right(self.local, begin) - 1, 0), len(self.run) - 1)
+        pieces = []
         while True:
-            shift = self.run[part] - self.own[part]
-            stop = min(end, self.own[part + 1])
-            found.append((begin + shift, stop + shift))
+            shift = self.run[part] - self.local[part]
+            stop = min(end, self.local[part + 1])
+            pieces.append((begin + shift, stop + shift))
             if stop >= end:
-                return _merged(found)
+                return _merged(pieces)
             begin, part = stop, part + 1
 
 
 def _merged(pieces: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for begin, end in pieces:
-        if found and found[-1][1] == begin:
-            found[-1] = found[-1][0], end
-        elif end > begin or not found:
-            found.append((begin, end))
-    return tuple(found)
+        if merged and merged[-1][1] == begin:
+            merged[-1] = merged[-1][0], end
+        elif end > begin or not merged:
+            merged.append((begin, end))
+    return tuple(merged)
 
 
 def timing_of(spec: Spec, cost: Cost, execution: Execution) -> Timing:
@@ -194,11 +194,14 @@ def _busiest(spec: Spec, execution: Execution) -> dict[tuple[str, str], Instance
     work: dict[tuple[str, str], dict[Instance, tuple[float, float]]] = {}
     for key, counts in execution.per_instance.items():
         rate = _rate(spec, key)
-        found = work.setdefault(key[:2], {})
+        by_instance = work.setdefault(key[:2], {})
         for instance, n in counts.items():
-            seconds, actions = found.get(instance, (0.0, 0.0))
-            found[instance] = seconds + n * rate, actions + n
-    return {key: min(found, key=lambda i: (-found[i][0], -found[i][1], i)) for key, found in work.items()}
+            seconds, actions = by_instance.get(instance, (0.0, 0.0))
+            by_instance[instance] = seconds + n * rate, actions + n
+    return {
+        key: min(by_instance, key=lambda i: (-by_instance[i][0], -by_instance[i][1], i))
+        for key, by_instance in work.items()
+    }
 
 
 def _share_out(spec: Spec, load: _Load) -> None:
@@ -251,12 +254,12 @@ def _sliced(
     """The parts one after the other; where each span begins; each Einsum's own time against that of the run."""
     slices: list[Slice] = []
     starts: list[int] = []
-    times = {einsum: _Times(own, []) for einsum, own in edges.items()}
+    times = {einsum: _Times(local, []) for einsum, local in edges.items()}
     clock = 0
     for n, einsum in parts:
         starts += [clock] * (n + 1 - len(starts))
-        own, run = times[einsum].own, times[einsum].run
-        duration = own[len(run) + 1] - own[len(run)]
+        local, run = times[einsum].local, times[einsum].run
+        duration = local[len(run) + 1] - local[len(run)]
         run.append(clock)
         slices.append(Slice(clock, clock + duration, einsum, execution.spans[n].visits))
         clock += duration
@@ -266,9 +269,9 @@ def _sliced(
 
 def _placed(load: _Load, times: _Times) -> Iterator[Work]:
     """The work of a component: with its part of the Einsum, earlier where it would not end with the Einsum else."""
-    clock, remaining, end = 0, load.busy, times.own[-1]
+    clock, remaining, end = 0, load.busy, times.local[-1]
     for part, group in groupby(load.entries, lambda entry: entry.part):
-        clock = max(clock, min(times.own[part], end - remaining))
+        clock = max(clock, min(times.local[part], end - remaining))
         for entry in group:
             pieces = times.pieces(clock, clock + entry.work)
             yield Work(entry.key, entry.count, entry.total, entry.tile, pieces)
@@ -309,18 +312,18 @@ def _waits(
 def _gaps(slices: list[Slice], pieces: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
     """Times of slices in which none of `pieces`, in order and disjoint, lies."""
     number = 0
-    for one in slices:
-        clock = one.begin
-        while number < len(pieces) and pieces[number][0] < one.end:
+    for part in slices:
+        clock = part.begin
+        while number < len(pieces) and pieces[number][0] < part.end:
             begin, end = pieces[number]
             if begin > clock:
-                yield clock, begin, one.einsum
-            clock = max(clock, min(end, one.end))
-            if end > one.end:
+                yield clock, begin, part.einsum
+            clock = max(clock, min(end, part.end))
+            if end > part.end:
                 break
             number += 1
-        if clock < one.end:
-            yield clock, one.end, one.einsum
+        if clock < part.end:
+            yield clock, part.end, part.einsum
 
 
 def _levels(spec: Spec, execution: Execution, starts: list[int]) -> Iterator[Level]:
