@@ -1,5 +1,6 @@
 """einmap maps Einsums onto hardware: evaluate a mapping, find the best one, show both."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -188,6 +189,19 @@ for _name in ("distribute", "emit", "execute"):
     import_module(f"{__name__}.{_name}")
     globals().pop(_name, None)
 del _name
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Display specifications and results as HTML in an IPython shell: `%load_ext einmap`."""
+    from einmap.report.notebook.register import register
+
+    register(shell)
+
+
+if "IPython" in sys.modules:  # in a notebook the displays are there without a word
+    from einmap.report.notebook.register import register_where_it_runs
+
+    register_where_it_runs()
 
 if not TYPE_CHECKING:  # else every name would seem to exist
 

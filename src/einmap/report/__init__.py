@@ -20,6 +20,7 @@
   nest.
 - `matmul_measured`: the terminal report of a plan that was run: rates beside those of plain loops, BLAS and the
   roofline.
+- `notebook`: specifications and results in Jupyter notebooks, as HTML.
 - `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
 - `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
 - `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
