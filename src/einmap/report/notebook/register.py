@@ -21,6 +21,7 @@ DISPLAYS = {
     "einmap.execute.result.Execution": "result_html",
     "einmap.report.comparison.Comparison": "result_html",
     "einmap.model.explanation.values.Explanation": "result_html",
+    "einmap.model.explanation.energy_terms.EnergyExplanation": "result_html",
     "einmap.report.difference_report.Difference": "result_html",
     "einmap.model.fusion.Fusion": "result_html",
     "einmap.mapper.fusion_saving.Saving": "result_html",
