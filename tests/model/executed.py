@@ -343,6 +343,11 @@ def derivations(executed, explanation):
         yield f"{key} values", sum(p.values for p in d.pieces), round(rows[key] / done)
 
 
+def cuts(turn, hold):
+    """Whether a loop cuts the tile of a node: in time by where it is written, over lanes by where its fanout stands."""
+    return turn.position < hold.position if turn.level is None else turn.level <= hold.level
+
+
 def sizes(p):
     return p.tiles, p.tile_values, p.gross, p.unmerged, p.skipped, p.shared, p.kept
 
@@ -364,7 +369,7 @@ def piece(executed, d, p):
     yield "kept", p.kept, executed.kept(d.einsum, d.tensor, p.child_address, None if to == p.child_address else to)
     seen = everyone if to == p.child_address else executed.tiles(d.einsum, d.tensor, p.child_address, to=to)
     yield "tiles", (p.tiles, p.tile_values, p.gross), (len(seen), max(seen), sum(seen))
-    inside = [t for t in route.turns if t.position > hold.position and route.iterations[t.address] > 1]
+    inside = [t for t in route.turns if not cuts(t, hold) and route.iterations[t.address] > 1]
     indexing = [t.address for t in inside if t.variable in route.einsum.by_tensor[d.tensor].variables]
     yield "loops below", [use.address for use in p.below], indexing
     yield "unmerged", p.unmerged, sum(everyone)

@@ -291,6 +291,36 @@ def test_no_number_of_an_explanation_is_left_unchecked(text, part):
     assert [path for path, found in noticed.items() if not found] == []
 
 
+LANES_ABOVE = """
+workload: {rank_sizes: {M: 6, K: 8, N: 16}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
+mapping:
+  nodes:
+  - !Storage {component: DRAM, tensors: [A, B, Z]}
+  - !Temporal {rank_variable: m, tile_shape: 3}
+  - !Spatial {rank_variable: n, tile_shape: 4, component: PE, name: X}
+  - !Storage {component: GLB, tensors: [A, B, Z]}
+  - !Temporal {rank_variable: n, tile_shape: 1}
+  - !Temporal {rank_variable: m, tile_shape: 1}
+  - !Temporal {rank_variable: k, tile_shape: 1}
+  - !Compute {einsum: Z, component: MAC}
+"""
+
+
+def test_a_spatial_loop_written_above_a_memory_outside_its_fanout_makes_up_the_tile():
+    spec = einmap.loads(ARCH + LANES_ABOVE)
+    explanation = explain(spec)
+    count = next(d for d in explanation.derivations if (d.component, d.tensor, d.action) == ("GLB", "B", "write"))
+    (fill,) = count.pieces
+    # one GLB serves the four lanes, so its tile of B is 8 x (4 lanes x 4) values, fetched in each of 2 iterations of m
+    assert [(u.variable, u.iterations, u.dimension) for u in fill.below] == [
+        ("n", 4, "PE.X"),
+        ("n", 4, None),
+        ("k", 8, None),
+    ]
+    assert (fill.tiles, fill.tile_values, count.values) == (2, 128, 256)
+    assert list(differences(spec, explanation)) == []
+
+
 def test_every_number_of_an_explanation_is_what_execution_counts():
     assert wrong_numbers(range(40)) == []
 
