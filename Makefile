@@ -16,7 +16,7 @@ endif
 PYTHONS := $(PYTHON) python3.14 python3.13 python3.12 python3 python
 IS_USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 12))
 
-.PHONY: help demo test test-all check bench docs dist clean
+.PHONY: help demo test test-all check bench reference docs dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
@@ -53,6 +53,9 @@ check: .venv/.dev ## lint, format, types, layers
 
 bench: .venv/.dev ## run the benchmarks (ONLY="startup ...": some) and write docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ONLY)
+
+reference: .venv/.dev ## write docs/reference from the input models
+	$(BIN)/python -m docs.generate.reference
 
 docs: .venv/.docs ## build the documentation site into build/site
 	$(BIN)/python docs/site/build.py build/site

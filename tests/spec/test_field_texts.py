@@ -11,7 +11,8 @@ from einmap.frontends.yaml.parse import parse_yaml
 from einmap.mapper.options import metrics_named
 from einmap.spec.raw import to_python
 from einmap.spec.schema.base import Input
-from einmap.spec.schema.fields import SECTIONS, example_texts, fields_of, find_fields, flow_text
+from einmap.spec.schema.documented import flow_text
+from einmap.spec.schema.fields import SECTIONS, example_texts, fields_of, find_fields
 from einmap.spec.schema.json_schema import json_schema
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -37,9 +38,8 @@ def test_every_field_has_a_description_and_an_example():
 
 
 def test_an_optional_field_says_what_is_taken_without_it():
-    # a null default says nothing; what is known to do nothing needs no default
     mute = [name for name, field in FIELDS.items() if field.default == "none" and not field.is_refused]
-    labels = ("name", "text", "title", "latency", "latency_scale", "throughput_scale", "total_area", "total_leak_power")
+    labels = ("name", "text", "title")
     assert [name for name in mute if name.partition(".")[2] not in labels] == []
 
 
@@ -66,7 +66,7 @@ def test_descriptions_in_the_json_schema_end_with_unit_and_default():
     assert {*about} == {"anyOf", "default", "description", "examples"}
     assert "no limit" in json_schema()["$defs"]["Mapper"]["properties"]["time_limit"]["description"]
     text = json.dumps([json_schema(), json_schema("machine")])
-    assert not any(f'"{key}":' in text.replace('"unit": {', "") for key in ("without", "refused"))
+    assert not any(f'"{key}":' in text.replace('"unit": {', "") for key in ("without", "refused", "kind"))
 
 
 BASE = """
@@ -219,6 +219,20 @@ def test_an_unknown_field_gets_close_names(name, hint):
     with pytest.raises(SpecError) as caught:
         find_fields(name)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "hint"),
+    [
+        ("arch.nodes[0]", {"type": "Memory", "name": "Main"}, "for example size: 64 * 1024 * 8 (bits)"),
+        ("arch.nodes[0].size", {}, "for example size: 64 * 1024 * 8 (bits)"),
+        ("arch.nodes[1].direction", [1], "for example direction: down"),
+    ],
+)
+def test_messages_about_a_field_show_how_it_is_written(path, value, hint, base):
+    with pytest.raises(SpecError) as caught:
+        _ = base.set(path, value).bound
+    assert caught.value.hint == hint
 
 
 def test_the_command_prints_one_field(capsys, monkeypatch):

@@ -44,13 +44,14 @@ class Code(IntEnum):
 class MapFunction:
     """A function of a map expression, value by value, by the rules of IEEE 754 (1/0 is inf).
 
-    `compute(xp, *arguments)`: its value for arrays of `xp`, a module with the names of numpy. `exact_on_integers`:
-    integers give an integer, so that sums of it are exact in any order. `is_linear`: whether it is linear where its
-    arguments have these degrees (at least one of which is not 0).
+    `meaning`: its value of x and y in words. `compute(xp, *arguments)`: its value for arrays of `xp`, a module
+    with the names of numpy. `exact_on_integers`: integers give an integer, so that sums of it are exact in any order.
+    `is_linear`: whether it is linear where its arguments have these degrees (at least one of which is not 0).
     """
 
     name: str
     arity: int
+    meaning: str
     code: Code
     compute: Callable[..., Any]
     infix: str = ""
@@ -59,37 +60,37 @@ class MapFunction:
 
 
 _ENTRIES = (
-    MapFunction("exp", 1, Code.EXP, lambda xp, x: xp.exp(x)),
-    MapFunction("log", 1, Code.LOG, lambda xp, x: xp.log(x)),
-    MapFunction("sqrt", 1, Code.SQRT, lambda xp, x: xp.sqrt(x)),
-    MapFunction("rsqrt", 1, Code.RSQRT, lambda xp, x: 1 / xp.sqrt(x)),
-    MapFunction("abs", 1, Code.ABS, lambda xp, x: xp.abs(x), exact_on_integers=True),
-    MapFunction("tanh", 1, Code.TANH, lambda xp, x: xp.tanh(x)),
-    MapFunction("sigmoid", 1, Code.SIGMOID, lambda xp, x: 1 / (1 + xp.exp(-x))),
-    MapFunction("relu", 1, Code.RELU, lambda xp, x: xp.maximum(x, 0), exact_on_integers=True),
+    MapFunction("exp", 1, "e ** x", Code.EXP, lambda xp, x: xp.exp(x)),
+    MapFunction("log", 1, "the natural logarithm", Code.LOG, lambda xp, x: xp.log(x)),
+    MapFunction("sqrt", 1, "the square root", Code.SQRT, lambda xp, x: xp.sqrt(x)),
+    MapFunction("rsqrt", 1, "1 / sqrt(x)", Code.RSQRT, lambda xp, x: 1 / xp.sqrt(x)),
+    MapFunction("abs", 1, "x without its sign", Code.ABS, lambda xp, x: xp.abs(x), exact_on_integers=True),
+    MapFunction("tanh", 1, "the hyperbolic tangent", Code.TANH, lambda xp, x: xp.tanh(x)),
+    MapFunction("sigmoid", 1, "1 / (1 + exp(-x))", Code.SIGMOID, lambda xp, x: 1 / (1 + xp.exp(-x))),
+    MapFunction("relu", 1, "the larger of x and 0", Code.RELU, lambda xp, x: xp.maximum(x, 0), exact_on_integers=True),
     MapFunction(
-        "negative", 1, Code.NEGATIVE, lambda xp, x: xp.negative(x),
+        "negative", 1, "x with the other sign", Code.NEGATIVE, lambda xp, x: xp.negative(x),
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1],
     ),
-    MapFunction("max", 2, Code.MAX, lambda xp, x, y: xp.maximum(x, y), exact_on_integers=True),
-    MapFunction("min", 2, Code.MIN, lambda xp, x, y: xp.minimum(x, y), exact_on_integers=True),
+    MapFunction("max", 2, "the larger one", Code.MAX, lambda xp, x, y: xp.maximum(x, y), exact_on_integers=True),
+    MapFunction("min", 2, "the smaller one", Code.MIN, lambda xp, x, y: xp.minimum(x, y), exact_on_integers=True),
     MapFunction(
-        "add", 2, Code.ADD, lambda xp, x, y: xp.add(x, y), infix="+",
+        "add", 2, "the sum", Code.ADD, lambda xp, x, y: xp.add(x, y), infix="+",
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1, 1],
     ),
     MapFunction(
-        "subtract", 2, Code.SUBTRACT, lambda xp, x, y: xp.subtract(x, y), infix="-",
+        "subtract", 2, "the difference", Code.SUBTRACT, lambda xp, x, y: xp.subtract(x, y), infix="-",
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1, 1],
     ),
     MapFunction(
-        "multiply", 2, Code.MULTIPLY, lambda xp, x, y: xp.multiply(x, y), infix="*",
+        "multiply", 2, "the product", Code.MULTIPLY, lambda xp, x, y: xp.multiply(x, y), infix="*",
         exact_on_integers=True, is_linear=lambda degrees: sorted(-1 if d is None else d for d in degrees) == [0, 1],
     ),
     MapFunction(
-        "divide", 2, Code.DIVIDE, lambda xp, x, y: xp.divide(x, y), infix="/",
+        "divide", 2, "the quotient", Code.DIVIDE, lambda xp, x, y: xp.divide(x, y), infix="/",
         is_linear=lambda degrees: list(degrees) == [1, 0],
     ),
-    MapFunction("power", 2, Code.POWER, lambda xp, x, y: xp.power(x, y)),
+    MapFunction("power", 2, "x to the power of y", Code.POWER, lambda xp, x, y: xp.power(x, y)),
 )  # fmt: skip
 
 FUNCTIONS = {entry.name: entry for entry in _ENTRIES}

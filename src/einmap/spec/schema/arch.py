@@ -44,6 +44,7 @@ class ActionInput(Input):
             "network's `hop` it is the time of one step, and stands beside the throughput of a link.",
             "1 / 64e9",
             unit="s",
+            without="`throughput` says it",
         ),
     ] = None
     latency_scale: Annotated[
@@ -51,6 +52,7 @@ class ActionInput(Input):
         documented(
             "Factor on the latency: the older dialect's way to write `throughput_scale: 1 / latency_scale`.",
             2,
+            without="1",
         ),
     ] = None
     throughput: Annotated[
@@ -65,7 +67,7 @@ class ActionInput(Input):
     ] = None
     throughput_scale: Annotated[
         Expression | None,
-        documented("Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5),
+        documented("Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5, without="1"),
     ] = None
     bits_per_action: Annotated[
         Expression | None,
@@ -169,6 +171,7 @@ class ComponentInput(ContainerInput):
             "Area of all instances, in files that other tools write. Read and ignored: it follows from `area`.",
             2e-6,
             unit="m^2",
+            without="computed",
         ),
     ] = None
     leak_power: Annotated[
@@ -189,12 +192,13 @@ class ComponentInput(ContainerInput):
             "`leak_power`.",
             0.004,
             unit="W",
+            without="computed",
         ),
     ] = None
     energy_scale: Annotated[Expression, documented("Factor on the energy of all actions.", 1.5)] = 1
     throughput_scale: Annotated[
         Expression | None,
-        documented("Factor on the throughput of all actions. Older dialect: `latency_scale`.", 2),
+        documented("Factor on the throughput of all actions. Older dialect: `latency_scale`.", 2, without="1"),
     ] = None
     latency_scale: Annotated[
         Expression | None,
@@ -202,6 +206,7 @@ class ComponentInput(ContainerInput):
             "Factor on the latency of all actions: the older dialect's way to write `throughput_scale: 1 / "
             "latency_scale`. Give one of the two. Of a network, a factor on the time of a step.",
             0.5,
+            without="1",
         ),
     ] = None
     actions_scale: Annotated[

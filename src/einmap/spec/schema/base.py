@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.budget import MAX_BITS
 from einmap.spec.raw import Path, Raw, RawMap, RawScalar, place, to_python
+from einmap.spec.schema.documented import hint_of
 
 type Expression = bool | int | float | str
 type SetExpression = str | list[str]
@@ -66,6 +67,12 @@ def _check_type(raw: RawMap, root: Raw, path: Path, problems: list[EinmapError])
         problems.append(SpecError(f"the tag says !{raw.tag}, type says {shown}", at=at, hint="leave out one of them"))
 
 
+def _written(model: type[Input], error: Mapping[str, Any]) -> str | None:
+    """How the field of `model` is written in which something of the wrong type stands, if it is a field of its own."""
+    name = str(error["loc"][0]) if len(error["loc"]) == 1 else ""
+    return hint_of(name, model.model_fields[name]) if name in model.model_fields else None
+
+
 def _former(model: type[BaseModel], field: str) -> str | None:
     return model.former.get(field) if issubclass(model, Input) else None
 
@@ -103,10 +110,12 @@ def _located(
             shown = _shown(error["input"])
             return SpecError(f"expected a dictionary with the fields of {fields}, found {shown}", at=at)
         case "missing":
-            return SpecError(f"{_title(owner)} needs the field {error['loc'][-1]!r}", at=place(root, path))
+            name = str(error["loc"][-1])
+            hint = hint_of(name, owner.model_fields[name]) if name in owner.model_fields else None
+            return SpecError(f"{_title(owner)} needs the field {name!r}", at=place(root, path), hint=hint)
         case "expected" | "bool_type" | "string_type" | "list_type" | "dict_type":
             expected = error.get("expected") or _KINDS[error["type"].removesuffix("_type")]
-            hint = "write true or false without quotes" if error["type"] == "bool_type" else None
+            hint = "write true or false without quotes" if error["type"] == "bool_type" else _written(model, error)
             return SpecError(f"expected {expected}, found {_shown(error['input'])}", at=at, hint=hint)
         case _:
             return SpecError(f"{error['msg'].removeprefix('Value error, ')}, found {_shown(error['input'])}", at=at)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
-UNIT, WITHOUT, REFUSED = "unit", "without", "refused"
+UNIT, WITHOUT, REFUSED, KIND = "unit", "without", "refused", "kind"
 """Keys beside those of JSON Schema; `json_schema` puts what they say into the description."""
 
 
@@ -17,16 +20,17 @@ def documented(
     unit: str = "",
     without: str = "",
     refused: bool = False,
+    kind: str = "",
     schema: Mapping[str, Any] | None = None,
 ) -> Any:
     """The description of a field for `Annotated`.
 
     `text`: what the field does, and when it is needed. `examples`: values that may stand there, the most typical first.
     `unit`: of the number, or what it counts. `without`: what is taken where the field is not written, if the default
-    does not say it. `refused`: the field is known so that its message can say what to write. `schema`: more JSON
-    Schema.
+    does not say it. `refused`: the field is known so that its message can say what to write. `kind`: what may stand
+    there, if the type does not say it. `schema`: more JSON Schema.
     """
-    extra = {UNIT: unit, WITHOUT: without, REFUSED: refused}
+    extra = {UNIT: unit, WITHOUT: without, REFUSED: refused, KIND: kind}
     more: dict[str, Any] = {key: value for key, value in extra.items() if value} | dict(schema or {})
     return Field(description=text, examples=list(examples), json_schema_extra=more)
 
@@ -34,3 +38,40 @@ def documented(
 def one_of(words: Iterable[str]) -> Any:
     """The words that a text may be, for `Annotated`; what is not among them is refused where its place is known."""
     return Field(json_schema_extra={"enum": list(words)})
+
+
+_PLAIN = re.compile(r"[\w~.<=($/+^][^#\n]*")
+_FLOW = re.compile(r"[,\[\]{}]")
+
+
+def flow_text(value: object, *, inside: bool = False) -> str:
+    """A value as YAML writes it in one line; `inside`: within brackets, where commas and brackets end a text."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return "inf" if value == float("inf") else repr(value)
+        case str():
+            is_plain = _PLAIN.fullmatch(value) and ": " not in value and not value.endswith((" ", ":"))
+            return value if is_plain and not (inside and _FLOW.search(value)) else json.dumps(value)
+        case Mapping():
+            pairs = [(flow_text(key, inside=True), one) for key, one in value.items() if key != "type"]
+            inner = f"{{{', '.join(f'{key}: {flow_text(one, inside=True)}' for key, one in pairs)}}}"
+            return f"!{value['type']} {inner}" if "type" in value else inner
+        case list() | tuple():
+            return f"[{', '.join(flow_text(one, inside=True) for one in value)}]"
+        case _:
+            return str(value)
+
+
+def hint_of(name: str, info: FieldInfo) -> str | None:
+    """What a message says of a field beside what is wrong: how it is written, with its unit; None if nothing is known.
+
+    for example size: 64 * 1024 * 8 (bits)
+    """
+    if not info.examples:
+        return None
+    unit = info.json_schema_extra.get(UNIT) if isinstance(info.json_schema_extra, dict) else None
+    return f"for example {name}: {flow_text(info.examples[0])}{f' ({unit})' if unit else ''}"

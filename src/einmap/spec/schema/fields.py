@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +21,7 @@ from einmap.spec.schema.arch import (
 )
 from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.distribution import AxisNames, DistributionInput, RankSplitInput
-from einmap.spec.schema.documented import REFUSED, UNIT, WITHOUT, documented
+from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
 from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, SplitInput
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
@@ -59,7 +57,6 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     TensorsInput: ("constraints on tensors", "constraints on tensors"),
 }
 """What may stand in a field, one and several of it."""
-_PLAIN = re.compile(r"[\w~.<=($/+^][^,\[\]{}#\n]*")
 
 _NODE = {"type": "Memory", "name": "Main", "size": "inf"}
 _LOOP = {"type": "Temporal", "rank_variable": "m", "tile_shape": 1}
@@ -153,10 +150,10 @@ def fields_of(model: type[Input], *, inherited: bool = True) -> list[FieldText]:
 def _text(name: str, info: FieldInfo) -> FieldText:
     extra: Mapping[str, Any] = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     choices = extra.get("enum")
-    kind = _choice(choices) if choices else kind_of(info.annotation)
+    kind = extra.get(KIND) or (_choice(choices) if choices else kind_of(info.annotation))
     default = "required" if info.is_required() else str(extra.get(WITHOUT) or _default(info.default))
     return FieldText(
-        name, kind, str(extra.get(UNIT, "")), default, info.description or "", tuple(info.examples or ()),
+        name, str(kind), str(extra.get(UNIT, "")), default, info.description or "", tuple(info.examples or ()),
         bool(extra.get(REFUSED)),
     )  # fmt: skip
 
@@ -193,28 +190,6 @@ def kind_of(annotation: Any, *, many: bool = False) -> str:
     if origin is dict:
         return f"dictionar{'ies' if many else 'y'} of {kind_of(arguments[1], many=True)}"
     raise InvariantError(f"no words for {annotation}")
-
-
-def flow_text(value: object) -> str:
-    """A value as YAML writes it in one line."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return "inf" if value == float("inf") else repr(value)
-        case str():
-            is_plain = _PLAIN.fullmatch(value) and ": " not in value and not value.endswith((" ", ":"))
-            return value if is_plain else json.dumps(value)
-        case Mapping():
-            fields = {key: one for key, one in value.items() if key != "type"}
-            inner = f"{{{', '.join(f'{flow_text(key)}: {flow_text(one)}' for key, one in fields.items())}}}"
-            return f"!{value['type']} {inner}" if "type" in value else inner
-        case list() | tuple():
-            return f"[{', '.join(map(flow_text, value))}]"
-        case _:
-            return str(value)
 
 
 def example_texts(field: FieldText) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.spec.schema.arch import BRANCHES, LATER, LEAVES, ArchInput
 from einmap.spec.schema.base import Input
 from einmap.spec.schema.distribution import DistributionInput
-from einmap.spec.schema.documented import REFUSED, UNIT, WITHOUT
+from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT
 from einmap.spec.schema.fields import READ_ELSEWHERE
 from einmap.spec.schema.machine import MachineInput
 from einmap.spec.schema.mapping import IGNORED, NODES, MappingInput
@@ -130,7 +130,8 @@ def _tidied(schema: Any) -> Any:
 def _whole_description(schema: Schema) -> Schema:
     """The schema of a field; unit and what is taken without it in its description, where editors show them."""
     unit, without = schema.pop(UNIT, ""), schema.pop(WITHOUT, "")
-    schema.pop(REFUSED, None)
+    for key in (REFUSED, KIND):
+        schema.pop(key, None)
     parts = [schema["description"], f"Unit: {unit}." if unit else "", f"Without it: {without}." if without else ""]
     if not schema.get("examples", True):
         del schema["examples"]

@@ -42,7 +42,7 @@ class LoopInput(NodeInput):
     ] = None
     n_iterations: Annotated[
         Expression | None,
-        documented("Refused: the number of iterations follows from `tile_shape`.", unit="iterations", refused=True),
+        documented("Refused: the number of iterations follows from `tile_shape`.", refused=True),
     ] = None
 
 

@@ -43,6 +43,7 @@ class ModelInput(Input):
         documented(
             "What other tools report. Names and numbers are checked; einmap reports everything anyway.",
             *("ENERGY | LATENCY", 3),
+            kind="names, or the sum of their flags",
             without="everything",
         ),
     ] = None
@@ -103,6 +104,7 @@ class MapperInput(Input):
             "`resource_usage` (one Einsum only). For several, in a list or joined by `|`, the Pareto front is found. "
             "Sums of AccelForge's flags are read, too.",
             *("energy", ["energy", "latency"]),
+            kind="names, or the sum of their flags",
             without="`energy_delay_product`",
         ),
     ] = None
@@ -111,14 +113,15 @@ class MapperInput(Input):
         documented(
             "What other tools report of the mappings found. Names are checked; einmap reports everything anyway.",
             "energy | latency",
+            kind="names, or the sum of their flags",
             without="everything",
         ),
     ] = None
     force_memory_hierarchy_order: Annotated[
         StrictBool,
         documented(
-            "Whether all storage nodes keep to the hierarchy, unless both memories have the field set to false. If "
-            "false, only those of one tensor have to.",
+            "Whether storage nodes keep to the hierarchy of memories. With true they cross it only between two "
+            "memories that both have the field set to false, with false between any two. Those of one tensor never do.",
             False,
         ),
     ] = True
@@ -204,7 +207,7 @@ class MapperInput(Input):
         documented(
             "The most memory that the process may take at a time. Where that leaves no room for all tile shapes, "
             "some are left out, and the result is not proven.",
-            4e9,
+            4_000_000_000,
             unit="bytes",
             without=_NO_LIMIT,
         ),
@@ -213,7 +216,7 @@ class MapperInput(Input):
         float,
         documented(
             "As `memory_limit`; the smaller one counts, as the search is one process.",
-            2e9,
+            2_000_000_000,
             unit="bytes",
             without=_NO_LIMIT,
         ),
@@ -221,7 +224,7 @@ class MapperInput(Input):
     time_limit: Annotated[
         float,
         documented(
-            "When the search ends with the best mapping that it has, a lower bound, and how far apart they are.",
+            "How long the search may take. It then ends with the best mapping so far, a lower bound, and the gap.",
             60,
             unit="s",
             without=_NO_LIMIT,

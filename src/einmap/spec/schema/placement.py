@@ -166,7 +166,7 @@ class TensorsInput(Input):
         StrictBool,
         documented(
             "Whether storage nodes keep to the hierarchy: none of this memory stands below one of a memory further "
-            "in. If false, that holds for each tensor by itself.",
+            "in. Where both memories have false, that holds for each tensor by itself.",
             False,
         ),
     ] = True

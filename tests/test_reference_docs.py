@@ -1,0 +1,147 @@
+"""docs/reference is what the generator writes, it has everything that there is, and its examples load."""
+
+import ast
+import re
+from pathlib import Path
+
+from docs.generate import expression_texts, template_texts
+from docs.generate.reference import REFERENCE, outdated, pages
+
+import einmap
+from einmap.einsum.functions import FUNCTIONS
+from einmap.einsum.operation import parse_operation
+from einmap.expressions.functions import BUILT_IN
+from einmap.expressions.operators import BINARY, COMPARE, UNARY
+from einmap.expressions.syntax import _ALLOWED
+from einmap.frontends.yaml.template.filters import FILTERS
+from einmap.frontends.yaml.template.functions import functions
+from einmap.frontends.yaml.template.tests import TESTS
+from einmap.frontends.yaml.work import Work
+from einmap.mapper.options import _mapper_input
+from einmap.mapping.nodes import Storage, Temporal
+from einmap.matmul.read_machine import load_machine
+from einmap.spec.names import RESERVED
+from einmap.spec.schema.fields import SECTIONS, fields_of
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_pages_are_what_the_generator_writes():
+    assert outdated() == [], "run `make reference`, which writes docs/reference from the input models"
+
+
+def test_the_generator_gives_equal_pages_each_time():
+    assert pages() == pages()
+
+
+def test_every_field_is_on_a_page():
+    text = "".join(file.read_text() for file in REFERENCE.glob("*.md"))
+    missing = [
+        field.name
+        for models in SECTIONS.values()
+        for model in models.values()
+        for field in fields_of(model)
+        if f"- **`{field.name}`** " not in text
+    ]
+    assert missing == []
+
+
+def test_pages_are_linked():
+    index, readme = (ROOT / "docs" / "README.md").read_text(), (ROOT / "README.md").read_text()
+    assert all(f"](reference/{name})" in index for name in pages())
+    assert "](docs/reference/" in readme
+
+
+def test_every_function_operator_and_set_of_expressions_is_told():
+    named = {name for entries in expression_texts.FUNCTIONS.values() for name in entries}
+    assert named | {*expression_texts.CONSTANTS} == {*BUILT_IN}
+    examples = [example for _, _, example in (*expression_texts.OPERATORS, *expression_texts.KEYWORDS)]
+    shown = {type(node) for example in examples for node in ast.walk(ast.parse(example, mode="eval"))}
+    assert {*BINARY, *UNARY, *COMPARE} <= shown
+    abstract = (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
+    forms = {kind for kind in _ALLOWED if kind not in abstract}
+    assert forms - shown == {ast.Set, ast.keyword}  # {A, B}, which the page names, and isclose(a, b, rel_tol=...)
+    assert {*expression_texts.SETS} == {*RESERVED}
+
+
+def test_everything_that_templates_know_is_told():
+    assert {*template_texts.FILTERS} == {*FILTERS}
+    assert {*template_texts.TESTS} | {*template_texts.SAME_TESTS} == {*TESTS}
+    known = {*functions(Work("a.yaml"))} - {"setenv"}
+    assert known == {*BUILT_IN} - {"map", "getcwd"} | {*template_texts.ONLY_IN_TEMPLATES}
+
+
+def test_map_functions_are_written_as_the_page_says():
+    page = pages()["map-functions.md"]
+    for name, entry in FUNCTIONS.items():
+        call = f"{name}({', '.join('xy'[: entry.arity])})"
+        written = re.search(rf"^\| `(?:(.*), )?{re.escape(call)}` \| {re.escape(entry.meaning)} \|", page, re.MULTILINE)
+        assert written, name
+        meant = parse_operation(call, ["x", "y"]).map
+        assert meant is not None
+        assert written[1] is None or parse_operation(written[1], ["x", "y"]).map == meant
+
+
+def snippets(page):
+    return re.findall(r"```yaml\n(.*?)```", (REFERENCE / page).read_text(), re.DOTALL)
+
+
+def test_the_architecture_of_the_page_loads_and_maps(tmp_path):
+    (text,) = snippets("architecture.md")
+    (tmp_path / "arch.yaml").write_text(text)
+    spec = einmap.load(tmp_path / "arch.yaml", "matmul", define={"M": 8, "K": 8, "N": 8})
+    assert spec.notes == ()
+    best = einmap.map_workload(spec, metrics="energy")
+    assert best.optimal
+    pair = einmap.load(tmp_path / "arch.yaml", "elementwise")
+    assert pair.bound
+
+
+def test_the_workload_of_the_page_loads(tmp_path):
+    (text,) = snippets("workload.md")
+    (tmp_path / "workload.yaml").write_text(text)
+    spec = einmap.load(tmp_path / "workload.yaml", "simple")
+    assert spec.bound
+    assert [einsum.name for einsum in spec.workload.einsums] == ["QK", "QM", "QE", "AV"]
+    assert str(spec.bound_workload.symbols["AV"]["weight"]) == "{V}"
+
+
+def test_the_mappings_of_the_page_are_evaluated(tmp_path):
+    one, split, given = snippets("mapping.md")
+    (tmp_path / "one.yaml").write_text(one)
+    (tmp_path / "split.yaml").write_text(split)
+    (tmp_path / "given.yaml").write_text(given)
+    assert einmap.evaluate(einmap.load("simple", "matmul", tmp_path / "one.yaml")).energy > 0
+    pair = """
+workload:
+  rank_sizes: {M: 8, K: 8, N: 8}
+  bits_per_value: {All: 8}
+  einsums: ["Y[m] = A[m, k] * X[k]", "Z[n] = B[n, m] * Y[m]"]
+"""
+    (tmp_path / "pair.yaml").write_text(pair)
+    assert einmap.evaluate(einmap.load("simple", tmp_path / "pair.yaml", tmp_path / "split.yaml")).energy > 0
+    spec = einmap.load("simple", "matmul", define={"M": 8, "K": 8, "N": 8})
+    nodes = einmap.map_workload(spec, given=tmp_path / "given.yaml").mapping.nodes
+    place = next(i for i, node in enumerate(nodes) if isinstance(node, Storage) and node.component == "GlobalBuffer")
+    assert any(isinstance(node, Temporal) for node in nodes[place:])
+
+
+def test_the_options_of_the_page_are_taken():
+    (text,) = snippets("options.md")
+    spec = einmap.load("simple", "matmul").set("config", {})
+    options = einmap.loads(text)
+    for key in ("mapper", "model", "config"):
+        spec = spec.set(key, options.get(key))
+    assert spec.model_options.semantics == "exact"
+    assert spec.bound
+    assert _mapper_input(spec, {}).max_fused_loops == 1
+
+
+def test_the_distribution_and_the_machine_of_the_pages_are_read(tmp_path):
+    (text,) = snippets("distribution.md")
+    (tmp_path / "on_a_mesh.yaml").write_text(text)
+    plan = einmap.plan_of(einmap.load("matmul", tmp_path / "on_a_mesh.yaml"))
+    assert plan.mesh.n_devices == 4
+    (text,) = snippets("machine.md")
+    (tmp_path / "machine.yaml").write_text(text)
+    assert [level.name for level in load_machine(tmp_path / "machine.yaml").levels] == ["L2", "L1"]
