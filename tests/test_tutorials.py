@@ -1,9 +1,12 @@
 """Every command and program of a tutorial does what its page shows."""
 
+import re
 from pathlib import Path
 
 import pytest
 from tests.pages import matches, run
+
+import einmap
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = [DOCS / "install.md", *sorted(DOCS.glob("tutorial-*.md"))]
@@ -14,6 +17,18 @@ PAGES.remove(DOCS / "tutorial-systolic.md")  # emitted programs: tests/emit/test
 def test_a_tutorial_shows_what_happens(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(page).differences == []
+
+
+def test_the_table_of_counts_of_the_first_tutorial_is_right(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = run(DOCS / "tutorial-first.md").text
+    cost = einmap.evaluate(einmap.load("first.yaml", "product.yaml", "rows.yaml"))
+    counts, totals = cost.count_by("component", "tensor", "action"), cost.count_by("component", "action")
+    rows = re.findall(r"^\| (DRAM|Buffer) (read|write)s(?: (\w))? \| ([\d +]+) \|", text, re.MULTILINE)
+    assert len(rows) == 5
+    for component, action, tensor, values in rows:
+        count = counts[component, tensor, action] if tensor else totals[component, action]
+        assert count == sum(map(int, values.split("+")))
 
 
 def test_a_line_of_dots_stands_for_lines_and_times_may_differ():

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Files at the root of the repository that are pages of the site, and their names there."""
+OTHER_NAMES = {**ROOT_PAGES, "README.md": "index.md"}
+"""Pages that have another name in the site; docs/README.md is its first page."""
 
 API_GROUPS = {
     "Specifications": ("load", "loads", "dump", "dump_mapping", "Spec", "LiteralString"),
@@ -49,15 +51,15 @@ def page_name(link: str) -> str:
 
 
 def with_site_links(text: str, depth: int) -> str:
-    """A page whose links to files of the repository lead to pages of the site; other files are named only."""
+    """A page, `depth` folders below docs/, whose links lead to pages of the site; other files are named only."""
 
     def target(match: re.Match[str]) -> str:
         words, link = match[1], match[2]
         path, _, anchor = link.partition("#")
         name = path.rsplit("../", 1)[-1]
         up = "../" * depth
-        if name in ROOT_PAGES:
-            return f"[{words}]({up}{ROOT_PAGES[name]}{'#' + anchor if anchor else ''})"
+        if name in OTHER_NAMES:
+            return f"[{words}]({up}{OTHER_NAMES[name]}{'#' + anchor if anchor else ''})"
         if path.count("../") > depth:
             return words if words.startswith("`") else f"{words} (`{name}`)"
         return match[0]
