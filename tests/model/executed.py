@@ -269,6 +269,17 @@ def used(executed, route, hold, n):
     return row.up if n.tensor in route.einsum.outputs else row.down
 
 
+def fullest_iterations(route):
+    """For each loop the first iteration with the largest tile: 1 where later tiles, cut by the extent, are larger."""
+    extents, fullest = dict(route.einsum.bounds), {}
+    for turn in route.turns:
+        first = min(turn.first, extents[turn.variable])
+        later = min(turn.shape, extents[turn.variable] - first)
+        fullest[turn.address] = int(later > first)
+        extents[turn.variable] = max(first, later)
+    return fullest
+
+
 def stationary(executed, explanation):
     """At the fullest iteration of all other loops, the tile stays over all iterations of the last loops, no longer."""
     for s in explanation.stationary:
@@ -282,7 +293,7 @@ def stationary(executed, explanation):
         yield f"{s.einsum} level", s.level, level
         staying = [use.address for use in s.loops[len(s.loops) - s.stays_for :]]
         moving = [use.address for use in s.loops[: len(s.loops) - s.stays_for]]
-        fullest = {a: 1 if t.first < t.shape else 0 for a, t in turns.items()}
+        fullest = {a: fullest_iterations(route)[a] for a in turns}
         outside = replace(route, turns=tuple(t for t in route.turns if t.position <= end))
         lane = (0,) * len(outside.lane_turns)
 
