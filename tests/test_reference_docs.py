@@ -71,6 +71,34 @@ def test_everything_that_templates_know_is_told():
     assert known == {*BUILT_IN} - {"map", "getcwd"} | {*template_texts.ONLY_IN_TEMPLATES}
 
 
+PARTS = """
+variables: {two: 2}
+arch:
+  variables: {one: 1}
+  nodes:
+  - !Memory {name: Main, size: 4096, component_class: Dummy}
+  - !Container {name: Array, spatial: [{name: X, fanout: 2}]}
+  - !Memory {name: Local, size: 0, component_class: Dummy}
+  - !Compute {name: MAC, component_class: Dummy}
+"""
+
+
+def test_expressions_may_ask_what_the_page_lists():
+    spec = einmap.loads(PARTS).set("workload", einmap.load("matmul").get("workload"))
+    for text, _ in expression_texts.COMPONENT_PARTS:
+        expression = f"len({text})" if text.endswith("variables") else text
+        assert spec.set("arch.nodes[2].size", f"8 + {expression}").arch().leaves["Local"].size_bits >= 8, text
+
+
+def test_total_latency_may_use_what_the_page_lists():
+    spec = einmap.load("simple", "matmul", "simple_matmul")
+    whole = {"action2latency": "sum(action2latency.values())", "actions": "actions['read'].n_calls"}
+    for text, _ in expression_texts.LATENCY_NAMES:
+        if not text.startswith("max_"):
+            timed = spec.set("arch.nodes[1].total_latency", f"1 + {whole.get(text, text)}")
+            assert einmap.evaluate(timed).latency > 1, text
+
+
 def test_map_functions_are_written_as_the_page_says():
     page = pages()["map-functions.md"]
     for name, entry in FUNCTIONS.items():

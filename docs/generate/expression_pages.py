@@ -26,8 +26,12 @@ def _is_word(value: object) -> bool:
 
 def rendered(expression: str) -> str:
     """What `{{ expression }}` is in a template."""
-    spec = loads(f"variables:\n  x: |-\n    {{{{ {expression} }}}}\n")
-    return str(spec.get("variables.x"))
+    return written(f"{{{{ {expression} }}}}")
+
+
+def written(template: str) -> str:
+    """What a template writes."""
+    return str(loads(f"variables:\n  x: |-\n    {template}\n").get("variables.x"))
 
 
 def expressions() -> str:
@@ -93,7 +97,10 @@ def template_parts() -> list[str]:
     ]
     return [
         "## Templates: statements",
-        table(("statement", "what it writes"), [(code(n), m) for n, m in templates.STATEMENTS]),
+        table(
+            ("statement", "what it writes", "example"),
+            [(code(n), m, f"{code(e)} writes {code(written(e))}" if e else "") for n, m, e in templates.STATEMENTS],
+        ),
         "## Templates: functions",
         paragraph("All functions and constants above but `map` (a filter here) and `getcwd` are known in templates, "
                   "too. "

@@ -188,7 +188,7 @@ SET_PARTS = {
 }
 
 COMPONENT_PARTS = (
-    ("Main.size", "a field that is a number, evaluated, of a component above; also its extra attributes"),
+    ("Main.size", "a field that is a number, evaluated, of a component above"),
     ("Main.actions['read'].energy", "of an action `energy` (J), `throughput` (actions/s), `latency` (s), "
                                     "`bits_per_action` "
      "(bits), `name`; scales applied; `actions[0]` by position"),

@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 STATEMENTS = (
-    ("{{ x }}", "the value of an expression, as text"),
-    ("{# ... #}", "a comment"),
-    ("{% set N = 4 %}", "a variable; `{% set text %}...{% endset %}` takes the text in between"),
-    ("{% if c %} ... {% elif c %} ... {% else %} ... {% endif %}", "what is written, by conditions"),
-    ("{% for i in x %} ... {% else %} ... {% endfor %}", "once for each element; `else` for none"),
-    ("{% with a = 1 %} ... {% endwith %}", "variables for a part"),
-    ("{% macro f(a, b=2) %} ... {% endmacro %}", "a text with arguments, used as `{{ f(1) }}`"),
-    ("{% call(x) f() %} ... {% endcall %}", "a macro, given a text, which it gets by `caller(x)`"),
-    ("{% filter upper %} ... {% endfilter %}", "a text through a filter"),
-    ("{% block name %} ... {% endblock %}", "the text in between"),
-    ("{% do x %}, {% print x %}", "the value for its effect; the value as text"),
-    ("{% raw %} ... {% endraw %}", "text in which braces mean nothing"),
-    ('{% include "file" %}', "the text of another template, rendered"),
-    ('{% import "file" as m %}, {% from "file" import f %}', "the macros and variables of another template"),
-    ('{% assert c, "message" %}', "ends the loading with the message where the condition is false"),
+    ("{{ x }}", "the value of an expression, as text", "{{ 2 * 3 }}"),
+    ("{# ... #}", "a comment", "{# not written #}a"),
+    ("{% set N = 4 %}", "a variable", "{% set N = 4 %}{{ N }}"),
+    ("{% set t %} ... {% endset %}", "the text in between as a variable", "{% set t %}a{% endset %}{{ t }}{{ t }}"),
+    (
+        "{% if c %} ... {% elif c %} ... {% else %} ... {% endif %}",
+        "what is written, by conditions",
+        "{% if 1 > 2 %}a{% else %}b{% endif %}",
+    ),
+    (
+        "{% for i in x %} ... {% else %} ... {% endfor %}",
+        "once for each element; `else` for none",
+        "{% for i in [1, 2] %}{{ i }};{% endfor %}",
+    ),
+    ("{% with a = 1 %} ... {% endwith %}", "variables for a part", "{% with a = 1 %}{{ a }}{% endwith %}"),
+    (
+        "{% macro f(a, b=2) %} ... {% endmacro %}",
+        "a text with arguments",
+        "{% macro f(a, b=2) %}{{ a + b }}{% endmacro %}{{ f(1) }}",
+    ),
+    (
+        "{% call(x) f() %} ... {% endcall %}",
+        "a macro that is given a text, which it gets by `caller`",
+        "{% macro f() %}({{ caller(5) }}){% endmacro %}{% call(x) f() %}{{ x }}{% endcall %}",
+    ),
+    ("{% filter upper %} ... {% endfilter %}", "a text through a filter", "{% filter upper %}ab{% endfilter %}"),
+    ("{% block name %} ... {% endblock %}", "the text in between", "{% block name %}a{% endblock %}"),
+    ("{% print x %}", "the value as text", "{% print 3 %}"),
+    ("{% raw %} ... {% endraw %}", "text in which braces mean nothing", "{% raw %}{{ x }}{% endraw %}"),
+    (
+        '{% assert c, "message" %}',
+        "nothing; where the condition is false, the loading ends with the message",
+        '{% assert 1 < 2, "no" %}a',
+    ),
+    ('{% include "file" %}', "the text of another template, rendered", ""),
+    ('{% import "file" as m %}, {% from "file" import f %}', "nothing; macros and variables of another template", ""),
 )
 FILES = (
     ('include(path, keys="", inherit_parse_data=True, **variables)', "the value at the dotted keys of another file"),

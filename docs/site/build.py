@@ -115,7 +115,7 @@ def directive(name: str) -> str:
 
 def stage(folder: Path) -> None:
     """Write all pages of the site into a folder, as Sphinx takes them."""
-    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("site", "README.md", "__pycache__"))
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("site", "generate", "README.md", "__pycache__"))
     shutil.copy(DOCS / "site" / "conf.py", folder)
     for page in folder.rglob("*.md"):
         page.write_text(with_site_links(page.read_text(), len(page.relative_to(folder).parts) - 1))

@@ -237,8 +237,8 @@ class ComponentInput(ContainerInput):
     extra_attributes_for_component_model: Annotated[
         dict[str, Any],
         documented(
-            "Attributes for the model of `component_class` that are not fields here. Expressions of the component, and "
-            "of those below it, know them by name.",
+            "Attributes for the model of `component_class` that are not fields here. Expressions of the component know "
+            "them by name.",
             {"n_banks": 4},
         ),
     ] = {}
