@@ -33,10 +33,10 @@ def test_the_least_rows_are_kept(rng, goals):
 
 def test_where_there_is_no_room_one_row_stands_for_several():
     kept = PrunedBounds(2)
-    n = pruned_bounds.ROOM + 5
+    n = pruned_bounds.MOST_ROWS + 5
     points = np.stack([np.arange(n), np.arange(n)[::-1]], axis=1).astype(float)
     kept.add(points)
-    assert kept.n <= pruned_bounds.ROOM
+    assert kept.n <= pruned_bounds.MOST_ROWS
     assert all((rows_of(kept) <= point).all(axis=1).any() for point in points)
 
 

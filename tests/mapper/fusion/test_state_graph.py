@@ -114,7 +114,7 @@ def step(options, needed, born):
 def behind(boundary_state: BoundaryState, option: Option, of: EinsumOptions) -> BoundaryState | None:
     """As a graph has it, which is as it is defined."""
     making = Transitions()
-    found = making.of(making.known(boundary_state), option, replace(of, options=of.options or (option,)))
+    found = making.of(making.interned(boundary_state), option, replace(of, options=of.options or (option,)))
     assert found == by_definition(boundary_state, option, of)
     return found
 

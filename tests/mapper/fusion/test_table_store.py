@@ -68,7 +68,7 @@ def test_portions_change_nothing_about_what_is_listed(monkeypatch, limits):
 def bytes_of(path, group, plans) -> int:
     """Bytes of tables where a third of those of all is made at once."""
     together = new_search(path, group.lanes, 1)
-    together.take(plans, table_store.FAR)
+    together.take(plans, table_store.NO_LIMIT)
     room, found = together.tables.bytes / 3, 0
     while plans:
         search = new_search(path, group.lanes, 1)

@@ -328,9 +328,9 @@ def _optimum(search: Search, searched: Searched, request: Request) -> Optimum:
     )
 
 
-def _backs(placement: Dataplacement, wanted: Mapping[str, str]) -> bool:
+def _backs(placement: Dataplacement, backing: Mapping[str, str]) -> bool:
     """Whether the outermost nodes of some tensors are in these memories."""
-    found: dict[str, str] = {}
+    outermost: dict[str, str] = {}
     for memory, tensor in placement.nodes:
-        found.setdefault(tensor, memory)
-    return all(found[tensor] == memory for tensor, memory in wanted.items())
+        outermost.setdefault(tensor, memory)
+    return all(outermost[tensor] == memory for tensor, memory in backing.items())

@@ -33,10 +33,10 @@ def lower_bounds(einsum: Einsum, arch: Architecture) -> LowerBound:
     a `total_latency` of their own, gated leakage and copies are taken as free. Where an action has a negative energy
     there is no bound of energy (minus infinity).
     """
-    found = [_of_path(einsum, arch, unit) for unit in arch.computes if unit.enabled]
-    if not found:
+    bounds = [_of_path(einsum, arch, unit) for unit in arch.computes if unit.enabled]
+    if not bounds:
         return LowerBound(0.0, 0.0)
-    return LowerBound(min(b.dynamic for b in found), min(b.latency for b in found), min(b.leak for b in found))
+    return LowerBound(min(b.dynamic for b in bounds), min(b.latency for b in bounds), min(b.leak for b in bounds))
 
 
 def least_costs(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> tuple[float, ...]:

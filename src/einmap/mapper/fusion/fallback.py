@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from einmap.errors import MappingError, NoMappingError
-from einmap.mapper.fusion.fused_result import bound_of, left_out_by
+from einmap.mapper.fusion.fused_result import bound_of, not_searched_by
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent.einsum_result import statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
@@ -78,31 +78,31 @@ class Early:
         """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""
         whole = self.whole
         try:
-            found = self.found(whole)
+            front = self.best_unfused(whole)
         except (MappingError, NoMappingError) as error:
             text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
             remedies = error.remedies if isinstance(error, NoMappingError) else ()
             raise NoMappingError(text, at=error.at, hint=error.hint, remedies=remedies) from None
         by_einsum = {name: {**row, "complete": False} for name, row in statistics_of(whole.parts).items()}
-        own = [part for part in by_einsum.values() if part["same_as"] is None]
+        distinct = [part for part in by_einsum.values() if part["same_as"] is None]
         stats = MapStats(
             mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
-            templates=sum(part["templates"] for part in own),
-            evaluated=sum(search.budget.work for search in self.searches) + sum(part["evaluated"] for part in own),
+            templates=sum(part["templates"] for part in distinct),
+            evaluated=sum(search.budget.work for search in self.searches) + sum(part["evaluated"] for part in distinct),
             seconds=time.perf_counter() - self.start,
             by_einsum=by_einsum,
         )
         reason = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
-        return self.judged(found, reason, stats)
+        return self.judged(front, reason, stats)
 
     def judged(self, front: Sequence[Found], reason: str, stats: MapStats) -> MapResult:
         """What may be claimed of some mappings."""
         covered = Coverage(
-            "fused mapping", ended=reason, pruned=left_out_by(self.searches), bound=bound_of(self.searches)
+            "fused mapping", ended=reason, pruned=not_searched_by(self.searches), bound=bound_of(self.searches)
         )
         return judged(front, self.asked.goals, covered, stats)
 
-    def found(self, whole: IndependentSearch) -> list[Found]:
+    def best_unfused(self, whole: IndependentSearch) -> list[Found]:
         """What a search of each Einsum by itself comes to in a second, or in the time that is left."""
         now = time.monotonic()
         token = self.token
@@ -116,30 +116,30 @@ class Early:
                 mappings += whole.best()
             except (MappingError, NoMappingError):
                 pass
-        found: list[Found] = []
+        evaluated: list[Found] = []
         wrong: MappingError | None = None
         for mapping in mappings:
             try:
-                found.append(Found(evaluate(self.spec, mapping, self.asked.rules), mapping, self.spec))
+                evaluated.append(Found(evaluate(self.spec, mapping, self.asked.rules), mapping, self.spec))
             except MappingError as error:
                 wrong = error
-        if wrong is not None and not found:
+        if wrong is not None and not evaluated:
             text = f"each has a mapping, but these do not fit together: {wrong.message}"
             raise NoMappingError(text, at=wrong.at, hint="give it more time or evaluations")
-        return best_of(found, self.asked.goals)
+        return best_of(evaluated, self.asked.goals)
 
     def of_each_metric(self, whole: IndependentSearch, token: Progress) -> list[Mapping]:
         """A good mapping for each metric, each for its part of the time and of the evaluations that are left.
 
         Raises NoMappingError where some Einsum has none.
         """
-        goals, found = self.asked.goals, list[Mapping]()
+        goals, mappings = self.asked.goals, list[Mapping]()
         for number, goal in enumerate(goals):
             left = len(goals) - number
-            if found and token.stopped:
+            if mappings and token.stopped:
                 break
-            found.append(whole.soon(share_of(token, 1 / left), self.evaluations() / len(goals), goal))
-        return found
+            mappings.append(whole.soon(share_of(token, 1 / left), self.evaluations() / len(goals), goal))
+        return mappings
 
     def evaluations(self) -> float:
         """Evaluations that are left."""
@@ -154,9 +154,9 @@ class Early:
         except NoMappingError:
             return result
         front = best_of([*result.front, *other.front], self.asked.goals)
-        if not any(found in other.front for found in front):
+        if not any(mapping in other.front for mapping in front):
             return replace(result, stats=replace(result.stats, seconds=other.stats.seconds))
-        if not any(found in result.front for found in front):
+        if not any(mapping in result.front for mapping in front):
             reason = "stopped; each Einsum mapped by itself is better than what was found fused"
             return self.judged(front, reason, other.stats)
         return replace(result, front=tuple(front), stats=replace(result.stats, seconds=other.stats.seconds))

@@ -40,47 +40,47 @@ class FrontListing:
             return self.class_steps[chains]
         return self.front_steps.get((chains, signature), 1.0)
 
-    def survey(self, wanted: Mapping[Fronts, Mapping[SignatureClass, RefinementRequest]]) -> None:
+    def survey(self, requests: Mapping[Fronts, Mapping[SignatureClass, RefinementRequest]]) -> None:
         """List signature classes up to limits."""
         begin = time.perf_counter()
         listing = self.cascade.watch("loops above the tensors of {}")
-        members = [member for member in self.cascade.distinct if member.chains in wanted]
+        members = [member for member in self.cascade.distinct if member.chains in requests]
 
         def survey(member: Member, position: int) -> None:
             listing(member.einsum.name, position)
             chains = member.chains
-            own = {signature_class: asked.united() for signature_class, asked in wanted[chains].items()}
+            remainders = {signature_class: asked.united() for signature_class, asked in requests[chains].items()}
             outer_nests = chains.statistics.outer_nests
-            anew = chains.survey(own)
+            anew = chains.survey(remainders)
             if chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
-            for signature_class, remainder in own.items():
-                known = Refined(wanted[chains][signature_class].limit, () if remainder is None else (remainder,))
-                self.option_bounds.listed(chains, signature_class, known, signature_class in anew)
-            if anew or any(math.isinf(asked.limit) for asked in wanted[chains].values()):
+            for signature_class, remainder in remainders.items():
+                refined = Refined(requests[chains][signature_class].limit, () if remainder is None else (remainder,))
+                self.option_bounds.listed(chains, signature_class, refined, signature_class in anew)
+            if anew or any(math.isinf(asked.limit) for asked in requests[chains].values()):
                 self.changed.add(chains)
 
         self.of_each(members, survey)
         self.passed("heads", begin)
 
-    def complete(self, wanted: Mapping[Fronts, Mapping[FusionSignature, RefinementRequest]]) -> None:
+    def complete(self, requests: Mapping[Fronts, Mapping[FusionSignature, RefinementRequest]]) -> None:
         """Find the fronts of signatures up to limits."""
         begin = time.perf_counter()
         searching = self.cascade.watch("the best chains of {}")
-        members = [member for member in self.cascade.distinct if member.chains in wanted]
+        members = [member for member in self.cascade.distinct if member.chains in requests]
 
         def complete(member: Member, position: int) -> None:
             chains = member.chains
             searching(member.einsum.name, position)
-            own = {signature: asked.united() for signature, asked in wanted[chains].items()}
-            fronts = chains.complete_outer_nests(own)
-            for signature, remainder in own.items():
+            remainders = {signature: asked.united() for signature, asked in requests[chains].items()}
+            fronts = chains.complete_outer_nests(remainders)
+            for signature, remainder in remainders.items():
                 pruned = () if remainder is None else (remainder,)
                 front = fronts.get(signature) or FusedFront(
                     np.zeros((0, len(self.cascade.goals))), np.zeros((0, 0), np.int64)
                 )
-                known = Refined(wanted[chains][signature].limit, pruned, front)
-                if not self.option_bounds.completed(chains, signature, known):
+                refined = Refined(requests[chains][signature].limit, pruned, front)
+                if not self.option_bounds.completed(chains, signature, refined):
                     self.front_steps[chains, signature] = 2 * self.front_steps.get((chains, signature), 1.0)
 
         self.of_each(members, complete)

@@ -24,19 +24,19 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
         by_einsum |= search.stats()
         for step, seconds in search.seconds.items():
             steps[step] = steps.get(step, 0.0) + seconds
-    own = [part for part in by_einsum.values() if part["same_as"] is None]
-    kept = {name for one in front for name in one.spec.workload.by_name}
+    distinct = [part for part in by_einsum.values() if part["same_as"] is None]
+    kept = {name for found in front for name in found.spec.workload.by_name}
     kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
     total = time.perf_counter() - start
     stats = MapStats(
         mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
-        templates=sum(part["templates"] for part in own),
+        templates=sum(part["templates"] for part in distinct),
         evaluated=sum(search.budget.work for search in searches),
         seconds=total,
         by_einsum={name: part for name, part in by_einsum.items() if name in kept},
         steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
     )
-    pruned = left_out_by(searches)
+    pruned = not_searched_by(searches)
     inside = all(search.inside for search in searches)
     kind = "fused mapping" if inside else "unfused mapping (each Einsum by itself)"
     covered = Coverage(
@@ -61,49 +61,49 @@ def bound_of(searches: Sequence[FusedSearch]) -> float | None:
     """
     if any(len(search.options.goals) > 1 for search in searches):
         return None
-    found = [known_bound(search) for search in searches]
-    return None if None in found else min(bound for bound in found if bound is not None)
+    bounds = [known_bound(search) for search in searches]
+    return None if None in bounds else min(bound for bound in bounds if bound is not None)
 
 
 def known_bound(search: FusedSearch) -> float | None:
     """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
     members = {member.einsum.name: member for member in search.members}
-    known = 0.0
+    proven = 0.0
     if search.least and all(member.chains.covers_mapspace for member in search.members):
-        known = search.lower_bound()
+        proven = search.lower_bound()
     total = np.zeros(len(search.weights))
     for einsum in search.workload.einsums:
         member = members.get(einsum.name)
         costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
         # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
         floor = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
-        own = np.full(len(floor), -np.inf)
+        searched = np.full(len(floor), -np.inf)
         if member is not None and member.chains.covers_mapspace and member.chains in search.least:
             # where there was no time for bounds it is nothing
-            own = search.least[member.chains]
-        least = np.fmax(own, floor)
+            searched = search.least[member.chains]
+        least = np.fmax(searched, floor)
         if (least == -np.inf).any():
-            return known if known > 0 else None
+            return proven if proven > 0 else None
         total += search.times(einsum) * least
-    return max(known, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
+    return max(proven, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
 
 
-def left_out_by(searches: Sequence[FusedSearch]) -> tuple[str, ...]:
+def not_searched_by(searches: Sequence[FusedSearch]) -> tuple[str, ...]:
     """What some searches left out, in words."""
     return tuple(dict.fromkeys(text for search in searches for text in _not_searched(search)))
 
 
 def _not_searched(search: FusedSearch) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for member in search.distinct:
         chains, name = member.chains, member.einsum.name
-        found += chains.omissions
+        texts += chains.omissions
         if chains.why_brute_force is not None and chains.request.intermediates:
-            found.append(
+            texts.append(
                 f"mappings that keep {_kept(search, name)} inside tile by tile, and some that keep them whole: "
                 f"{_alone(search, name, chains.why_brute_force)}"
             )
-    return found
+    return texts
 
 
 def _alone(search: FusedSearch, name: str, why: str) -> str:

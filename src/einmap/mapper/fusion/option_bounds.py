@@ -37,12 +37,12 @@ class OptionBounds:
     fronts: dict[tuple[Fronts, FusionSignature], Refined] = field(default_factory=dict)
     _rows: dict[tuple[Fronts, FusionSignature | SignatureClass], OptionCosts] = field(default_factory=dict)
 
-    def listed(self, chains: Fronts, signature_class: SignatureClass, known: Refined, anew: bool = True) -> None:
+    def listed(self, chains: Fronts, signature_class: SignatureClass, refined: Refined, anew: bool = True) -> None:
         """A signature class is listed, further than before if it was listed at all; not `anew`: that brought nothing
         more.
         """
         before = self.signature_classes.get((chains, signature_class))
-        self.signature_classes[chains, signature_class] = known
+        self.signature_classes[chains, signature_class] = refined
         self._rows.pop((chains, signature_class), None)
         for signature in chains.signatures if anew else ():
             if signature.signature_class == signature_class:
@@ -54,16 +54,16 @@ class OptionBounds:
                     limit = min(front.limit, before.limit)
                     self.fronts[chains, signature] = replace(front, limit=limit, pruned=pruned)
 
-    def completed(self, chains: Fronts, signature: FusionSignature, known: Refined) -> bool:
+    def completed(self, chains: Fronts, signature: FusionSignature, refined: Refined) -> bool:
         """The front of a signature is found; whether it has more rows than before."""
         before = self.fronts.get((chains, signature))
-        self.fronts[chains, signature] = known
+        self.fronts[chains, signature] = refined
         self._rows.pop((chains, signature), None)
-        fronts = (None if own is None else own.front for own in (before, known))
+        fronts = (None if state is None else state.front for state in (before, refined))
         rows_before, rows = (0 if front is None else len(front.values) for front in fronts)
         return rows > rows_before
 
-    def known_of(self, chains: Fronts, option: Option) -> Refined | None:
+    def refined(self, chains: Fronts, option: Option) -> Refined | None:
         """What is known of an option."""
         if option.signature_class is not None:
             return self.signature_classes.get((chains, option.signature_class))
@@ -71,12 +71,12 @@ class OptionBounds:
 
     def rest(self, chains: Fronts, option: Option, weights: Floats) -> Floats:
         """For each row of weights what chains cost at least that may be missing in the list, or in the front."""
-        known = self.known_of(chains, option)
+        refined = self.refined(chains, option)
         least: Floats = (bounds_of(chains, option) @ weights.T).min(axis=0)
-        if known is None:
+        if refined is None:
             return least
         rest = np.full(len(weights), np.inf)
-        for remainder in known.pruned:
+        for remainder in refined.pruned:
             rest = np.minimum(rest, remainder.beyond(weights, least))
         return rest
 
@@ -88,11 +88,11 @@ class OptionBounds:
         return self._rows[key]
 
     def _new_rows(self, chains: Fronts, option: Option) -> OptionCosts:
-        cascade, known = self.cascade, self.known_of(chains, option)
+        cascade, refined = self.cascade, self.refined(chains, option)
         n, m, fused = len(cascade.goals), len(cascade.capacity), len(option.loops)
-        front = None if known is None else known.front
+        front = None if refined is None else refined.front
         outer_nests = np.zeros((1, n + m * (1 + fused)))
-        outer_nests[:, n : n + m] = cascade.own(chains)
+        outer_nests[:, n : n + m] = cascade.persistent_bits(chains)
         listed = None if option.unexpanded else chains.outer_nest_rows(option.signature)
         if listed is not None:
             outer_nests = listed
@@ -102,7 +102,7 @@ class OptionBounds:
             rows = outer_nests
         elif np.isfinite(self.rest(chains, option, cascade.weights)).all():
             rows, is_open = np.concatenate([rows, outer_nests.min(axis=0, keepdims=True)]), True
-        used, kept = rows[:, n : n + m] - cascade.own(chains), rows[:, n + m :].reshape(len(rows), m, fused)
+        used, kept = rows[:, n : n + m] - cascade.persistent_bits(chains), rows[:, n + m :].reshape(len(rows), m, fused)
         return OptionCosts(rows[:, :n], used, kept.copy(), is_open)
 
 

@@ -75,7 +75,7 @@ class CascadeProblem:
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
         self.seeds: Floats = np.zeros((0, len(self.goals)))
         """Costs of mappings that are known before the search; what is no better than they is not looked for."""
-        self._own: dict[Fronts, Floats] = {}
+        self._persistent_bits: dict[Fronts, Floats] = {}
         self.members: list[Member] = []
         self.distinct: list[Member] = []
         self.weights = np.eye(len(self.goals))
@@ -133,7 +133,7 @@ class CascadeProblem:
 
     def prepare(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
-        known: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
+        by_key: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
         firsts: list[str] = []
         parts: dict[str, PlannedEinsum | Fronts] = {}
         numbers: dict[Any, int] = {}
@@ -151,13 +151,13 @@ class CascadeProblem:
             if bound.like not in rules_of:
                 rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
             written = rules_of[bound.like], asked
-            if written not in known:
+            if written not in by_key:
                 arch = bound.arch
                 part = self.planned(einsum, arch, self.request(einsum), position)
                 paths = part.paths if isinstance(part, PlannedEinsum) else []
                 key = canonical_key(einsum, arch, paths), asked
-                known[written] = known.setdefault(key, (einsum.name, part))
-            first, part = known[written]
+                by_key[written] = by_key.setdefault(key, (einsum.name, part))
+            first, part = by_key[written]
             firsts.append(first)
             parts[first] = part
         planned = {name: part for name, part in parts.items() if isinstance(part, PlannedEinsum)}
@@ -198,8 +198,8 @@ class CascadeProblem:
         room = min(max(TABLES / n_tables, TABLES_OF_EACH), self.options.memory / n_tables)
         fronts = {part: EinsumFronts(part, *most, self.budget, room) for part in planned if part not in owners}
         for part, owner in owners.items():
-            own = owner.planned_as(part)
-            fronts[part] = EinsumFronts(own, *most, self.budget, room, fronts[owner.planned])
+            renamed_part = owner.planned_as(part)
+            fronts[part] = EinsumFronts(renamed_part, *most, self.budget, room, fronts[owner.planned])
         return fronts
 
     def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:
@@ -222,10 +222,10 @@ class CascadeProblem:
 
     def sums(self, least: Mapping[Fronts, Floats]) -> Floats:
         """Least weighted costs of the whole."""
-        found = np.zeros(len(self.weights))
+        total = np.zeros(len(self.weights))
         for member in self.members:
-            found += self.times(member.einsum) * least[member.chains]
-        return found
+            total += self.times(member.einsum) * least[member.chains]
+        return total
 
     def least_value(self) -> float:
         """What the objective is at least, each Einsum at its best."""
@@ -279,8 +279,8 @@ class CascadeProblem:
         bits = dict.fromkeys(self.space.memories, math.inf)
         for user in users:
             (t,) = (t for t, access in enumerate(user.einsum.accesses) if access.tensor == tensor)
-            own = user.chains.whole(t)
-            bits = {name: min(known, own.get(name, 0.0)) for name, known in bits.items()}
+            sizes = user.chains.whole(t)
+            bits = {name: min(least, sizes.get(name, 0.0)) for name, least in bits.items()}
         room = zip(self.space.memories, self.capacity, strict=True)
         return [name for name, capacity in room if bits[name] <= capacity]
 
@@ -302,9 +302,9 @@ class CascadeProblem:
         """Costs of the whole that are reached already."""
         return np.concatenate([self.seeds, self.reached_values])
 
-    def own(self, chains: Fronts) -> Floats:
+    def persistent_bits(self, chains: Fronts) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""
-        if chains not in self._own:
+        if chains not in self._persistent_bits:
             taken = chains.persistent()
-            self._own[chains] = np.array([taken.get(name, 0.0) for name in self.space.memories])
-        return self._own[chains]
+            self._persistent_bits[chains] = np.array([taken.get(name, 0.0) for name in self.space.memories])
+        return self._persistent_bits[chains]

@@ -60,11 +60,11 @@ class LazyRefinement:
         self.option_bounds = OptionBounds(cascade)
         always = np.zeros(len(cascade.capacity))
         for times, member in zip(self.times, self.members, strict=True):
-            always += cascade.own(member.chains) * times
+            always += cascade.persistent_bits(member.chains) * times
         self.room = ContendedMemories(cascade.space, cascade.capacity, always)
-        self.named: dict[tuple[str, FusionSignature | SignatureClass], Option] = {}
+        self.options: dict[tuple[str, FusionSignature | SignatureClass], Option] = {}
         scales = [cascade.hulls.scales(member.einsum) for member in self.members]
-        self.made = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
+        self.option_table = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = StateGraph([member.einsum.name for member in self.members])
         self.packed: dict[Stage, PackedOptions] = {}
         """What is known of the options of each stage; taken over where a stage is the same in the next graph."""
@@ -126,19 +126,19 @@ class LazyRefinement:
         relaxed = self.bound()
         if relaxed is None:
             return None
-        wanted: dict[Fronts, dict[SignatureClass, RefinementRequest]] = {}
+        requests: dict[Fronts, dict[SignatureClass, RefinementRequest]] = {}
         for k in relaxed.places:
             member = self.members[k]
             stage = relaxed.stages[k]
             for o in relaxed.possible(k):
                 signature_class = stage.step.options[o].signature_class
                 if signature_class is not None:
-                    signature_classes = wanted.setdefault(member.chains, {})
+                    signature_classes = requests.setdefault(member.chains, {})
                     remainder = cascade.remainder(relaxed.rests[k][o], self.times[k], None)
                     signature_classes.setdefault(signature_class, RefinementRequest(math.inf)).remainder.append(
                         remainder
                     )
-        self.listing.survey(wanted)
+        self.listing.survey(requests)
         relaxed = self.bound()
         if relaxed is None:
             return None
@@ -163,9 +163,9 @@ class LazyRefinement:
         """
         begin = time.perf_counter()
         cascade = self.cascade
-        self.made.forget(self.listing.changed)
+        self.option_table.forget(self.listing.changed)
         self.listing.changed.clear()
-        self.graph.build(self.made.all(self.options_of), cascade.watch("ways to fuse {}"))
+        self.graph.build(self.option_table.all(self.options_of), cascade.watch("ways to fuse {}"))
         if self.slope is not None:
             cascade.steeper(self.slope)
         relaxed = self.relaxed() if self.graph.exists else None
@@ -187,38 +187,42 @@ class LazyRefinement:
         self.cascade.budget.go_on()
         stage, chains = self.graph.stages[k], self.members[k].chains
         rows = {o: self.option_bounds.priced(chains, stage.step.options[o]) for o in stage.options}
-        weights, known = self.cascade.weights, self.packed.get(stage)
-        if known is None or not known.is_of(rows):
-            known = packed(stage, rows, self.room)
-        elif known.costs.shape[1] == len(weights):
-            return known
+        weights, options = self.cascade.weights, self.packed.get(stage)
+        if options is None or not options.is_of(rows):
+            options = packed(stage, rows, self.room)
+        elif options.costs.shape[1] == len(weights):
+            return options
         rests = {
-            o: self.option_bounds.rest(chains, stage.step.options[o], weights) for o, own in rows.items() if own.is_open
+            o: self.option_bounds.rest(chains, stage.step.options[o], weights)
+            for o, costs in rows.items()
+            if costs.is_open
         }
-        return known.weighed(weights, rests, stage.step.times)
+        return options.weighed(weights, rests, stage.step.times)
 
     def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
         """What is listed of an Einsum, and what is not."""
         einsum, chains = self.members[k].einsum, self.members[k].chains
         for signature_class in chains.signature_classes:
-            known = self.option_bounds.signature_classes.get((chains, signature_class))
-            if known is None or math.isfinite(known.limit):
-                if (einsum.name, signature_class) not in self.named:
-                    self.named[einsum.name, signature_class] = unexpanded_option(einsum, chains, signature_class, of)
-                yield self.named[einsum.name, signature_class]
+            refined = self.option_bounds.signature_classes.get((chains, signature_class))
+            if refined is None or math.isfinite(refined.limit):
+                if (einsum.name, signature_class) not in self.options:
+                    self.options[einsum.name, signature_class] = unexpanded_option(einsum, chains, signature_class, of)
+                yield self.options[einsum.name, signature_class]
         for signature in chains.signatures:
             self.cascade.budget.go_on()
-            if (einsum.name, signature) not in self.named:
-                self.named[einsum.name, signature] = option_of(einsum, chains, signature, of, self.made.scales[k])
-            yield self.named[einsum.name, signature]
+            if (einsum.name, signature) not in self.options:
+                self.options[einsum.name, signature] = option_of(
+                    einsum, chains, signature, of, self.option_table.scales[k]
+                )
+            yield self.options[einsum.name, signature]
 
     def shares_of(self, relaxed: Relaxation) -> list[float]:
         """How large a part of the objective each Einsum makes up at least, by the first bounds."""
         n = len(self.cascade.goals)
         whole = relaxed.paths.least[:n]
         least = [self.cascade.least[member.chains][:n] for member in self.members]
-        own = np.array(self.times)[:, None] * np.array(least)
-        parts = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0).sum(axis=1)
+        costs = np.array(self.times)[:, None] * np.array(least)
+        parts = np.divide(costs, whole, out=np.zeros_like(costs), where=whole > 0).sum(axis=1)
         return [float(part) for part in parts]
 
     def open_options(self, relaxed: Relaxation, least: float, most: float) -> list[tuple[int, int]]:
@@ -227,13 +231,13 @@ class LazyRefinement:
         Signature classes that are not listed as far come first.
         """
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
-            found = []
+            unknown = []
             for k in relaxed.places:
                 limit, options = above(least, step * self.share(k), most), relaxed.stages[k].step.options
                 near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
-                found += [(k, o) for o in near if relaxed.known_limit(k, o) < limit]
-            if found:
-                return found
+                unknown += [(k, o) for o in near if relaxed.known_limit(k, o) < limit]
+            if unknown:
+                return unknown
         return []
 
     # listing and completing
@@ -261,17 +265,17 @@ class LazyRefinement:
 
         Also the limits up to which they are to be known.
         """
-        found: dict[tuple[int, int], float] = {}
+        limits: dict[tuple[int, int], float] = {}
         for k, o in unknown:
             least = relaxed.value(relaxed.paths.through[relaxed.stages[k]][o])
             near = relaxed.near(k, above(least, self.ahead(relaxed, k, o), most))
             for other in {o: None, **dict.fromkeys(near)}:
                 # it is known further than its bound where several weights bound it loosely
-                known = max(least, relaxed.known_limit(k, other)) if other == o else least
-                limit = above(known, 2 * self.ahead(relaxed, k, other), most)
+                reached = max(least, relaxed.known_limit(k, other)) if other == o else least
+                limit = above(reached, 2 * self.ahead(relaxed, k, other), most)
                 if relaxed.known_limit(k, other) < limit:
-                    found[k, other] = max(found.get((k, other), 0.0), limit)
-        return found
+                    limits[k, other] = max(limits.get((k, other), 0.0), limit)
+        return limits
 
     def refine(self, relaxed: Relaxation, unknown: Mapping[tuple[int, int], float]) -> None:
         """List or complete options, each up to a limit."""
@@ -287,16 +291,16 @@ class LazyRefinement:
                 signatures.setdefault(chains, {}).setdefault(option.signature, RefinementRequest()).raise_to(limit)
         for k in relaxed.places:
             chains = self.members[k].chains
-            own_classes, own_signatures = signature_classes.get(chains, {}), signatures.get(chains, {})
-            for o in relaxed.possible(k) if own_classes or own_signatures else ():
+            class_requests, signature_requests = signature_classes.get(chains, {}), signatures.get(chains, {})
+            for o in relaxed.possible(k) if class_requests or signature_requests else ():
                 option = relaxed.stages[k].step.options[o]
-                own = (
-                    own_signatures.get(option.signature)
+                request = (
+                    signature_requests.get(option.signature)
                     if option.signature_class is None
-                    else own_classes.get(option.signature_class)
+                    else class_requests.get(option.signature_class)
                 )
-                if own is not None:
-                    own.remainder.append(self.remainder(k, relaxed.rests[k][o], own.limit))
+                if request is not None:
+                    request.remainder.append(self.remainder(k, relaxed.rests[k][o], request.limit))
         self.listing.complete(signatures)
         self.listing.survey(signature_classes)
 

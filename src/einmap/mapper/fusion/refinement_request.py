@@ -25,14 +25,14 @@ class RefinementRequest:
 
     def united(self) -> Remainder | None:
         """What has no hope with any of the others."""
-        known = [remainder for remainder in self.remainder if remainder is not None]
-        if len(known) < len(self.remainder):
+        remainders = [remainder for remainder in self.remainder if remainder is not None]
+        if len(remainders) < len(self.remainder):
             return None
-        if known[0].most < 0:
+        if remainders[0].most < 0:
             # row by row what is reached, less what the others add: with the least of that it is the most
-            return Remainder(np.stack([remainder.rows for remainder in known]).max(axis=0), known[0].most)
-        rows = np.concatenate([remainder.rows for remainder in known])
+            return Remainder(np.stack([remainder.rows for remainder in remainders]).max(axis=0), remainders[0].most)
+        rows = np.concatenate([remainder.rows for remainder in remainders])
         if rows.shape[1] > 2:
-            return Remainder(np.unique(rows, axis=0), known[0].most)
+            return Remainder(np.unique(rows, axis=0), remainders[0].most)
         # with less of everything a product is smaller
-        return Remainder(rows[nondominated(rows)], known[0].most)
+        return Remainder(rows[nondominated(rows)], remainders[0].most)

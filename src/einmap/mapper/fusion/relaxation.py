@@ -52,8 +52,8 @@ class Relaxation:
 
     def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
         """What is true of each Einsum, found once for each stage."""
-        known = {self.stages[k]: what(k) for k in self.places}
-        return [known[stage] for stage in self.stages]
+        by_stage = {self.stages[k]: what(k) for k in self.places}
+        return [by_stage[stage] for stage in self.stages]
 
     def possible(self, k: int) -> list[int]:
         """The options of an Einsum that fit, as far as that is known."""
@@ -67,22 +67,22 @@ class Relaxation:
         """The least objective for each row of weighted costs."""
         if least.shape[1] == 1:
             return least[:, 0]
-        found = np.full(len(least), np.inf)
+        objectives = np.full(len(least), np.inf)
         finite = np.isfinite(least).all(axis=1)
-        found[finite] = least_products(self.cascade.weights, least[finite])
-        return found
+        objectives[finite] = least_products(self.cascade.weights, least[finite])
+        return objectives
 
     def tighten(self, limit: float) -> bool:
         """Bound cascades up to a limit alone; whether there may be any."""
-        known = {}
+        closed = {}
         for k in self.places:
             stage = self.stages[k]
             rows = self.packed[stage].rows
-            is_known = [
+            is_closed = [
                 o in rows and rows[o].is_open and self.known_limit(k, o) >= limit for o in range(len(self.rests[k]))
             ]
-            known[stage] = np.array(is_known, dtype=bool)
-        tightened_paths = tighten_bounds(self.graph, self.room, self.paths, self.packed, known, self.values, limit)
+            closed[stage] = np.array(is_closed, dtype=bool)
+        tightened_paths = tighten_bounds(self.graph, self.room, self.paths, self.packed, closed, self.values, limit)
         if tightened_paths is not None:
             self.tightened_paths, self.tightened_up_to = tightened_paths, limit
         return tightened_paths is not None
@@ -119,13 +119,13 @@ class Relaxation:
         """
         stage = self.stages[k]
         if stage not in self.limits:
-            own, options = self.packed[stage], stage.step.options
+            packed, options = self.packed[stage], stage.step.options
             limits = np.full(len(options), -math.inf)
-            missing = self.rests[k] + own.costs[np.cumsum(own.n_rows) - 1]
-            for i, rows in own.rows.items():
-                known = self.option_bounds.known_of(self.cascade.members[k].chains, options[i])
-                if known is not None:
-                    limits[i] = max(known.limit, self.value(missing[i])) if rows.is_open else math.inf
+            missing = self.rests[k] + packed.costs[np.cumsum(packed.n_rows) - 1]
+            for i, rows in packed.rows.items():
+                refined = self.option_bounds.refined(self.cascade.members[k].chains, options[i])
+                if refined is not None:
+                    limits[i] = max(refined.limit, self.value(missing[i])) if rows.is_open else math.inf
             self.limits[stage] = limits
         return float(self.limits[stage][o])
 
@@ -133,14 +133,14 @@ class Relaxation:
         """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
         rows = answer.reached[-1].costs.prod(axis=1)
         row = int(np.argmin(rows))
-        found = []
+        options = []
         for k in reversed(range(len(self.cascade.members))):
-            before, o, own = (int(x) for x in answer.reached[k + 1].back[row])
-            known = self.option_bounds.known_of(self.cascade.members[k].chains, self.stages[k].step.options[o])
-            if known is None or known.front is None or own >= len(known.front.values):
-                found.append((k, o))
+            before, o, chain = (int(x) for x in answer.reached[k + 1].back[row])
+            refined = self.option_bounds.refined(self.cascade.members[k].chains, self.stages[k].step.options[o])
+            if refined is None or refined.front is None or chain >= len(refined.front.values):
+                options.append((k, o))
             row = before
-        return float(rows.min()), found
+        return float(rows.min()), options
 
     def known_front(self, k: int, o: int, most: float | None) -> FusedFront:
         """The best chains of an option as far as they are known, and behind them what others cost at least."""
@@ -153,8 +153,8 @@ class Relaxation:
     def front(self, k: int, o: int, whole: bool) -> FusedFront:
         """The best chains of an option, and bounds of the others unless the front is known far enough (`whole`)."""
         option = self.stages[k].step.options[o]
-        known = self.option_bounds.known_of(self.cascade.members[k].chains, option)
-        front = known.front if known is not None else None
+        refined = self.option_bounds.refined(self.cascade.members[k].chains, option)
+        front = refined.front if refined is not None else None
         if whole:
             return front or FusedFront(np.zeros((0, 0)), NO_PATHS)
         cascade, n = self.cascade, len(self.cascade.goals)
@@ -169,7 +169,7 @@ class Relaxation:
         costs = costs[np.isfinite(costs).all(axis=1)]
         rows = np.concatenate([costs, np.tile(outer_nests[:, n:].min(axis=0), (len(costs), 1))], axis=1)
         if listed is None:
-            rows[:, n : n + len(cascade.capacity)] = cascade.own(self.cascade.members[k].chains)
+            rows[:, n : n + len(cascade.capacity)] = cascade.persistent_bits(self.cascade.members[k].chains)
         if front is None or not len(front.values):
             return FusedFront(rows, NO_PATHS)
         return FusedFront(np.concatenate([front.values, rows]), front.paths)
@@ -181,7 +181,8 @@ class Relaxation:
         def part(k: int) -> StageFronts:
             fronts = {o: self.known_front(k, o, most) for o in near[k]}
             return StageFronts(
-                {o: own for o, own in fronts.items() if len(own.values)}, cascade.own(self.cascade.members[k].chains)
+                {o: front for o, front in fronts.items() if len(front.values)},
+                cascade.persistent_bits(self.cascade.members[k].chains),
             )
 
         parts = self.everywhere(part)

@@ -59,9 +59,9 @@ class FusedSearch(CascadeProblem):
             if len(self.options.goals) > 1 and self.options.most_fused > 1 and self.options.goals == self.goals:
                 # what is reached with few loops rules most of the others out
                 few = self.best_so_far = self.with_few_loops()
-                values, found = self.reached_values, self.within(None)
-                values = np.concatenate([values, self.reached_values]) if found else values
-                return [(few + found)[i] for i in nondominated(values)]
+                values, mappings = self.reached_values, self.within(None)
+                values = np.concatenate([values, self.reached_values]) if mappings else values
+                return [(few + mappings)[i] for i in nondominated(values)]
             return self.within(None)
         first: list[LoopTree] = []
         if self.options.most_fused > 1:
@@ -74,11 +74,11 @@ class FusedSearch(CascadeProblem):
             member.chains.begin_again(1)
         self.proving = False
         several = len(self.options.goals) > 1
-        found = self.within(None if several else math.inf)
+        mappings = self.within(None if several else math.inf)
         for member in self.distinct:
             member.chains.begin_again(self.options.most_fused)
         self.proving = True
-        return found
+        return mappings
 
     def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""
@@ -108,11 +108,11 @@ class FusedSearch(CascadeProblem):
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """How the search of each Einsum went."""
-        found: dict[str, dict[str, Any]] = {}
+        by_einsum: dict[str, dict[str, Any]] = {}
         for member in self.members:
             chains = member.chains
             statistics = chains.statistics
-            found[member.einsum.name] = {
+            by_einsum[member.einsum.name] = {
                 "mapspace_size": statistics.mapspace_size,
                 "templates": statistics.templates,
                 "lanes": statistics.lanes,
@@ -122,7 +122,7 @@ class FusedSearch(CascadeProblem):
                 "same_as": member.same_as,
                 "brute_force": chains.why_brute_force,
             }
-        return found
+        return by_einsum
 
     def lower_bound(self) -> float:
         """What the objective is at least."""
@@ -132,11 +132,11 @@ class FusedSearch(CascadeProblem):
         """Count the time since `begin`."""
         self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - begin
 
-    def best(self, found: Labels) -> list[int]:
+    def best(self, labels: Labels) -> list[int]:
         """The best row, or all that no other one beats."""
-        if not len(found.costs):
+        if not len(labels.costs):
             return []
-        values = self.objectives(found.costs)
+        values = self.objectives(labels.costs)
         return [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
 
     def objectives(self, costs: Floats) -> Floats:
@@ -151,11 +151,11 @@ class FusedSearch(CascadeProblem):
         chains: list[LinearNest] = []
         made: dict[tuple[Stage, int, int], LinearNest] = {}
         for k in reversed(range(len(self.members))):
-            before, option, own = (int(x) for x in answer.reached[k + 1].back[row])
-            what = answer.graph.stages[k], option, own
-            if what not in made:
-                made[what] = self.chain(answer, k, option, own)
-            chains.append(self.renamed(made[what], k))
+            before, option, front_row = (int(x) for x in answer.reached[k + 1].back[row])
+            key = answer.graph.stages[k], option, front_row
+            if key not in made:
+                made[key] = self.chain(answer, k, option, front_row)
+            chains.append(self.renamed(made[key], k))
             row = before
         chains.reverse()
         shared = [0] * len(chains)

@@ -53,16 +53,16 @@ class Sharing:
 def sharing(spec: Spec) -> Sharing | None:
     """The specification with a copy of every input that can be shared; None when there is none."""
     copies: dict[str, str] = {}
-    found = spec
+    with_copies = spec
     for tensor, name in shareable(spec.workload).items():
         attempt = spec.with_shared_inputs({**copies, tensor: name})
         if _is_sound(attempt):
-            copies[tensor], found = name, attempt
+            copies[tensor], with_copies = name, attempt
     if not copies:
         return None
     users = [e for e in spec.workload.einsums if e.tensors & copies.keys()]
-    covers = all(_covers(spec, found, e, copies) for e in users)
-    return Sharing(spec, found, copies, covers)
+    covers = all(_covers(spec, with_copies, e, copies) for e in users)
+    return Sharing(spec, with_copies, copies, covers)
 
 
 def _is_sound(spec: Spec) -> bool:
@@ -82,15 +82,15 @@ def _is_sound(spec: Spec) -> bool:
 
 def _renamed(nodes: tuple[tree.Node, ...], names: Mapping[str, str]) -> tuple[tree.Node, ...]:
     """The nodes with other names of tensors."""
-    found: list[tree.Node] = []
+    renamed: list[tree.Node] = []
     for node in nodes:
         if isinstance(node, tree.Sequential):
-            found.append(tree.Sequential(tuple([_renamed(branch, names) for branch in node.branches])))
+            renamed.append(tree.Sequential(tuple([_renamed(branch, names) for branch in node.branches])))
         elif isinstance(node, (tree.Storage, tree.Toll)) and not names.keys().isdisjoint(node.tensors):
-            found.append(replace(node, tensors=tuple([names.get(t, t) for t in node.tensors])))
+            renamed.append(replace(node, tensors=tuple([names.get(t, t) for t in node.tensors])))
         else:
-            found.append(node)
-    return tuple(found)
+            renamed.append(node)
+    return tuple(renamed)
 
 
 # whether nothing is lost

@@ -38,12 +38,12 @@ class LinearNest:
 
         Nodes with their positions.
         """
-        found: list[list[tuple[int, tree.Node]]] = [[]]
+        segments: list[list[tuple[int, tree.Node]]] = [[]]
         for position, node in enumerate(self.nodes[self.n_outer :], start=self.n_outer):
-            if isinstance(node, tree.Temporal | tree.Spatial) and len(found) <= self.fused:
-                found.append([])
-            found[-1].append((position, node))
-        return found
+            if isinstance(node, tree.Temporal | tree.Spatial) and len(segments) <= self.fused:
+                segments.append([])
+            segments[-1].append((position, node))
+        return segments
 
 
 @dataclass
@@ -77,9 +77,9 @@ class TreeBuilder:
         """Chains begin .. end, below their first `depth` loops."""
         if end - begin == 1:
             segments = self.segments[begin]
-            yield from self.own(begin, depth, with_loop=False)
+            yield from self.nodes_at(begin, depth, with_loop=False)
             for later in range(depth + 1, len(segments)):
-                yield from self.own(begin, later, with_loop=True)
+                yield from self.nodes_at(begin, later, with_loop=True)
             return
         until = min(self.shared[begin + 1 : end])
         for level in range(depth, until):
@@ -94,12 +94,12 @@ class TreeBuilder:
         """What several chains have above a loop that they share; a node that some have in common once."""
         seen: set[tree.Node] = set()
         for k in range(begin, end):
-            for node in self.own(k, level, with_loop=False):
+            for node in self.nodes_at(k, level, with_loop=False):
                 if node not in seen or not isinstance(node, tree.Storage):
                     yield node
                 seen.add(node)
 
-    def own(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
+    def nodes_at(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
         """What a chain has below `level` loops, but for what is there already."""
         backing = self.backing[k]
         for i, (position, node) in enumerate(self.segments[k][level]):
@@ -142,11 +142,11 @@ class TreeBuilder:
 
     def loop(self, begin: int, end: int, level: int) -> tree.Node:
         """The loop that several chains share, with names and tile shapes by Einsum where they differ."""
-        own = [(self.chains[k].einsum, self.segments[k][level][0][1]) for k in range(begin, end)]
-        first = own[0][1]
+        loops = [(self.chains[k].einsum, self.segments[k][level][0][1]) for k in range(begin, end)]
+        first = loops[0][1]
         assert isinstance(first, tree.Temporal | tree.Spatial)
         variables, shapes = [], []
-        for name, node in own:
+        for name, node in loops:
             assert isinstance(node, tree.Temporal | tree.Spatial)
             variables.append((name, str(node.rank_variable.default)))
             shapes.append((name, int(node.tile_shape.default or 1)))
@@ -164,14 +164,14 @@ def _per_einsum[T](values: Sequence[tuple[str, T]]) -> tree.PerEinsum[T]:
 
 def gathered(storage: Sequence[tree.Storage]) -> list[tree.Node]:
     """Nodes of the outermost memories, one for each memory; a tensor that is persistent somewhere is held so, once."""
-    outer_nests: dict[tuple[str, bool], dict[str, None]] = {}
+    tensors_of: dict[tuple[str, bool], dict[str, None]] = {}
     seen: set[str] = set()
     for node in sorted(storage, key=lambda node: not node.persistent):
         for tensor in node.tensors:
             if tensor not in seen:
-                outer_nests.setdefault((node.component, node.persistent), {})[tensor] = None
+                tensors_of.setdefault((node.component, node.persistent), {})[tensor] = None
         seen.update(node.tensors)
-    return [tree.Storage(tuple(tensors), memory, lasting) for (memory, lasting), tensors in outer_nests.items()]
+    return [tree.Storage(tuple(tensors), memory, lasting) for (memory, lasting), tensors in tensors_of.items()]
 
 
 def _flat(nodes: Iterator[tree.Node]) -> Iterator[tree.Node]:

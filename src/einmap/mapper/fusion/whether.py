@@ -46,10 +46,10 @@ class Whether:
         if not all(oracle.admits(spec.bound[name].arch) for name, oracle in self.each(spec)):
             return None
         try:
-            found = IndependentSearch(spec, self.options).any()
-            if found is not None:
-                evaluate(spec, found, self.options.rules)
-                return found
+            unfused = IndependentSearch(spec, self.options).any()
+            if unfused is not None:
+                evaluate(spec, unfused, self.options.rules)
+                return unfused
         except MappingError:
             pass
         if not self.fuse or self.token.stopped:
@@ -94,13 +94,13 @@ class Whether:
         for name, oracle in self.each(spec):
             arch = spec.bound[name].arch
             try:
-                found = oracle.fit(boundless(arch, memory), memory)
+                fit = oracle.fit(boundless(arch, memory), memory)
             except UndecidedError:
                 break
-            if found is None:
+            if fit is None:
                 return 0
-            if found.is_least:
-                most = max(most, found.bits(memory))
+            if fit.is_least:
+                most = max(most, fit.bits(memory))
         return most
 
 

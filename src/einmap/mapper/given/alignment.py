@@ -54,11 +54,13 @@ class Aligner:
         """The token after those of the outermost memory, whose nodes have no loop among them and no order."""
         placement, tokens = builder.placement, self.pattern.tokens
         memory, left = placement.nodes[0][0], {tensor for _, tensor in placement.nodes[: placement.n_outer]}
-        own = [i for i, t in enumerate(tokens) if isinstance(t, GivenHolder) and not t.toll and t.component == memory]
-        after = own[-1] + 1 if own else 0
+        of_memory = [
+            i for i, t in enumerate(tokens) if isinstance(t, GivenHolder) and not t.toll and t.component == memory
+        ]
+        after = of_memory[-1] + 1 if of_memory else 0
         for i, token in enumerate(tokens[:after]):
             self.reach(i)
-            if i in own and isinstance(token, GivenHolder):
+            if i in of_memory and isinstance(token, GivenHolder):
                 left -= token.tensors
             elif token != FREE and not self.may_be_absent(token):
                 return None

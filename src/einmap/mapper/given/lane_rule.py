@@ -38,7 +38,7 @@ class LaneRule:
 
     def allowed(self, table: LaneTable, lattice: Lattice) -> list[tuple[int, NDArray[np.bool_]]]:
         """For each axis that is not free: which uses of the fanouts (rows) go with which tile shapes (columns)."""
-        found = []
+        allowed = []
         for axis, row in self.rows:
             sizes = lattice.axes[axis].sizes
             bounds = table.bounds[:, [d for d, _ in self.dimensions], axis].reshape(len(table), -1)
@@ -46,8 +46,8 @@ class LaneRule:
             flags = [
                 [next(self.orders(row, [int(b) for b in way], s), None) is not None for s in sizes] for way in ways
             ]
-            found.append((axis, np.array(flags, dtype=bool)[way_of.ravel()]))
-        return found
+            allowed.append((axis, np.array(flags, dtype=bool)[way_of.ravel()]))
+        return allowed
 
     def orders(self, row: Row, bounds: Sequence[int], inner: int) -> Iterator[list[list[int]]]:
         """Ways to place the loops of one axis so that its tile shape below them is `inner`.

@@ -71,13 +71,13 @@ def _next_shape(rest: Sequence[object], axis: Axis, otherwise: int) -> int:
 
 def _lane_places(slot: Slot, loops: GapLoops) -> dict[int, list[tree.Node]]:
     """For each token the spatial loops that come with it; those over variables that are not given at the last place."""
-    found: dict[int, list[tree.Node]] = {}
+    loops_at: dict[int, list[tree.Node]] = {}
     rows = dict(slot.lanes.rows)
     free = max((i for i, t in enumerate(slot.tokens) if isinstance(t, Free)), default=len(slot.tokens) - 1)
     for a in {a: None for _, a, _ in loops.spatial}:
-        own = {d: nodes for d, axis, nodes in loops.spatial if axis == a}
+        by_dimension = {d: nodes for d, axis, nodes in loops.spatial if axis == a}
         if a not in rows:
-            found.setdefault(free, []).extend(node for nodes in own.values() for node in nodes)
+            loops_at.setdefault(free, []).extend(node for nodes in by_dimension.values() for node in nodes)
             continue
         bounds = [loops.bounds(d, a) for d, _ in slot.lanes.dimensions]
         places = next(slot.lanes.orders(rows[a], bounds, loops.inner[a]))
@@ -85,8 +85,8 @@ def _lane_places(slot: Slot, loops: GapLoops) -> dict[int, list[tree.Node]]:
         for i, chosen in zip(_token_of_entries(slot, loops.axes[a], rows[a]), places, strict=True):
             for d in chosen:
                 size //= loops.bounds(d, a)
-                found.setdefault(i, []).extend(_with_shape(node, size) for node in own[d])
-    return found
+                loops_at.setdefault(i, []).extend(_with_shape(node, size) for node in by_dimension[d])
+    return loops_at
 
 
 def _with_shape(node: tree.Node, shape: int) -> tree.Node:
@@ -96,17 +96,17 @@ def _with_shape(node: tree.Node, shape: int) -> tree.Node:
 
 def _token_of_entries(slot: Slot, axis: Axis, row: Sequence[object]) -> list[int]:
     """The token that each entry of a row of lanes comes from; of free places the last one it may be."""
-    found: list[int] = []
+    positions: list[int] = []
     end = len(slot.tokens)
     for entry in reversed(row):
         for i in reversed(range(end)):
             token = slot.tokens[i]
             is_lanes = isinstance(token, GivenLoop) and token.dimension is not None and token.variable in axis.variables
             if isinstance(token, Free) if entry is None else is_lanes:
-                found.append(i)
+                positions.append(i)
                 end = i
                 break
-    return found[::-1]
+    return positions[::-1]
 
 
 def temporal_loops(axis: Axis, outer: int, inner: int) -> Iterator[tree.Node]:

@@ -116,9 +116,9 @@ class Pattern:
 def pattern_of(given: PartialMapping, einsum: Einsum, arch: Architecture) -> Pattern:
     """The tokens of a partial mapping. Raises MappingError (several together) with the places of the nodes."""
     checker = _Checker(given, einsum, arch)
-    found = checker.run()
+    pattern = checker.run()
     raise_all(checker.problems)
-    return found
+    return pattern
 
 
 class _Checker:
@@ -241,8 +241,8 @@ class _Checker:
     def holder(self, node: tree.Storage | tree.Toll, at: At, kind: type[Leaf]) -> Iterable[Token]:
         leaf = self.arch.leaves.get(node.component)
         if leaf is None or not isinstance(leaf, kind):
-            known = [name for name, unit in self.arch.leaves.items() if isinstance(unit, kind)]
-            hint = did_you_mean(node.component, known, listing="tolls" if kind is Toll else "memories")
+            names = [name for name, unit in self.arch.leaves.items() if isinstance(unit, kind)]
+            hint = did_you_mean(node.component, names, listing="tolls" if kind is Toll else "memories")
             self.complain(f"the architecture has no {kind.__name__} {node.component!r}", at, hint)
             return ()
         if isinstance(node, tree.Storage):

@@ -22,7 +22,7 @@ def patterns_of(given: Given | None, spec: Spec) -> dict[str, Pattern]:
     Raises SpecError for what is not a given mapping, MappingError for one that no mapping of the workload is like.
     """
     problems: list[EinmapError] = []
-    found: dict[str, Pattern] = {}
+    patterns: dict[str, Pattern] = {}
     for name, partial in _by_einsum(given, spec).items():
         if name not in spec.workload.by_name:
             hint = did_you_mean(name, spec.workload.by_name, listing="Einsums")
@@ -32,9 +32,9 @@ def patterns_of(given: Given | None, spec: Spec) -> dict[str, Pattern]:
         bound = spec.bound[name]
         pattern = attempt(problems, lambda p=partial, b=bound: pattern_of(p, b.einsum, b.arch))  # type: ignore[misc]
         if pattern is not None and not pattern.says_nothing:
-            found[name] = pattern
+            patterns[name] = pattern
     raise_all(problems)
-    return found
+    return patterns
 
 
 def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
@@ -46,7 +46,7 @@ def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
         case Mapping():
             return {name: _own(given, spec, name) for name in given.path_of if name in spec.workload.by_name}
         case MappingOf() if all(isinstance(name, str) for name in given):
-            return {name: one for key, value in given.items() for name, one in _one(key, value, spec).items()}
+            return {name: partial for key, value in given.items() for name, partial in _one(key, value, spec).items()}
         case _:
             raise SpecError(
                 f"expected a given mapping, found {short(given)}",

@@ -71,17 +71,17 @@ class Slots:
 
     def splits(self, gap: Gap, lanes: bool) -> Iterator[Gap]:
         """The gap with the last temporal loops of each variable as they are, or of one iteration below its lanes."""
-        own: dict[str, list[int]] = {}
+        temporal: dict[str, list[int]] = {}
         spatial = {t.variable: i for i, t in reversed([*enumerate(gap)]) if isinstance(t, GivenLoop) and t.dimension}
         for i, token in enumerate(gap):
             if isinstance(token, GivenLoop) and token.dimension is None:
-                own.setdefault(token.variable, []).append(i)
+                temporal.setdefault(token.variable, []).append(i)
         if not lanes and not spatial:
             yield gap
             return
-        for kept in product(*(range(len(places) + 1) for places in own.values())):
-            absent = [i for places, n in zip(own.values(), kept, strict=True) for i in places[n:]]
-            if all(i in absent or i < spatial.get(v, len(gap)) for v, places in own.items() for i in places):
+        for kept in product(*(range(len(places) + 1) for places in temporal.values())):
+            absent = [i for places, n in zip(temporal.values(), kept, strict=True) for i in places[n:]]
+            if all(i in absent or i < spatial.get(v, len(gap)) for v, places in temporal.items() for i in places):
                 yield tuple(_absent(t) if i in absent else t for i, t in enumerate(gap))
 
     def axis(self, token: GapToken) -> int | None:
@@ -120,9 +120,9 @@ class Slots:
 
         No lanes are inserted before `stop`.
         """
-        own = [i for i, t in enumerate(gap) if self.axis(t) == axis]
-        end = min((i for i in own if not _is_temporal(gap[i])), default=len(gap))
-        begin = max((i for i in own if _is_temporal(gap[i])), default=-1)
+        of_axis = [i for i, t in enumerate(gap) if self.axis(t) == axis]
+        end = min((i for i in of_axis if not _is_temporal(gap[i])), default=len(gap))
+        begin = max((i for i in of_axis if _is_temporal(gap[i])), default=-1)
         above: list[GapToken] = []
         row: list[GivenLanes | None] = []
         for i, token in enumerate(gap):
@@ -132,9 +132,9 @@ class Slots:
                 # one free place is as good as several next to each other
                 if i > begin and i >= stop and (not row or row[-1] is not None):
                     row.append(None)
-            elif i in own and token.dimension is None:
+            elif i in of_axis and token.dimension is None:
                 above.append(token)
-            elif i in own and token.dimension is not None:
+            elif i in of_axis and token.dimension is not None:
                 row.append(GivenLanes(self.numbers.get(token.dimension, -1), token.shape))
         return above, tuple(row)
 

@@ -57,9 +57,9 @@ def first_mapping(
     """
     last = Progress().within(LONGEST)
     best: _Fitting | None = None
-    for number, found in enumerate(_fitting(einsum, arch, request, instances, last)):
-        if best is None or found.values < best.values:
-            best = found
+    for number, fitting in enumerate(_fitting(einsum, arch, request, instances, last)):
+        if best is None or fitting.values < best.values:
+            best = fitting
         if progress.stopped or number + 1 >= 2 * COMPARED:
             break
     if best is None:
@@ -101,13 +101,13 @@ def objectives_of(
     energy, latency = float(cost.energy), float(cost.latency)
     names = [name for name in request.goals if name in METRICS]
     parts = Parts(energy, float(cost.dynamic), energy - float(cost.dynamic), latency)
-    known = dict(zip(names, values_of(names, parts), strict=True))
-    if not known.keys() >= set(request.goals):
+    values = dict(zip(names, values_of(names, parts), strict=True))
+    if not values.keys() >= set(request.goals):
         counts = {t.access.tensor: t.counts for t in traffic.tensors}
         for buffer in buffers_of(path, request.rules, counts, instances):
             name = f"usage of {buffer.memory.name}"
-            known[name] = known.get(name, 0.0) + float(buffer.bits) / buffer.memory.size_bits
-    return tuple(known.get(goal, 0.0) for goal in request.goals)
+            values[name] = values.get(name, 0.0) + float(buffer.bits) / buffer.memory.size_bits
+    return tuple(values.get(goal, 0.0) for goal in request.goals)
 
 
 def _fitting(

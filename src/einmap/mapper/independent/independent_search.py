@@ -106,26 +106,26 @@ class IndependentSearch:
         Where time or evaluations are over before a mapping of an Einsum is found, it gets one that is found soon.
         """
         self.prepare(token)
-        own = self.own
+        distinct = self.distinct
         self.decide(token)
         self.share_evaluations(math.inf if self.options.max_evaluations is None else self.options.max_evaluations)
         if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
-            self.narrow(token)
+            self.limit_fronts(token)
         workers = self.options.workers
         with ThreadPoolExecutor(workers) as executor:
             waiting = []
-            for position, part in enumerate(own):
+            for position, part in enumerate(distinct):
                 # the search begins when a worker is free: its share is reckoned then
-                waiting.append(executor.submit(self._search, part, token, position, len(own)))
-            for part, found in zip(own, waiting, strict=True):
-                part.optimum = found.result()
+                waiting.append(executor.submit(self._search, part, token, position, len(distinct)))
+            for part, future in zip(distinct, waiting, strict=True):
+                part.optimum = future.result()
                 if not part.optimum.mappings:
                     executor.shutdown(wait=False, cancel_futures=True)
                     raise self.nothing(part, token)
 
     def decide(self, token: Progress) -> None:
         """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
-        for part in self.own:
+        for part in self.distinct:
             search = part.search or (self.judged(part, token) if self.options.brute_force else None)
             if search is not None and not token.stopped and search.fits_nowhere(token):
                 part.optimum = search.nothing()
@@ -148,12 +148,12 @@ class IndependentSearch:
 
     def share_evaluations(self, most: float) -> None:
         """Give each distinct Einsum its part of the choices that may be looked at, as even as whole numbers are."""
-        own = self.own
-        for i, part in enumerate(own):
-            part.budget = most if math.isinf(most) else most * (i + 1) // len(own) - most * i // len(own)
+        distinct = self.distinct
+        for i, part in enumerate(distinct):
+            part.budget = most if math.isinf(most) else most * (i + 1) // len(distinct) - most * i // len(distinct)
 
     @property
-    def own(self) -> list[EinsumResult]:
+    def distinct(self) -> list[EinsumResult]:
         """The distinct Einsums."""
         return [part for part in self.parts.values() if part.same_as is None]
 
@@ -166,11 +166,11 @@ class IndependentSearch:
         goal = goal or self.options.goals[0]
         if not self.parts or any(part.search is None and part.why is None for part in self.parts.values()):
             self.prepare(token)
-        own = self.own
+        distinct = self.distinct
         self.share_evaluations(budget)
-        for position, part in enumerate(own):
-            token.report(f"{part.einsum.name}: a first mapping", position, len(own))
-            share, most = share_of(token, 1 / (len(own) - position)), part.budget
+        for position, part in enumerate(distinct):
+            token.report(f"{part.einsum.name}: a first mapping", position, len(distinct))
+            share, most = share_of(token, 1 / (len(distinct) - position)), part.budget
             part.optimum = part.alone.get(goal)
             if part.optimum is not None:
                 continue
@@ -194,7 +194,7 @@ class IndependentSearch:
         """
         over = Progress().within(0)
         self.prepare(over, plan_first=False)
-        for part in self.own:
+        for part in self.distinct:
             part.optimum = self.any_mapping(part, over, 0)
             if not part.optimum.mappings:
                 return None
@@ -207,7 +207,7 @@ class IndependentSearch:
         """
         einsum, request = part.einsum, self.request(part.einsum.name)
         arch, times = self.spec.bound[einsum.name].arch, self.weight(einsum)
-        known = part.optimum or Optimum([], [], False, least_costs(einsum, arch, self.goals), cut=True)
+        before = part.optimum or Optimum([], [], False, least_costs(einsum, arch, self.goals), cut=True)
         if einsum.name in self.given:
             assert part.search is not None
             return part.search.alone(self.goals[0], ANY, Progress(token.callback).within(LONGEST))
@@ -219,18 +219,18 @@ class IndependentSearch:
             with self.lock:
                 self.late = self.late or Progress(token.callback).within(GRACE)
             token = self.late
-        found = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
-        if not found.mappings and any(why_not_smallest(arch.path(unit.name)) for unit in arch.computes if unit.enabled):
+        first = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
+        if not first.mappings and any(why_not_smallest(arch.path(unit.name)) for unit in arch.computes if unit.enabled):
             # where tiles must not be small only a search comes to one that fits
             search = EinsumSearch.over_all(
                 einsum, arch, replace(request, tolerance=ANY), Progress(token.callback).within(LONGEST), times
             )
-            return replace(search.run(), complete=False, cut=True, bound=known.bound)
+            return replace(search.run(), complete=False, cut=True, bound=before.bound)
         return replace(
-            known, mappings=found.mappings, values=found.values, complete=False, work=known.work + found.work
+            before, mappings=first.mappings, values=first.values, complete=False, work=before.work + first.work
         )
 
-    def narrow(self, token: Progress) -> None:
+    def limit_fronts(self, token: Progress) -> None:
         """Limit each Einsum's front to what can be a part of the best product of sums.
 
         A product is known: that of each Einsum's own best product. And each Einsum needs at least its least energy and
@@ -240,18 +240,20 @@ class IndependentSearch:
             return
         least: dict[str, tuple[float, float]] = {}
         chosen: dict[str, tuple[float, float]] = {}
-        own = self.own
+        distinct = self.distinct
         with ThreadPoolExecutor(self.options.workers) as executor:
-            for part, found in zip(own, executor.map(lambda part: self._corners(part, token), own), strict=True):
-                if found is None:
+            for part, corners in zip(
+                distinct, executor.map(lambda part: self._corners(part, token), distinct), strict=True
+            ):
+                if corners is None:
                     return
-                least[part.einsum.name], chosen[part.einsum.name] = found
+                least[part.einsum.name], chosen[part.einsum.name] = corners
         weights = {name: self.weight(part.einsum) for name, part in self.parts.items()}
         lows = {name: least[part.same_as or name] for name, part in self.parts.items()}
         tops = {name: chosen[part.same_as or name] for name, part in self.parts.items()}
         total = [sum(weights[n] * low[i] for n, low in lows.items()) for i in (0, 1)]
         product = math.prod(sum(weights[n] * top[i] for n, top in tops.items()) for i in (0, 1)) * (1 + 1e-9)
-        for part in own:
+        for part in distinct:
             name = part.einsum.name
             weight, low = weights[name], lows[name]
             rest = [(total[i] - weight * low[i]) / weight for i in (0, 1)]
@@ -261,40 +263,40 @@ class IndependentSearch:
     def _corners(self, part: EinsumResult, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
         assert part.search is not None
-        found: list[Optimum] = []
+        optima: list[Optimum] = []
         for goal in ("energy_delay_product", "energy", "latency"):
-            found.append(part.search.alone(goal, CORNER, token, part.budget - part.spent))
-            part.spent += found[-1].work
-            part.corners += [(part.search.cost_of(mapping), mapping) for mapping in found[-1].mappings[:1]]
-            if not (found[-1].mappings and found[-1].complete):
+            optima.append(part.search.alone(goal, CORNER, token, part.budget - part.spent))
+            part.spent += optima[-1].work
+            part.corners += [(part.search.cost_of(mapping), mapping) for mapping in optima[-1].mappings[:1]]
+            if not (optima[-1].mappings and optima[-1].complete):
                 return None
-        product, energy, latency = found
+        product, energy, latency = optima
         cost = part.search.cost_of(product.mappings[0])
         return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost
 
     def _search(self, part: EinsumResult, token: Progress, position: int, n: int) -> Optimum:
         share = share_of(token, min(1.0, self.options.workers / (n - position)))
-        found = self.search(part, share, max(part.budget - part.spent, 0), position)
-        part.optimum = found = replace(found, work=found.work + part.spent)
-        if found.complete:
-            return found
+        optimum = self.search(part, share, max(part.budget - part.spent, 0), position)
+        part.optimum = optimum = replace(optimum, work=optimum.work + part.spent)
+        if optimum.complete:
+            return optimum
         if part.corners:
-            found = found.with_points(part.corners)
-        elif not found.mappings:
-            found = self.any_mapping(part, share, part.budget - found.work)
-        return found
+            optimum = optimum.with_points(part.corners)
+        elif not optimum.mappings:
+            optimum = self.any_mapping(part, share, part.budget - optimum.work)
+        return optimum
 
     def prepare(self, token: Progress, plan_first: bool = True) -> None:
         """The searches, and which are the same. `plan_first`: plan that of the first Einsum even without time."""
-        known: dict[object, str] = {}
+        first_of: dict[object, str] = {}
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
-            given = einsum.name in self.given
+            is_given = einsum.name in self.given
             why = why_not_searchable(einsum, arch, self.goals)
             why = "brute force was asked for" if self.options.brute_force else why
-            if token.stopped and not given and (self.parts or not plan_first):
+            if token.stopped and not is_given and (self.parts or not plan_first):
                 rules = rules_key(einsum, arch), einsum.n_instances
-                first = known.setdefault(rules, einsum.name)
+                first = first_of.setdefault(rules, einsum.name)
                 self.parts[einsum.name] = EinsumResult(einsum, None, why, first if first != einsum.name else None)
                 continue
             search: EinsumSearch | None = None
@@ -311,14 +313,14 @@ class IndependentSearch:
             if why is not None or search is None:
                 self.parts[einsum.name] = EinsumResult(einsum, None, why)
                 continue
-            key = ("given", einsum.name) if given else canonical_key(einsum, arch, search.paths)
-            first = known.setdefault(key, einsum.name)
+            key = ("given", einsum.name) if is_given else canonical_key(einsum, arch, search.paths)
+            first = first_of.setdefault(key, einsum.name)
             self.parts[einsum.name] = EinsumResult(einsum, search, None, first if first != einsum.name else None)
 
     def request(self, einsum: str) -> Request:
         """What is asked of an Einsum's search."""
         bound = self.workload.by_name[einsum]
-        own = self.whole & bound.tensors
+        shared = self.whole & bound.tensors
         return Request(
             self.goals,
             self.options.rules,
@@ -331,8 +333,8 @@ class IndependentSearch:
             memory=self.options.memory / self.options.workers,
             ceiling=self.options.ceiling,
             given=self.given.get(einsum),
-            shared=own,
-            uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in own for rank, _ in a.projection),
+            shared=shared,
+            uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in shared for rank, _ in a.projection),
         )
 
     def tried(self, einsum: str) -> Request:
@@ -358,24 +360,24 @@ class IndependentSearch:
     def nothing(self, part: EinsumResult, token: Progress) -> NoMappingError:
         """Why there is no mapping of an Einsum."""
         assert part.optimum is not None
-        name, found = part.einsum.name, part.optimum
-        if not found.complete and not is_empty(
+        name, optimum = part.einsum.name, part.optimum
+        if not optimum.complete and not is_empty(
             self.spec, part.einsum, self.request(name), self.weight(part.einsum), token
         ):
             text = f"the search was stopped before any mapping of Einsum {name!r} was found"
             return NoMappingError(text, hint="give it more time or evaluations")
-        if name in self.given and not found.plans:
+        if name in self.given and not optimum.plans:
             assert part.search is not None
             return part.search.unlike()
         if name in self.given:
             return NoMappingError(
                 f"no mapping of Einsum {name!r} that is like the given one keeps the constraints and fits its "
-                f"memories: {_dataplacements(found)}, {_uses(found)}",
+                f"memories: {_dataplacements(optimum)}, {_uses(optimum)}",
                 hint="enlarge a memory, or leave more of the mapping open with !Any {}",
             )
-        looked_at = f"looked at {_dataplacements(found)}"
+        looked_at = f"looked at {_dataplacements(optimum)}"
         if part.why is None:
-            looked_at += f" and {_uses(found)}"
+            looked_at += f" and {_uses(optimum)}"
         limited = token if self.single else token.within(OF_CASCADE)
         return reasons(self.spec, part.einsum, self.request(name), self.weight(part.einsum), limited, looked_at)
 
@@ -409,21 +411,21 @@ class IndependentSearch:
 
     def mapping(self, einsum: Einsum, row: int) -> LoopTree:
         """One mapping of an Einsum's front."""
-        found = self.optimum(einsum).mappings[row]
+        mapping = self.optimum(einsum).mappings[row]
         same_as = self.parts[einsum.name].same_as
         if same_as is None:
-            return found
-        return LoopTree(renamed_nodes(found.nodes, Renaming(self.workload.by_name[same_as], einsum)))
+            return mapping
+        return LoopTree(renamed_nodes(mapping.nodes, Renaming(self.workload.by_name[same_as], einsum)))
 
     def pruned(self) -> tuple[str, ...]:
         """What of the Einsums' mapspaces was not looked at, in words."""
-        found: list[str] = []
-        for part in self.own:
-            found += part.search.pruned if part.search is not None else ()
-            found += self.optimum(part.einsum).without
+        texts: list[str] = []
+        for part in self.distinct:
+            texts += part.search.pruned if part.search is not None else ()
+            texts += self.optimum(part.einsum).without
             if part.why is not None and (self.options.uneven_loops or self.options.uneven_lanes):
-                found.append(f"imperfect factors of {part.einsum.name}, searched mapping by mapping ({part.why})")
-        return tuple(found)
+                texts.append(f"imperfect factors of {part.einsum.name}, searched mapping by mapping ({part.why})")
+        return tuple(texts)
 
     def cut(self) -> tuple[str, ...]:
         """Einsums whose search was stopped."""
@@ -440,9 +442,9 @@ class IndependentSearch:
         return float(self.objectives(total[None, :])[0, 0])
 
 
-def _dataplacements(found: Optimum) -> str:
-    return "1 dataplacement" if found.plans == 1 else f"{found.plans:,} dataplacements"
+def _dataplacements(optimum: Optimum) -> str:
+    return "1 dataplacement" if optimum.plans == 1 else f"{optimum.plans:,} dataplacements"
 
 
-def _uses(found: Optimum) -> str:
-    return "1 use of the fanouts" if found.lanes == 1 else f"{found.lanes:,} uses of the fanouts"
+def _uses(optimum: Optimum) -> str:
+    return "1 use of the fanouts" if optimum.lanes == 1 else f"{optimum.lanes:,} uses of the fanouts"

@@ -18,7 +18,7 @@ def joined(spec: Spec, whole: Names, parts: list[LoopTree]) -> LoopTree:
     """
     if len(parts) == 1:
         return parts[0]
-    outer_nest: dict[tuple[str, bool], dict[str, None]] = {}
+    held_outside: dict[tuple[str, bool], dict[str, None]] = {}
     branches = []
     for part in parts:
         lead = 0
@@ -28,41 +28,44 @@ def joined(spec: Spec, whole: Names, parts: list[LoopTree]) -> LoopTree:
         for node in part.nodes:
             if not (isinstance(node, tree.Storage) and outer is not None and node.component == outer.name):
                 break
-            outer_nest.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(node.tensors))
+            held_outside.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(node.tensors))
             lead += 1
-        branches.append(_without(whole, part.nodes[lead:], outer_nest))
-    storage = [tree.Storage(tuple(tensors), name, lasting) for (name, lasting), tensors in outer_nest.items()]
+        branches.append(_without(whole, part.nodes[lead:], held_outside))
+    storage = [tree.Storage(tuple(tensors), name, lasting) for (name, lasting), tensors in held_outside.items()]
     return LoopTree((*_once(storage), tree.Sequential(tuple(branches))))
 
 
 def _without(
-    exchanged: Names, nodes: tuple[tree.Node, ...], outer_nest: dict[tuple[str, bool], dict[str, None]]
+    exchanged: Names, nodes: tuple[tree.Node, ...], held_outside: dict[tuple[str, bool], dict[str, None]]
 ) -> tuple[tree.Node, ...]:
-    """A branch without the outermost nodes of tensors that are exchanged whole: these go to the outer nest."""
-    seen = {tensor for tensors in outer_nest.values() for tensor in tensors}
-    found: list[tree.Node] = []
-    own: set[str] = set()
+    """A branch without the outermost nodes of tensors that are exchanged whole: these stand above the split.
+
+    `held_outside`: tensors held above the split, by memory and whether they are persistent; takes these nodes' tensors.
+    """
+    seen = {tensor for tensors in held_outside.values() for tensor in tensors}
+    kept: list[tree.Node] = []
+    seen_here: set[str] = set()
     for node in nodes:
         if isinstance(node, tree.Storage):
-            whole = [t for t in node.tensors if t in exchanged and t not in own]
-            own.update(node.tensors)
-            inside = [t for t in whole if t not in seen or t in outer_nest.get((node.component, node.persistent), {})]
-            outer_nest.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
+            whole = [t for t in node.tensors if t in exchanged and t not in seen_here]
+            seen_here.update(node.tensors)
+            inside = [t for t in whole if t not in seen or t in held_outside.get((node.component, node.persistent), {})]
+            held_outside.setdefault((node.component, node.persistent), {}).update(dict.fromkeys(inside))
             rest = tuple(t for t in node.tensors if t not in inside)
             if rest:
-                found.append(replace(node, tensors=rest))
+                kept.append(replace(node, tensors=rest))
         else:
-            found.append(node)
-    return tuple(found)
+            kept.append(node)
+    return tuple(kept)
 
 
 def _once(storage: list[tree.Storage]) -> list[tree.Storage]:
     """A tensor that is persistent for one Einsum is held persistently, once."""
     seen: set[str] = set()
-    found = []
+    nodes = []
     for node in sorted(storage, key=lambda node: not node.persistent):
         tensors = tuple(t for t in node.tensors if t not in seen)
         seen.update(tensors)
         if tensors:
-            found.append(replace(node, tensors=tensors))
-    return found
+            nodes.append(replace(node, tensors=tensors))
+    return nodes

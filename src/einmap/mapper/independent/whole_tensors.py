@@ -21,14 +21,14 @@ MOST_LOOKED_AT = 1_000
 def exchanged_whole(spec: Spec) -> Names:
     """Shared tensors of a workload above whose outermost nodes no loop may stand where nothing is fused."""
     workload = spec.workload
-    found: set[str] = set()
+    exchanged: set[str] = set()
     for einsum in workload.einsums:
-        shared = workload.shared & einsum.tensors - found
+        shared = workload.shared & einsum.tensors - exchanged
         arch = spec.bound[einsum.name].arch
         for unit in arch.computes if shared else ():
             if unit.enabled:
-                found |= shared & _inside(einsum, arch.path(unit.name))
-    return frozenset(found)
+                exchanged |= shared & _inside(einsum, arch.path(unit.name))
+    return frozenset(exchanged)
 
 
 def _inside(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Names:

@@ -64,9 +64,9 @@ def reasons(
                 at=spec.provenance("arch.nodes"),
                 hint="look at energy, throughput, leak_power, scales and total_latency of its components",
             )
-    found = [PathSearcher(spec, einsum, arch.only(unit.name), unit, oracle).run() for unit in arch.computes]
-    remedies = _remedies(spec, found)
-    enabled = [path for path in found if path.compute.enabled]
+    paths = [PathSearcher(spec, einsum, arch.only(unit.name), unit, oracle).run() for unit in arch.computes]
+    remedies = _remedies(spec, paths)
+    enabled = [path for path in paths if path.compute.enabled]
     if len(enabled) == 1:
         clash = enabled[0].clash
     else:
@@ -74,9 +74,9 @@ def reasons(
     return NoMappingError(
         f"no mapping of Einsum {einsum.name!r}: {clash} ({looked_at})",
         at=remedies[0].at if remedies else spec.provenance("arch.nodes"),
-        hint=hint_of(remedies, all(path.complete for path in found)),
+        hint=hint_of(remedies, all(path.complete for path in paths)),
         remedies=remedies,
-        complete=all(path.complete for path in found),
+        complete=all(path.complete for path in paths),
     )
 
 
@@ -105,45 +105,45 @@ class PathSearcher:
     arch: Architecture
     unit: Compute
     oracle: Oracle
-    found: PathReasons = field(init=False)
+    reasons: PathReasons = field(init=False)
 
     def __post_init__(self) -> None:
-        self.found = PathReasons(self.unit)
+        self.reasons = PathReasons(self.unit)
 
     def run(self) -> PathReasons:
         """Try all single changes, then pairs if none helps; stops early when time is over."""
         force = self.oracle.request.force_hierarchy_order
         every = Candidates(self.spec, self.einsum, self.arch, self.unit.name, force).all()
         # a disabled compute must be enabled before anything else matters
-        candidates = [one for one in every if self.unit.enabled or one.field.endswith(".enabled")]
+        candidates = [candidate for candidate in every if self.unit.enabled or candidate.field.endswith(".enabled")]
         for candidate in candidates:
             step = self.least(candidate, self.arch)
             if step is not None:
-                self.found.steps[candidate.field] = step
-        if not self.found.steps and self.unit.enabled:
-            self.pairs([one for one in candidates if one.relaxed is not None])
+                self.reasons.steps[candidate.field] = step
+        if not self.reasons.steps and self.unit.enabled:
+            self.pairs([candidate for candidate in candidates if candidate.relaxed is not None])
         if self.unit.enabled:
-            self.found.clash = self.clash()
-        return self.found
+            self.reasons.clash = self.clash()
+        return self.reasons
 
     def least(self, candidate: Candidate, arch: Architecture) -> RelaxationStep | None:
         """The least change of one field; None as well where that was not decided in time."""
         try:
             return candidate.least(arch, self.oracle)
         except UndecidedError:
-            self.found.complete = False
+            self.reasons.complete = False
             return None
 
     def pairs(self, candidates: Sequence[Candidate]) -> None:
         """Two changes together: the first as small as the second allows, then the second."""
-        for one, other in list(combinations(candidates, 2))[:MOST_PAIRS]:
-            if len(self.found.pairs) >= REPORTED or self.oracle.progress.stopped:
+        for candidate, other in list(combinations(candidates, 2))[:MOST_PAIRS]:
+            if len(self.reasons.pairs) >= REPORTED or self.oracle.progress.stopped:
                 return
             assert other.relaxed is not None
-            first = self.least(one, other.relaxed(self.arch))
+            first = self.least(candidate, other.relaxed(self.arch))
             second = self.least(other, first.edit(self.arch)) if first else None
             if first and second:
-                self.found.pairs.append(((one.field, first), (other.field, second)))
+                self.reasons.pairs.append(((candidate.field, first), (other.field, second)))
 
     # the clash
 
@@ -156,15 +156,15 @@ class PathSearcher:
         unused = self.unusable()
         if unused:
             return unused
-        steps = sorted(self.found.steps.values(), key=lambda step: step.size)
+        steps = sorted(self.reasons.steps.values(), key=lambda step: step.size)
         overflow = next((step.clash for step in steps if step.clash), "")
         if overflow:
             return overflow
         if steps:
             # what helps when it is changed alone has a part in every contradiction
-            places = [shown(self.spec, name) for name in self.found.steps]
+            places = [shown(self.spec, name) for name in self.reasons.steps]
             return "its constraints contradict each other: " + ", ".join(places)
-        together = [step.clash for pair in self.found.pairs[:1] for _, step in pair if step.clash]
+        together = [step.clash for pair in self.reasons.pairs[:1] for _, step in pair if step.clash]
         if together:
             return "several things at a time: " + "; ".join(together)
         return "its constraints and capacities together leave nothing"
@@ -186,10 +186,10 @@ def shown(spec: Spec, name: str) -> str:
     return spec.provenance(name).path
 
 
-def _remedies(spec: Spec, found: Sequence[PathReasons]) -> list[Remedy]:
+def _remedies(spec: Spec, paths: Sequence[PathReasons]) -> list[Remedy]:
     """The smallest changes of all paths, one for each field; pairs where there is no single one."""
     best: dict[str, RelaxationStep] = {}
-    for path in found:
+    for path in paths:
         for name, step in path.steps.items():
             if name not in best or step.size < best[name].size:
                 best[name] = step
@@ -198,10 +198,10 @@ def _remedies(spec: Spec, found: Sequence[PathReasons]) -> list[Remedy]:
         for name, step in best.items()
     ]
     if not remedies:
-        for (one, first), (other, second) in (pair for path in found for pair in path.pairs):
-            text = f"{shown(spec, one)}: {first.text}, and {shown(spec, other)}: {second.text}"
+        for (first_field, first), (second_field, second) in (pair for path in paths for pair in path.pairs):
+            text = f"{shown(spec, first_field)}: {first.text}, and {shown(spec, second_field)}: {second.text}"
             settings = (*first.settings, *second.settings)
-            remedies.append(Remedy(text, settings, first.size * second.size, spec.provenance(one)))
+            remedies.append(Remedy(text, settings, first.size * second.size, spec.provenance(first_field)))
     # what is switched off was meant to be: among changes of one size it comes last
     return sorted(remedies, key=lambda r: (r.size, r.settings[0][0].endswith(".enabled")))[:REPORTED]
 
@@ -212,7 +212,5 @@ def hint_of(remedies: Sequence[Remedy], complete: bool) -> str:
     if not remedies:
         return "no single change of a size, fanout or constraint helps, and no pair that was tried" + rest
     single = all(len(remedy.settings) == 1 for remedy in remedies)
-    outer_nest = (
-        "the least changes that help, each by itself" if single else "no single change helps; these do together"
-    )
-    return outer_nest + ":" + "".join(f"\n    {remedy.text}" for remedy in remedies) + rest
+    opening = "the least changes that help, each by itself" if single else "no single change helps; these do together"
+    return opening + ":" + "".join(f"\n    {remedy.text}" for remedy in remedies) + rest

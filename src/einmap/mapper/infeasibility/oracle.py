@@ -58,11 +58,11 @@ class Oracle:
             if not unit.enabled:
                 continue
             if searchable and why_not_smallest(arch.path(unit.name)) is None:
-                found, certain = self.smallest.fit(arch, unit.name, least, self.progress)
+                fit, certain = self.smallest.fit(arch, unit.name, least, self.progress)
             else:
-                found, certain = self.searched(arch.only(unit.name), searchable)
-            if found is not None:
-                return found
+                fit, certain = self.searched(arch.only(unit.name), searchable)
+            if fit is not None:
+                return fit
             if not certain:
                 raise UndecidedError
         return None
@@ -70,15 +70,15 @@ class Oracle:
     def searched(self, arch: Architecture, searchable: bool) -> tuple[Fit | None, bool]:
         """Whether a search finds a mapping, with tables if that is possible."""
         if searchable:
-            found = EinsumSearch.over_all(
+            optimum = EinsumSearch.over_all(
                 self.einsum, arch, self.request, self.progress, self.instances, first_only=True
             ).run()
         else:
             rng = np.random.default_rng(0)
-            found = brute_force(self.einsum, arch, self.request, self.progress, EVALUATIONS, rng)
-        if not found.mappings:
-            return None, found.complete
-        return self.needs(found.mappings[0], arch), True
+            optimum = brute_force(self.einsum, arch, self.request, self.progress, EVALUATIONS, rng)
+        if not optimum.mappings:
+            return None, optimum.complete
+        return self.needs(optimum.mappings[0], arch), True
 
     def admits(self, arch: Architecture) -> bool:
         """Whether there is a mapping. Raises UndecidedError."""

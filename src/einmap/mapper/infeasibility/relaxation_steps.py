@@ -86,16 +86,16 @@ class Ladder:
 
     def _first(self, arch: Architecture, oracle: Oracle) -> RelaxationStep | None:
         """The first one that helps, and in its text the others of its size that do."""
-        found: list[RelaxationStep] = []
+        helping: list[RelaxationStep] = []
         for step in self.steps[:MOST_TRIED]:
-            if found and step.size > found[0].size:
+            if helping and step.size > helping[0].size:
                 break
             if oracle.admits(step.edit(arch)):
-                found.append(step)
-        if not found:
+                helping.append(step)
+        if not helping:
             return None
-        first = found[0]
-        others = "".join(f", or {step.text}" for step in found[1:])
+        first = helping[0]
+        others = "".join(f", or {step.text}" for step in helping[1:])
         return RelaxationStep(first.edit, first.size, first.text + others, first.settings)
 
 
@@ -124,11 +124,11 @@ class Size:
         low, high = math.floor(unit.size_bits / step), -(-best.bits(self.memory) // step)
         while high - low > 1 and not best.is_least:
             middle = (low + high) // 2
-            found = oracle.fit(resized(arch, self.memory, middle * step), self.memory)
-            if found is None:
+            fit = oracle.fit(resized(arch, self.memory, middle * step), self.memory)
+            if fit is None:
                 low = middle
             else:
-                best, high = found, min(middle, -(-found.bits(self.memory) // step))
+                best, high = fit, min(middle, -(-fit.bits(self.memory) // step))
         least = high * step
         ratio = least / unit.size_bits if unit.size_bits else math.inf
         text = f"{bits(least)} instead of {bits(unit.size_bits)}"

@@ -73,7 +73,9 @@ class Candidates:
 
     def path(self, leaf: Leaf) -> Path:
         """Where a component is written."""
-        return next(one.path for one in self.spec.arch_inputs.leaves if one.given.name == leaf.name)
+        return next(
+            leaf_inputs.path for leaf_inputs in self.spec.arch_inputs.leaves if leaf_inputs.given.name == leaf.name
+        )
 
     def name(self, leaf: Leaf, *field: str | int) -> str:
         """Path of a field as `Spec.set` takes it."""
@@ -146,14 +148,14 @@ class Candidates:
     def members(self, leaf: Holder, tensors: DeferredSet) -> tuple[Names, Names]:
         """The Einsum's tensors that may be in a set, and those that always are, whatever is held above."""
         path = self.arch.path(self.compute)
-        above = [one.name for one in path[: path.index(leaf)] if isinstance(one, Memory | Toll)]
+        above = [holder.name for holder in path[: path.index(leaf)] if isinstance(holder, Memory | Toll)]
         some, always = frozenset[str](), self.einsum.tensors
         for held in (frozenset[str](), self.einsum.tensors):
             try:
-                found = tensors.given(dict.fromkeys(above, held)) & self.einsum.tensors
+                members = tensors.given(dict.fromkeys(above, held)) & self.einsum.tensors
             except ExpressionError:
                 return self.einsum.tensors, frozenset()
-            some, always = some | found, always & found
+            some, always = some | members, always & members
         return some, always
 
     def tensors(
@@ -265,10 +267,8 @@ class Candidates:
         """A larger fanout: as many lanes as products of divisors can use."""
         d = leaf.spatial[position]
         reached = products([b for _, b in self.einsum.bounds])
-        wanted = sorted({max(n, math.ceil(n * d.usage_scale)) for n in reached})
-        return self.numbers(
-            leaf, position, "fanout", d.fanout, [n for n in wanted if d.fanout < n <= d.fanout * WIDEST]
-        )
+        sizes = sorted({max(n, math.ceil(n * d.usage_scale)) for n in reached})
+        return self.numbers(leaf, position, "fanout", d.fanout, [n for n in sizes if d.fanout < n <= d.fanout * WIDEST])
 
     def reuse(self, leaf: Leaf, position: int, reused: Names) -> Candidate:
         """Tensors that lanes need not have in common."""
@@ -287,10 +287,10 @@ class Candidates:
 
 def products(bounds: Sequence[int]) -> list[int]:
     """All products of divisors of some numbers, sorted; the smallest ones where there are very many."""
-    found = {1}
+    reached = {1}
     for bound in bounds:
-        found = set(sorted({a * d for a in found for d in divisors(bound)})[:MOST_PRODUCTS])
-    return sorted(found)
+        reached = set(sorted({a * d for a in reached for d in divisors(bound)})[:MOST_PRODUCTS])
+    return sorted(reached)
 
 
 def _editing(name: str, edited: Callable[[Any], Any]) -> Edit:

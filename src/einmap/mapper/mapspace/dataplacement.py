@@ -181,12 +181,12 @@ def _arrangements(
 def _held_above(leaves: tuple[Leaf, ...], held: Mapping[str, Names]) -> dict[str, dict[str, Names]]:
     """For each holder what the holders above it hold."""
     above: dict[str, Names] = {}
-    found = {}
+    held_above = {}
     for leaf in leaves:
         if isinstance(leaf, Memory | Toll):
-            found[leaf.name] = dict(above)
+            held_above[leaf.name] = dict(above)
             above[leaf.name] = held[leaf.name]
-    return found
+    return held_above
 
 
 def _options_allow(

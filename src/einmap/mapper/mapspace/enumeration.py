@@ -82,14 +82,14 @@ class Shuffled:
 
 def listed[T](walked: Callable[[Walk], Iterator[T]], rng: np.random.Generator, token: Progress) -> tuple[list[T], bool]:
     """What `walked` yields and whether that is all: in order where time and `LISTED` allow it, else drawn."""
-    found: list[T] = []
+    items: list[T] = []
     first_half = share_of(token, 0.5)
     for item in walked(InOrder()):
-        if len(found) >= LISTED or (found and first_half.stopped):
+        if len(items) >= LISTED or (items and first_half.stopped):
             break
-        found.append(item)
+        items.append(item)
     else:
-        return found, True
+        return items, True
     drawn: dict[T, None] = {}
     misses = 0
     while len(drawn) < DRAWN and misses < MISSES and not (drawn and token.stopped):

@@ -66,8 +66,8 @@ class LaneTable:
     def over(self, chosen: Bools, axes: Bools) -> Floats:
         """Lanes on some dimensions over some axes, for each use; uneven ones as if all were as full as the fullest."""
         picked = self.shares[:, chosen][:, :, axes]
-        found: Floats = picked.prod(axis=(1, 2))
-        return found
+        lanes: Floats = picked.prod(axis=(1, 2))
+        return lanes
 
     def counted(self, chosen: Bools, axes: Bools) -> Floats:
         """For each use of the fanouts the lanes of some dimensions (`chosen`) over some `axes`; the last may idle."""
@@ -86,8 +86,8 @@ class LaneTable:
 
     def only(self, rows: Ints) -> LaneTable:
         """Some of the uses."""
-        whole, own = self.part_of or (self, np.arange(len(self)))
-        return replace(self, bounds=self.bounds[rows], shapes=self.shapes[rows], part_of=(whole, own[rows]))
+        whole, numbers = self.part_of or (self, np.arange(len(self)))
+        return replace(self, bounds=self.bounds[rows], shapes=self.shapes[rows], part_of=(whole, numbers[rows]))
 
     @cached_property
     def known(self) -> dict[Hashable, Any]:
@@ -136,8 +136,8 @@ def lane_table(
     apart = [f.dimension.min_usage > 0 or (f.component, f.dimension.name) in named for f in dimensions]
     sharing = None
     if not any(axis.uneven for axis in lattice.axes):
-        own = [(f.level, f.dimension, alone) for f, alone in zip(dimensions, apart, strict=True)]
-        sharing = Sharing(einsum, leaves, lattice, own)
+        sharing_dimensions = [(f.level, f.dimension, alone) for f, alone in zip(dimensions, apart, strict=True)]
+        sharing = Sharing(einsum, leaves, lattice, sharing_dimensions)
     kinds: list[object] = []
     complete = True
     for number, (fanned, alone) in enumerate(zip(dimensions, apart, strict=True)):
@@ -182,9 +182,9 @@ def _extended(
 ) -> Uses:
     """Every use so far with every option of one more dimension, without what needs no looking at; part by part."""
 
-    def needed(found: Uses) -> Uses:
-        found = _rows(found, _distinct(found, kinds))
-        return found if sharing is None else _rows(found, sharing.best(found[0]))
+    def needed(uses: Uses) -> Uses:
+        uses = _rows(uses, _distinct(uses, kinds))
+        return uses if sharing is None else _rows(uses, sharing.best(uses[0]))
 
     rows = max(1, AT_ONCE // max(1, options[0].size))
     parts = [
@@ -235,8 +235,8 @@ def _distinct(table: Uses, kinds: list[object]) -> Ints:
     """The first of each group of rows whose lanes are the same for every kind of dimension."""
     merged = []
     for group in dict.fromkeys(kinds):
-        own = [i for i, kind in enumerate(kinds) if kind == group]
-        merged += [table[0][:, own].prod(axis=1), table[1][:, own].max(axis=1)]
+        members = [i for i, kind in enumerate(kinds) if kind == group]
+        merged += [table[0][:, members].prod(axis=1), table[1][:, members].max(axis=1)]
     if not merged:
         return np.array([0])
     _, first = np.unique(np.concatenate(merged, axis=1), axis=0, return_index=True)
@@ -252,8 +252,8 @@ def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, unev
             ways = _ways(axis, dimension.fanout, uneven)
         rows = [(*row, way) for row in rows for way in ways if _lanes(row) * way[0] <= dimension.fanout]
     kept = [row for row in rows if _holds(dimension, lattice, row)]
-    found = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
-    return found[:, :, 0], found[:, :, 1]
+    options = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
+    return options[:, :, 0], options[:, :, 1]
 
 
 def unusable(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> bool:

@@ -30,31 +30,31 @@ def divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Div
     """What is known of a table, kept with it."""
     if fanouts not in lanes.known or lanes.known[fanouts].lattice is not lattice:
         lanes.known[fanouts] = _divided(lanes, lattice, fanouts)
-    found: Divided = lanes.known[fanouts]
-    return found
+    division: Divided = lanes.known[fanouts]
+    return division
 
 
 def _divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Divided:
     numbers, rows = [], []
-    known: dict[tuple[int, int, int], int] = {}
+    number_of: dict[tuple[int, int, int], int] = {}
     quotients: list[Sequence[int]] = []
     width = int(max(lattice.radices, default=1))
     for level in (-1, *fanouts):
-        above, own = lanes.levels <= level, lanes.levels == level
+        above, at_level = lanes.levels <= level, lanes.levels == level
         flat = np.stack([lanes.bounds[:, above], lanes.shapes[:, above]], axis=-1).reshape(len(lanes), -1)
         numbers.append(np.unique(flat, axis=0, return_inverse=True)[1].ravel())
-        divisors, shapes = _divisions(lanes.bounds[:, own], lanes.shapes[:, own])
-        found = np.zeros((len(lanes), len(lattice.axes)), dtype=np.int64)
+        divisors, shapes = _divisions(lanes.bounds[:, at_level], lanes.shapes[:, at_level])
+        rows_of = np.zeros((len(lanes), len(lattice.axes)), dtype=np.int64)
         for a, axis in enumerate(lattice.axes):
             pairs, which = np.unique(np.stack([divisors[:, a], shapes[:, a]], axis=1), axis=0, return_inverse=True)
-            own_rows = []
+            numbers_of = []
             for divisor, shape in pairs.tolist():
-                own_rows.append(known.setdefault((a, divisor, shape), len(quotients)))
-                if own_rows[-1] == len(quotients):
+                numbers_of.append(number_of.setdefault((a, divisor, shape), len(quotients)))
+                if numbers_of[-1] == len(quotients):
                     after = positions_after(axis, divisor, shape)
                     quotients.append([*after, *([-1] * (width - len(after)))])
-            found[:, a] = np.array(own_rows, dtype=np.int64)[which.ravel()]
-        rows.append(found)
+            rows_of[:, a] = np.array(numbers_of, dtype=np.int64)[which.ravel()]
+        rows.append(rows_of)
     table = np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
     return Divided(lattice, tuple(numbers), tuple(rows), table)
 
@@ -75,24 +75,24 @@ class Prefixes:
 
     def __post_init__(self) -> None:
         whole, part = self.lanes.kept_with
-        known = divided(whole, self.lattice, self.fanouts)
+        division = divided(whole, self.lattice, self.fanouts)
         divides: list[Ints] = []
         self.first = [0]
         inverse = np.zeros(len(self.lanes), dtype=np.int64)
         self.parents: list[Ints] = []
         part = np.arange(len(whole)) if part is None else part
-        for r, (numbers, divided_by) in enumerate(zip(known.numbers, known.rows, strict=True)):
-            _, first, own = np.unique(numbers[part], return_index=True, return_inverse=True)
+        for r, (numbers, divided_by) in enumerate(zip(division.numbers, division.rows, strict=True)):
+            _, first, row_of = np.unique(numbers[part], return_index=True, return_inverse=True)
             # numbered in the order in which they come
             order = np.argsort(np.argsort(first, kind="stable"), kind="stable")
             rows = np.sort(first)
             self.parents.append(inverse[rows] + self.first[r - 1] if r else np.full(len(rows), -1))
-            inverse = order[own]
+            inverse = order[row_of]
             self.tables.append(self.lanes.only(rows))
             divides.append(divided_by[part[rows]])
             self.first.append(self.first[-1] + len(rows))
         self.n = self.first[-1]
-        self.divides, self.quotients = np.concatenate(divides), known.quotients
+        self.divides, self.quotients = np.concatenate(divides), division.quotients
 
     def children(self) -> tuple[Ints, Ints]:
         """Children of each prefix: start[p] .. start[p + 1] of the list."""

@@ -79,26 +79,26 @@ class Sharing:
 
     def _same(self, bounds: Ints) -> list[Ints]:
         """What must be equal: lanes over each axis at each level, and of dimensions that matter for themselves."""
-        found = []
-        own = self.dimensions[: bounds.shape[1]]
-        for level in {level for level, _, _ in own}:
-            found.append(bounds[:, [i for i, (at, _, _) in enumerate(own) if at == level]].prod(axis=1))
-        for i, (_, dimension, matters) in enumerate(own):
+        columns = []
+        dimensions = self.dimensions[: bounds.shape[1]]
+        for level in {level for level, _, _ in dimensions}:
+            columns.append(bounds[:, [i for i, (at, _, _) in enumerate(dimensions) if at == level]].prod(axis=1))
+        for i, (_, dimension, matters) in enumerate(dimensions):
             if matters:
-                found.append(bounds[:, i])
+                columns.append(bounds[:, i])
             elif dimension.power_gateable:
-                found.append(bounds[:, i].prod(axis=1)[:, None])
-        return found
+                columns.append(bounds[:, i].prod(axis=1)[:, None])
+        return columns
 
     def _shared(self, bounds: Ints) -> Floats:
         """Lanes that share a tile, as logarithms: for each tensor and level."""
         columns = []
-        own = self.dimensions[: bounds.shape[1]]
-        for level in {level for level, _, _ in own}:
+        dimensions = self.dimensions[: bounds.shape[1]]
+        for level in {level for level, _, _ in dimensions}:
             for access, none in zip(self.einsum.accesses, self.irrelevant, strict=True):
                 reusing = [
                     i
-                    for i, (at, dimension, _) in enumerate(own)
+                    for i, (at, dimension, _) in enumerate(dimensions)
                     if at == level and access.tensor in dimension.may_reuse
                 ]
                 columns.append(bounds[:, reusing][:, :, none].prod(axis=(1, 2)))

@@ -39,7 +39,7 @@ def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
     rng = np.random.default_rng(0)
     reads, writes = (10.0 ** rng.uniform(0, 16, 96) for _ in range(2))
     try:
-        found = _probe(component, einsum, reads, writes)
+        times_at = _probe(component, einsum, reads, writes)
         if float(np.max(np.abs(_probe(component, einsum, reads * 0, writes * 0)))) > 0:
             return None
         per_read = _probe(component, einsum, reads, writes * 0) / reads
@@ -49,9 +49,9 @@ def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
     r, w = float(per_read[0]), float(per_write[0])
     if not (_close(per_read, r) and _close(per_write, w)) or r < 0 or w < 0:
         return None
-    if _close(found, r * reads + w * writes):
+    if _close(times_at, r * reads + w * writes):
         return () if not r and not w else (Form(r, w),)
-    if _close(found, np.maximum(r * reads, w * writes)):
+    if _close(times_at, np.maximum(r * reads, w * writes)):
         return (Form(r, 0.0), Form(0.0, w))
     return None
 
@@ -65,5 +65,5 @@ def _probe(component: Component, einsum: str, reads: np.ndarray, writes: np.ndar
     return np.broadcast_to(np.asarray(value, dtype=np.float64), reads.shape)
 
 
-def _close(found: np.ndarray, expected: np.ndarray | float) -> bool:
-    return bool(np.allclose(found, expected, rtol=1e-12, atol=0.0))
+def _close(values: np.ndarray, expected: np.ndarray | float) -> bool:
+    return bool(np.allclose(values, expected, rtol=1e-12, atol=0.0))

@@ -43,7 +43,7 @@ def layout_of(lattice: Lattice, einsum: Einsum) -> Layout:
 
 def _indices(lattice: Lattice, access: TensorAccess) -> list[list[tuple[int, float]]]:
     """The indices of a tensor that are longer than 1 somewhere, as sums over axes; merged axes are one index each."""
-    found = [
+    indices = [
         [(i, 1.0)]
         for i, axis in enumerate(lattice.axes)
         if len(axis.members) > 1 and access.relevance(axis.members[0][0]) is Relevance.FULL
@@ -52,8 +52,8 @@ def _indices(lattice: Lattice, access: TensorAccess) -> list[list[tuple[int, flo
     for _, index in access.projection:
         terms = [(alone[v], float(abs(a))) for v, a in index.terms if v in alone]
         if terms:
-            found.append(terms)
-    return found
+            indices.append(terms)
+    return indices
 
 
 def top_values(lattice: Lattice, einsum: Einsum) -> Floats:
@@ -64,10 +64,10 @@ def top_values(lattice: Lattice, einsum: Einsum) -> Floats:
 
 def values_of(lattice: Lattice, access: TensorAccess, shapes: Ints) -> Floats:
     """Values in a tensor's tile, for tile shapes on each axis (a row for each tile)."""
-    found = np.ones(len(shapes))
+    values = np.ones(len(shapes))
     for terms in _indices(lattice, access):
-        found = found * (1.0 + sum((scale * (shapes[:, a] - 1) for a, scale in terms), start=np.zeros(len(shapes))))
-    return found
+        values = values * (1.0 + sum((scale * (shapes[:, a] - 1) for a, scale in terms), start=np.zeros(len(shapes))))
+    return values
 
 
 def least_fills(lattice: Lattice, einsum: Einsum) -> Floats:
@@ -76,7 +76,7 @@ def least_fills(lattice: Lattice, einsum: Einsum) -> Floats:
     What the tiles hold is a product over groups of axes that meet in some index, and so is the number of tiles: the
     least product is that of the least factors.
     """
-    found = np.ones(len(einsum.accesses))
+    fills = np.ones(len(einsum.accesses))
     for t, access in enumerate(einsum.accesses):
         indices = _indices(lattice, access)
         left = set(range(len(lattice.axes)))
@@ -85,16 +85,16 @@ def least_fills(lattice: Lattice, einsum: Einsum) -> Floats:
             while more := {a for terms in indices for a, _ in terms if group & {b for b, _ in terms}} - group:
                 group |= more
             left -= group
-            found[t] *= _least_of(lattice, sorted(group), [terms for terms in indices if terms[0][0] in group])
-    return found
+            fills[t] *= _least_of(lattice, sorted(group), [terms for terms in indices if terms[0][0] in group])
+    return fills
 
 
 def _least_of(lattice: Lattice, group: list[int], indices: list[list[tuple[int, float]]]) -> float:
     """The least of a few axes' part of the fills."""
     shapes = {}
     for place, a in enumerate(group):
-        own = np.array(lattice.axes[a].sizes, dtype=np.float64)
-        shapes[a] = own.reshape([-1 if i == place else 1 for i in range(len(group))])
+        sizes = np.array(lattice.axes[a].sizes, dtype=np.float64)
+        shapes[a] = sizes.reshape([-1 if i == place else 1 for i in range(len(group))])
     held: Floats = np.ones(1)
     for terms in indices:
         length: Floats = np.ones(1)

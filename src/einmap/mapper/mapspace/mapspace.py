@@ -66,11 +66,11 @@ class Subspace:
     @cached_property
     def temporal_slots(self) -> Mapping[str, tuple[int, ...]]:
         """For each variable the positions of its temporal loops among all loops of the template."""
-        found: dict[str, list[int]] = {v: [] for v, _ in self.bounds}
+        slots_of: dict[str, list[int]] = {v: [] for v, _ in self.bounds}
         for index, loop in enumerate(self.template.loops):
             if isinstance(loop, OpenTemporal):
-                found[loop.rank_variable].append(index)
-        return {v: tuple(slots) for v, slots in found.items()}
+                slots_of[loop.rank_variable].append(index)
+        return {v: tuple(slots) for v, slots in slots_of.items()}
 
     @cached_property
     def digits(self) -> tuple[Digit, ...]:
@@ -134,7 +134,7 @@ class Subspace:
 
     def neighbours(self, point: tuple[int, ...]) -> NDArray[np.int64]:
         """All points that differ by one prime factor moved from one loop to another of the same variable."""
-        found: list[list[int]] = []
+        points: list[list[int]] = []
         for column, digit in enumerate(self.digits):
             spread = unrank(np.array([point[column]]), digit.exponent, digit.loops)[0]
             for source in range(digit.loops):
@@ -144,8 +144,8 @@ class Subspace:
                     moved = spread.copy()
                     moved[source] -= 1
                     moved[target] += 1
-                    found.append([*point[:column], rank([int(x) for x in moved]), *point[column + 1 :]])
-        return np.array(found, dtype=np.int64).reshape(len(found), len(self.digits))
+                    points.append([*point[:column], rank([int(x) for x in moved]), *point[column + 1 :]])
+        return np.array(points, dtype=np.int64).reshape(len(points), len(self.digits))
 
     def mapping(self, point: tuple[int, ...]) -> LoopTree:
         """The LoopTree of a point; loops of one iteration are left out, neighbouring storage is joined."""
@@ -354,7 +354,7 @@ class _Builder:
 
     def placements(self, force_hierarchy_order: bool, walk: Walk) -> Iterator[Dataplacement]:
         memories = (leaf.name for leaf in self.leaves if isinstance(leaf, Memory) and leaf.enabled)
-        found = dataplacements(
+        every = dataplacements(
             self.einsum,
             self.leaves,
             backed_outside=self.backed_outside,
@@ -362,7 +362,7 @@ class _Builder:
             walk=walk,
             top=next(memories, None) if self.whole else None,
         )
-        return found if self.admits is None else filter(self.admits, found)
+        return every if self.admits is None else filter(self.admits, every)
 
     @cached_property
     def uncut(self) -> frozenset[tuple[str, str]]:

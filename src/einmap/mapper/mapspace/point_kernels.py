@@ -20,25 +20,25 @@ def place_of(point: int, axis: int, layout: Any) -> Any:
 def value_at(layout: Any, tensor: int, point: int) -> float:
     """Values in a tensor's tile at a point; see `Lattice.layout`."""
     sizes, offsets, strides, radices, _, index_start, term_start, term_axis, term_scale = layout
-    found = 1.0
+    values = 1.0
     for index in range(index_start[tensor], index_start[tensor + 1]):
         length = 1.0
         for term in range(term_start[index], term_start[index + 1]):
             axis = term_axis[term]
             position = point // strides[axis] % radices[axis]
             length += term_scale[term] * (sizes[offsets[axis] + position] - 1.0)
-        found *= length
-    return found
+        values *= length
+    return values
 
 
 @njit(cache=True, nogil=True)
 def tiles_at(layout: Any, point: int) -> float:
     """How many tiles there are in all at a point; the bound over the tile shape where that is not an integer."""
     counts, offsets, strides, radices = layout[4], layout[1], layout[2], layout[3]
-    found = 1.0
+    tiles = 1.0
     for axis in range(len(strides)):
-        found *= counts[offsets[axis] + point // strides[axis] % radices[axis]]
-    return found
+        tiles *= counts[offsets[axis] + point // strides[axis] % radices[axis]]
+    return tiles
 
 
 @njit(cache=True, nogil=True)

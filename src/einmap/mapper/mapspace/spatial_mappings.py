@@ -64,8 +64,8 @@ def _best_used(einsum: Einsum, leaves: tuple[Leaf, ...], choices: list[SpatialCh
             if einsum.is_copy:
                 break
             best = max((_usage(choice, leaf.name, dimension) for choice in choices), default=0.0)
-            wanted = min(dimension.min_usage, best)
-            choices = [choice for choice in choices if _usage(choice, leaf.name, dimension) >= wanted]
+            least = min(dimension.min_usage, best)
+            choices = [choice for choice in choices if _usage(choice, leaf.name, dimension) >= least]
     return sorted(choices, key=n_lanes, reverse=True)
 
 

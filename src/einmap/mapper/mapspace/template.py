@@ -96,11 +96,11 @@ class TemplateBuilder:
         """All such variables."""
         if tensor not in self.above:
             access = self.einsum.by_tensor[tensor]
-            found = frozenset(v for v in access.variables if access.relevance(v) is Relevance.FULL)
+            variables = frozenset(v for v in access.variables if access.relevance(v) is Relevance.FULL)
             if tensor in self.shared:
-                plain = frozenset(v for v in found if is_plain(access, v))
-                found = frozenset(v for v in plain if (tensor, rank_of(access, v)) not in self.uncut)
-            self.above[tensor] = found
+                plain = frozenset(v for v in variables if is_plain(access, v))
+                variables = frozenset(v for v in plain if (tensor, rank_of(access, v)) not in self.uncut)
+            self.above[tensor] = variables
         return self.above[tensor]
 
     def refetches(self, variable: str, index: int) -> bool:
@@ -130,13 +130,13 @@ class TemplateBuilder:
     @cached_property
     def places(self) -> dict[str, dict[str, Place]]:
         """For each tensor the place of its node in each memory and toll."""
-        found: dict[str, dict[str, Place]] = {tensor: {} for tensor in self.einsum.tensors}
+        places: dict[str, dict[str, Place]] = {tensor: {} for tensor in self.einsum.tensors}
         for index, (memory, tensor) in enumerate(self.placement.nodes):
-            found[tensor][memory] = (index, NODE)
+            places[tensor][memory] = (index, NODE)
         for place, tolls in self.tolls.items():
             for toll in tolls:
-                found[toll.tensors[0]][toll.component] = place
-        return found
+                places[toll.tensors[0]][toll.component] = place
+        return places
 
     def is_full(self, tensor: str, variable: str) -> bool:
         """Whether every iteration over the variable uses another part of the tensor."""
@@ -185,7 +185,7 @@ class TemplateBuilder:
     @cached_property
     def tolls(self) -> dict[Place, list[tree.Toll]]:
         """Where tolls stand: below the fanouts that enclose them, otherwise directly below the holder above."""
-        found: dict[Place, list[tree.Toll]] = {}
+        tolls: dict[Place, list[tree.Toll]] = {}
         for name, tensors in self.placement.tolls:
             level = self.levels[name]
             for access in self.einsum.accesses:
@@ -201,8 +201,8 @@ class TemplateBuilder:
                     where = (self.place_of(name), BELOW)
                 else:
                     where = (max(above + 1, self.placement.n_outer), ABOVE)
-                found.setdefault(where, []).append(tree.Toll((access.tensor,), name))
-        return found
+                tolls.setdefault(where, []).append(tree.Toll((access.tensor,), name))
+        return tolls
 
 
 def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...], ...]]:
@@ -216,13 +216,13 @@ def _product(gaps: list[list[tuple[str, ...]]]) -> Iterator[tuple[tuple[str, ...
 
 def joined(nodes: Iterable[tree.Node]) -> Mapping:
     """A mapping of these nodes, neighbouring storage nodes of one memory put together."""
-    found: list[tree.Node] = []
+    joined_nodes: list[tree.Node] = []
     for node in nodes:
-        last = found[-1] if found else None
+        last = joined_nodes[-1] if joined_nodes else None
         if isinstance(node, tree.Storage) and isinstance(last, tree.Storage):
             where = last.component, last.persistent
             if where == (node.component, node.persistent):
-                found[-1] = tree.Storage((*last.tensors, *node.tensors), *where)
+                joined_nodes[-1] = tree.Storage((*last.tensors, *node.tensors), *where)
                 continue
-        found.append(node)
-    return Mapping(tuple(found))
+        joined_nodes.append(node)
+    return Mapping(tuple(joined_nodes))

@@ -78,33 +78,33 @@ class Axis:
     @cached_property
     def covers(self) -> tuple[tuple[int, ...], ...]:
         """The neighbours below a point: no chain of smaller steps leads to them."""
-        known = [frozenset(inner) for inner in self.below]
-        found = []
+        inside = [frozenset(inner) for inner in self.below]
+        covers_of = []
         for i, candidates in enumerate(self.below):
             covered: set[int] = set()
-            own = []
+            covers = []
             # the largest first: what stands inside another one stands inside one that nothing else covers
             for j in reversed(candidates):
                 if j != i and j not in covered:
-                    own.append(j)
-                    covered |= known[j]
-            found.append(tuple(reversed(own)))
-        return tuple(found)
+                    covers.append(j)
+                    covered |= inside[j]
+            covers_of.append(tuple(reversed(covers)))
+        return tuple(covers_of)
 
     def narrowed(self, shapes: Mapping[str, int], size: int) -> dict[str, int]:
         """Tile shapes of the members whose product is `size`: of those given, the first ones are divided first."""
         if len(self.members) == 1:
             return {self.members[0][0]: size}
         missing = dict(prime_factors(prod(shapes[v] for v in self.variables) // size))
-        found = {}
+        divided = {}
         for v in self.variables:
             shape = shapes[v]
             for p, e in prime_factors(shape):
                 taken = min(e, missing.get(p, 0))
                 missing[p] = missing.get(p, 0) - taken
                 shape //= p**taken
-            found[v] = shape
-        return found
+            divided[v] = shape
+        return divided
 
     def split(self, size: int) -> tuple[int, ...]:
         """The tile shape of each member: the factors that are missing are taken from the first ones first."""
@@ -155,8 +155,8 @@ class Lattice:
 
     def shapes(self, axis: int) -> Floats:
         """Tile shape on one axis, for each point."""
-        found: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.coord[:, axis]]
-        return found
+        shapes: Floats = np.array(self.axes[axis].sizes, dtype=np.float64)[self.coord[:, axis]]
+        return shapes
 
     @cached_property
     def extents(self) -> dict[str, Floats | float]:
@@ -166,19 +166,19 @@ class Lattice:
     @cached_property
     def tiles(self) -> Floats:
         """Tiles in all, for each point; the bound over the tile shape where that is not an integer."""
-        found = np.ones(self.size)
+        tiles = np.ones(self.size)
         for i, axis in enumerate(self.axes):
-            found *= axis.sizes[-1] / self.shapes(i)
-        return found
+            tiles *= axis.sizes[-1] / self.shapes(i)
+        return tiles
 
     @cached_property
     def excess(self) -> float:
         """How many more tiles there are at most, ragged ones counted, than `tiles` says."""
-        found = 1.0
+        excess = 1.0
         for axis in self.axes:
             if axis.uneven:
-                found *= max(-(-axis.sizes[-1] // size) * size / axis.sizes[-1] for size in axis.sizes)
-        return found
+                excess *= max(-(-axis.sizes[-1] // size) * size / axis.sizes[-1] for size in axis.sizes)
+        return excess
 
     def values(self, einsum: Einsum, tensor: str) -> Floats:
         """Values in a tensor's tile, for each point."""
@@ -250,7 +250,7 @@ def lattice_of(
         if bound > 1:
             groups.setdefault(_kind(einsum, v, apart | uneven, uncut), []).append((v, bound))
     axes = []
-    for members in (some for own in groups.values() for some in _apart(own)):
+    for members in (some for alike in groups.values() for some in _apart(alike)):
         total = prod(b for _, b in members)
         outermost = _uneven_sizes(total) if members[0][0] in uneven else []
         sizes = sorted({d for size in (*outermost, total) for d in divisors(size)})
@@ -260,14 +260,14 @@ def lattice_of(
 
 def _apart(members: list[tuple[str, int]]) -> list[list[tuple[str, int]]]:
     """Variables that may be one axis, on several where their product or the number of its divisors were too large."""
-    found: list[list[tuple[str, int]]] = []
+    parts: list[list[tuple[str, int]]] = []
     for member in members:
-        bounds = [b for _, b in (*found[-1], member)] if found else []
-        if found and prod(bounds) <= WORD and len(divisors(prod(bounds))) <= MOST_SIZES:
-            found[-1].append(member)
+        bounds = [b for _, b in (*parts[-1], member)] if parts else []
+        if parts and prod(bounds) <= WORD and len(divisors(prod(bounds))) <= MOST_SIZES:
+            parts[-1].append(member)
         else:
-            found.append([member])
-    return found
+            parts.append([member])
+    return parts
 
 
 def _occurs_alone(einsum: Einsum, variable: str) -> bool:
@@ -322,8 +322,8 @@ def _kind(einsum: Einsum, variable: str, apart: frozenset[str], uncut: frozenset
 
 def is_plain(access: TensorAccess, variable: str) -> bool:
     """Whether the variable occurs in one index at most, there alone and with factor 1."""
-    found = [index.terms for _, index in access.projection if any(v == variable for v, _ in index.terms)]
-    return len(found) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in found)
+    indices = [index.terms for _, index in access.projection if any(v == variable for v, _ in index.terms)]
+    return len(indices) <= 1 and all(len(terms) == 1 and abs(terms[0][1]) == 1 for terms in indices)
 
 
 def ranks_not_plain(access: TensorAccess) -> list[str]:
@@ -347,7 +347,7 @@ def positions_after(axis: Axis, divisor: int, shape: int = 0) -> Sequence[int]:
 
     `shape`: where it is not 0, the bound becomes this tile shape, and nothing else can be divided.
     """
-    known = {size: i for i, size in enumerate(axis.sizes)}
+    position_of = {size: i for i, size in enumerate(axis.sizes)}
     if shape:
-        return [*([-1] * (len(axis.sizes) - 1)), known[shape]]
-    return [known.get(size // divisor, -1) if size % divisor == 0 else -1 for size in axis.sizes]
+        return [*([-1] * (len(axis.sizes) - 1)), position_of[shape]]
+    return [position_of.get(size // divisor, -1) if size % divisor == 0 else -1 for size in axis.sizes]

@@ -38,9 +38,9 @@ def _limited_holders(path: EinsumPath) -> list[tuple[Station, tuple[Comparison, 
             name = station.component.name
             if name not in first or station.position < first[name].position:
                 first[name] = station
-    found = []
+    limited = []
     for station in first.values():
         placement = station.component.placement if isinstance(station.component, Memory | Toll) else None
         if placement is not None and placement.tile_shape:
-            found.append((station, placement.tile_shape))
-    return found
+            limited.append((station, placement.tile_shape))
+    return limited

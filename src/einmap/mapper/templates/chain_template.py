@@ -98,8 +98,8 @@ class Planner:
         """The steps of one dataplacement."""
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
-        own = self.shared, self.uncut, self._above
-        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, *own)
+        fusion = self.shared, self.uncut, self._above
+        builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, *fusion)
         levels = builder.levels
         held: list[Held] = []
         for memory, tensor in placement.nodes:
@@ -126,12 +126,12 @@ class Planner:
 
     def chains(self, placement: Dataplacement, levels: dict[str, int]) -> dict[str, tuple[int, ...]]:
         """For each tensor the levels of its memories and tolls and of the compute."""
-        found = {}
+        chains = {}
         for access in self.einsum.accesses:
-            own = {levels[m] for m, t in placement.nodes if t == access.tensor}
-            own |= {levels[name] for name, tensors in placement.tolls if access.tensor in tensors}
-            found[access.tensor] = (*sorted(own), len(self.leaves) - 1)
-        return found
+            levels_of = {levels[m] for m, t in placement.nodes if t == access.tensor}
+            levels_of |= {levels[name] for name, tensors in placement.tolls if access.tensor in tensors}
+            chains[access.tensor] = (*sorted(levels_of), len(self.leaves) - 1)
+        return chains
 
     def fused_axes(
         self, builder: TemplateBuilder, index: int, above: Held | None, lanes: bool

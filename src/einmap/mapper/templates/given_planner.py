@@ -40,15 +40,15 @@ class GivenPlanner:
     def plans(self, placement: Dataplacement) -> list[ChainTemplate]:
         """All plans of one dataplacement."""
         plan = self.planner.plan(placement)
-        found: dict[tuple[ChainSegment, ...], ChainTemplate] = {}
+        plans: dict[tuple[ChainSegment, ...], ChainTemplate] = {}
         for gaps in self.aligner.alignments(plan.builder):
             for slots in product(*(self.variants(plan, i, gap) for i, gap in enumerate(gaps))):
                 steps = self.steps(plan, slots, gaps)
                 rows = self.lanes(steps) if steps is not None else np.zeros(1, dtype=bool)
                 if steps is not None and rows.any():
                     loops = tuple(sum(a in s.axes for s in slots) for a in range(len(self.planner.lattice.axes)))
-                    found.setdefault(steps, replace(plan, steps=steps, loops=loops, lanes=rows))
-        return list(found.values())
+                    plans.setdefault(steps, replace(plan, steps=steps, loops=loops, lanes=rows))
+        return list(plans.values())
 
     def variants(self, plan: ChainTemplate, index: int, gap: Gap) -> list[Slot]:
         """The slots of one gap."""
@@ -69,16 +69,16 @@ class GivenPlanner:
         tops = {a: len(axis.sizes) - 1 for a, axis in enumerate(self.planner.lattice.axes)}
         if any(tops[axis] not in allowed for axis, allowed in slots[0].before):
             return None
-        found = []
+        steps = []
         for i, (step, slot) in enumerate(zip(plan.steps, slots, strict=True)):
             following: Positions = slots[i + 1].before if i + 1 < len(slots) else ()
             axes = tuple(a for a in slot.axes if not (self.prune and self.pruned(plan, slots, gaps, i, a)))
-            found.append(replace(step, axes=axes, given=slot, at_node=following))
-        return tuple(found)
+            steps.append(replace(step, axes=axes, given=slot, at_node=following))
+        return tuple(steps)
 
     def lanes(self, steps: Sequence[ChainSegment]) -> NDArray[np.bool_]:
         """Uses of the fanouts that may go with some tile shapes."""
-        found = np.ones(len(self.table), dtype=bool)
+        allowed = np.ones(len(self.table), dtype=bool)
         for step in steps:
             assert step.given is not None
             rule = step.given.lanes
@@ -87,8 +87,8 @@ class GivenPlanner:
                 for _, flags in rule.allowed(self.table, self.planner.lattice):
                     rows &= flags.any(axis=1)
                 self.rules[rule] = rows
-            found &= self.rules[rule]
-        return found
+            allowed &= self.rules[rule]
+        return allowed
 
     def pruned(self, plan: ChainTemplate, slots: Sequence[Slot], gaps: Sequence[Gap], index: int, axis: int) -> bool:
         """Whether a loop here is never worse in the gap above or below, and may stand there just as well."""

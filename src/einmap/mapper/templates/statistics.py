@@ -120,7 +120,7 @@ class SubspaceTally:
 
     def outcomes(self) -> dict[str, dict[str, float]]:
         """Subspaces and mappings for each outcome, what was left included."""
-        found = {o: {"subspaces": self.subspaces_by[o], "mappings": self.mappings_by[o]} for o in OUTCOMES}
+        outcomes = {o: {"subspaces": self.subspaces_by[o], "mappings": self.mappings_by[o]} for o in OUTCOMES}
         rest = self.subspaces - sum(self.subspaces_by.values())
         left = max(self.mapspace - self.covered, 0.0) if rest else 0.0
-        return {**found, NOT_COVERED: {"subspaces": rest, "mappings": left}}
+        return {**outcomes, NOT_COVERED: {"subspaces": rest, "mappings": left}}

@@ -91,9 +91,9 @@ class CopyFronts(ListedFronts):
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least; infinite where there is none."""
-        costs = np.array([chain.costs for own in self.signatures.values() for chain in own])
-        found: Floats = (costs.reshape(-1, weights.shape[1]) @ weights.T).min(axis=0, initial=math.inf)
-        return found
+        costs = np.array([chain.costs for chains in self.signatures.values() for chain in chains])
+        least: Floats = (costs.reshape(-1, weights.shape[1]) @ weights.T).min(axis=0, initial=math.inf)
+        return least
 
     def _list(self) -> None:
         """List all chains."""
@@ -206,9 +206,9 @@ class CopyFronts(ListedFronts):
         )
 
     def _memory(self, name: str) -> Memory:
-        found = self.leaves[self._level(name)]
-        assert isinstance(found, Memory)
-        return found
+        memory = self.leaves[self._level(name)]
+        assert isinstance(memory, Memory)
+        return memory
 
     def _costs(self, assignment: Assignment, nodes: list[tree.Node]) -> tuple[float, ...]:
         """What is added up over Einsums, for one instance: the same for all loops."""
@@ -243,22 +243,22 @@ class CopyFronts(ListedFronts):
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
-        found: dict[str, float] = {}
+        bits_of: dict[str, float] = {}
         top = self._top()
         assert isinstance(top, Memory)
         for access in self.einsum.accesses:
             if access.persistent and access.tensor not in self.request.shared:
                 bits = access.footprint(self.einsum.extents) * top.bits[access.tensor]
-                found[top.name] = found.get(top.name, 0.0) + bits
-        return found
+                bits_of[top.name] = bits_of.get(top.name, 0.0) + bits
+        return bits_of
 
     def front(self, signature: FusionSignature, space: FrontMemories) -> FusedFront:
         """All chains of a signature: costs, bits in use, bits that stay."""
         alive = signature.alive(space.by_tree)
         rows = []
-        own = self.persistent()
+        persistent = self.persistent()
         for chain in self.signatures[signature]:
-            row = [*chain.costs, *(chain.used.get(m, 0.0) + own.get(m, 0.0) for m in space.memories)]
+            row = [*chain.costs, *(chain.used.get(m, 0.0) + persistent.get(m, 0.0) for m in space.memories)]
             for m in space.memories:
                 for until in range(1, len(signature.loops) + 1):
                     row.append(sum(bits for memory, bits, depth in chain.kept if memory == m and alive[depth][until]))

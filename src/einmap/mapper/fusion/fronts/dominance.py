@@ -24,10 +24,10 @@ def undominated(outer_nests: list[OuterNest]) -> Iterator[OuterNest]:
         rows = np.stack(
             [np.concatenate([outer_nest.acc, outer_nest.occupied, _kept(outer_nest)]) for outer_nest in group]
         )
-        for i, own in enumerate(rows):
-            better = (rows <= own).all(axis=1)
+        for i, row in enumerate(rows):
+            better = (rows <= row).all(axis=1)
             better[i] = False
-            if not (better[:i].any() or (rows[better] < own).any()):
+            if not (better[:i].any() or (rows[better] < row).any()):
                 yield group[i]
 
 
@@ -36,7 +36,7 @@ def _kept(outer_nest: OuterNest) -> Floats:
     deeper.
     """
     n = len(outer_nest.signature.loops)
-    found = np.zeros((len(outer_nest.occupied), n + 1))
+    kept = np.zeros((len(outer_nest.occupied), n + 1))
     for placed in outer_nest.kept:
-        found[placed.memory, min(placed.depth, n) :] += placed.bits
-    return found.ravel()
+        kept[placed.memory, min(placed.depth, n) :] += placed.bits
+    return kept.ravel()

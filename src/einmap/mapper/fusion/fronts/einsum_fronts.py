@@ -33,7 +33,7 @@ from einmap.mapper.fusion.fronts.outer_nests import (
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
-from einmap.mapper.fusion.fronts.table_store import FAR, Groups, TableStore
+from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder
@@ -43,7 +43,7 @@ from einmap.mapping import nodes as tree
 
 CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
-ROOM = 64
+FIRST_POINTS = 64
 """Points of a front that are made room for at first."""
 
 
@@ -75,8 +75,8 @@ class EinsumFronts:
         default_factory=dict, init=False
     )
     """The outer nests of each signature class, as far as they were asked for."""
-    found: list[tuple[PathSearch, OuterNest]] = field(default_factory=list, init=False)
-    """Heads that chains of fronts have."""
+    completed: list[tuple[PathSearch, OuterNest]] = field(default_factory=list, init=False)
+    """Outer nests whose completions were searched: those that rows of fronts have, by number."""
     signature_classes: dict[SignatureClass, Floats] = field(default_factory=dict, init=False)
     """What the chains of each signature class cost at least: in all, none of them is below each of these rows."""
     space: FrontMemories = field(default_factory=FrontMemories, init=False)
@@ -151,19 +151,21 @@ class EinsumFronts:
             self._bound_signature_classes()
         if not self.signature_classes:
             return np.full(len(weights), np.inf)
-        own = np.stack([(rows @ weights.T).min(axis=0) for rows in self.signature_classes.values()])
-        found: Floats = own.min(axis=0)
-        return found
+        minima = np.stack([(rows @ weights.T).min(axis=0) for rows in self.signature_classes.values()])
+        least: Floats = minima.min(axis=0)
+        return least
 
     def _bound_signature_classes(self) -> None:
         """What the chains of each signature class cost at least."""
         rows: dict[SignatureClass, list[Floats]] = {}
-        for plan, own in self.groups.bounds:
+        for plan, bounds in self.groups.bounds:
             if plan in self._by_plan:
-                rows.setdefault(self._by_plan[plan], []).append(own)
-        every = {signature_class: np.concatenate(own) for signature_class, own in rows.items()}
+                rows.setdefault(self._by_plan[plan], []).append(bounds)
+        every = {signature_class: np.concatenate(bounds) for signature_class, bounds in rows.items()}
         few = len(self.request.goals) <= 2
-        self.signature_classes = {f: own[nondominated(own)] if few else own for f, own in every.items() if len(own)}
+        self.signature_classes = {
+            f: bounds[nondominated(bounds)] if few else bounds for f, bounds in every.items() if len(bounds)
+        }
 
     def _signature_class(self, plan: ChainTemplate) -> SignatureClass:
         """The memories in which a dataplacement backs shared tensors."""
@@ -179,7 +181,7 @@ class EinsumFronts:
         self.listed = {}
         self._pruned = {}
         self._outer_nest_rows = {}
-        self.found = []
+        self.completed = []
 
     def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
         """List the outer nests of some signature classes, all that can be a part of something good; those that had to
@@ -195,8 +197,8 @@ class EinsumFronts:
             self._pruned.pop(signature_class, None)
         pruned = {signature_class: PrunedBounds(len(self.request.goals)) for signature_class in anew}
         plans = [(plan, signature_class) for plan, signature_class in self._by_plan.items() if signature_class in anew]
-        wanted, without = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
-        for search in self.groups.searches(wanted, without) if plans else ():
+        limits_of, pruned_of = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
+        for search in self.groups.searches(limits_of, pruned_of) if plans else ():
             self._list(search, anew, pruned)
         self._pruned |= pruned
         return set(anew)
@@ -211,7 +213,7 @@ class EinsumFronts:
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider
         )
-        found: dict[FusionSignature, list[OuterNest]] = {}
+        by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
             signature_class = self._by_plan.get(compiled.plan)
             if signature_class is None or signature_class not in limits:
@@ -225,31 +227,34 @@ class EinsumFronts:
                 if exceeds_cutoff(outer_nest, remainder):
                     bounds.add(outer_nest.least[None])
                 else:
-                    found.setdefault(outer_nest.signature, []).append(outer_nest)
-        for signature, outer_nests in found.items():
-            own = self.listed[signature.signature_class].setdefault(signature, [])
-            own.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
+                    by_signature.setdefault(outer_nest.signature, []).append(outer_nest)
+        for signature, outer_nests in by_signature.items():
+            listed = self.listed[signature.signature_class].setdefault(signature, [])
+            listed.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
 
     def complete_outer_nests(
-        self, wanted: Mapping[FusionSignature, Remainder | None]
+        self, limits: Mapping[FusionSignature, Remainder | None]
     ) -> dict[FusionSignature, FusedFront]:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
         growing: dict[FusionSignature, GrowingFront] = {}
         by_search: dict[PathSearch, dict[TemplateTables, list[tuple[PathSearch, OuterNest]]]] = {}
-        for signature, remainder in wanted.items():
+        for signature, remainder in limits.items():
             for search, outer_nest in self.listed[signature.signature_class][signature]:
                 if not exceeds_cutoff(outer_nest, remainder):
                     by_search.setdefault(search, {}).setdefault(outer_nest.compiled, []).append((search, outer_nest))
         for of_search in by_search.values():
-            plans = sorted((sorted(own, key=_promise) for own in of_search.values()), key=lambda own: _promise(own[0]))
+            plans = sorted(
+                (sorted(outer_nests, key=_promise) for outer_nests in of_search.values()),
+                key=lambda outer_nests: _promise(outer_nests[0]),
+            )
             if not plans[0][0][0].has_tables:
                 plans = _with_few_tables(plans)
             self.groups.tables.fill(plans[0][0][0])
-            for own in plans:
-                walk = self._walk(*own[0])
-                for search, outer_nest in own:
+            for outer_nests in plans:
+                walk = self._walk(*outer_nests[0])
+                for search, outer_nest in outer_nests:
                     if not self.budget.stopped:
-                        remainder = wanted[outer_nest.signature]
+                        remainder = limits[outer_nest.signature]
                         search.remainder = remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
                         front = growing.get(outer_nest.signature) or self._empty(outer_nest.signature)
                         growing[outer_nest.signature] = front
@@ -261,7 +266,7 @@ class EinsumFronts:
         """The front of a signature at the beginning."""
         kept = len(self.space.memories) * len(signature.loops)
         width = len(self.request.goals) + len(self._counted(signature)) + kept
-        return GrowingFront(signature, Archive(width, ROOM))
+        return GrowingFront(signature, Archive(width, FIRST_POINTS))
 
     def _counted(self, signature: FusionSignature) -> list[int]:
         """Memories of the space, by number, where it matters how much an Einsum itself needs.
@@ -275,20 +280,20 @@ class EinsumFronts:
         archive, n = growing.archive, len(self.request.goals)
         values = archive.values[: archive.n].copy()
         counted = self._counted(growing.signature)
-        own = np.zeros((len(values), len(self.space.memories)))
-        own[:, counted] = values[:, n : n + len(counted)]
-        values = np.concatenate([values[:, :n], own, values[:, n + len(counted) :]], axis=1)
+        used = np.zeros((len(values), len(self.space.memories)))
+        used[:, counted] = values[:, n : n + len(counted)]
+        values = np.concatenate([values[:, :n], used, values[:, n + len(counted) :]], axis=1)
         return FusedFront(values, archive.paths[: archive.n].copy())
 
     @property
     def signatures(self) -> list[FusionSignature]:
         """What other Einsums may see of the chains."""
-        return [signature for own in self.listed.values() for signature in own]
+        return [signature for listed in self.listed.values() for signature in listed]
 
     @property
     def outer_nests(self) -> int:
-        """Heads that are listed."""
-        return sum(len(outer_nests) for own in self.listed.values() for outer_nests in own.values())
+        """How many outer nests are listed."""
+        return sum(len(outer_nests) for listed in self.listed.values() for outer_nests in listed.values())
 
     def bounds(self, signature: FusionSignature) -> Floats:
         """Costs that no chain of a signature is below, a row for each outer nest."""
@@ -307,10 +312,10 @@ class EinsumFronts:
     def whole(self, t: int) -> dict[str, float]:
         """Bits that the whole of a tensor (by its position) takes in each memory."""
         if t not in self._whole:
-            tensor, found = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
+            tensor, bits = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
             for path in self.paths:
                 values = float(path.lattice.values(self.einsum, tensor)[path.lattice.top])
-                found |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
+                bits |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
         return self._whole[t]
 
     def backs_in(self) -> set[str]:
@@ -325,7 +330,7 @@ class EinsumFronts:
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
-        found: dict[str, float] = {}
+        bits: dict[str, float] = {}
         for path in self.paths[:1]:
             for plan in path.plans[:1]:
                 for held in plan.outer:
@@ -334,8 +339,8 @@ class EinsumFronts:
                     access = self.einsum.by_tensor[held.tensor]
                     if access.persistent and held.tensor not in self.request.shared:
                         values = path.lattice.values(self.einsum, held.tensor)[path.lattice.top]
-                        found[memory.name] = found.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
-        return found
+                        bits[memory.name] = bits.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
+        return bits
 
     def outer_nest_rows(self, signature: FusionSignature) -> Floats:
         """Rows as of a front that every chain of a signature has one of: none of them is below its outer nest's."""
@@ -362,8 +367,8 @@ class EinsumFronts:
         numbers = self._numbers(search)
         kept = self._staying(outer_nest, numbers)
         used = [objective_kernels.BITS + numbers[m] for m in self._counted(outer_nest.signature)]
-        wanted = [*search.goal_codes, *used, *(objective_kernels.KEPT + i for i in range(kept.size))]
-        search.wanted = np.array(wanted, dtype=np.int64)
+        codes = [*search.goal_codes, *used, *(objective_kernels.KEPT + i for i in range(kept.size))]
+        search.wanted = np.array(codes, dtype=np.int64)
         depth = len(outer_nest.points)
         growing.archive.widen(len(outer_nest.compiled.levels))
         walk.kept = kept
@@ -374,12 +379,12 @@ class EinsumFronts:
         walk.prefix_at[depth] = outer_nest.prefix
         walk.cand_n[:] = -1
         nodes = walk.nodes
-        self.found.append((search, outer_nest))
+        self.completed.append((search, outer_nest))
         ended = None
         while ended != kernels.DONE:
             before, left = walk.work, self.budget.left
             budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
-            ended = search.step(outer_nest.compiled, len(self.found) - 1, walk, growing.archive, TIE, budget)
+            ended = search.step(outer_nest.compiled, len(self.completed) - 1, walk, growing.archive, TIE, budget)
             self.budget.work += walk.work - before
             if self.budget.stopped:
                 break
@@ -404,7 +409,7 @@ class EinsumFronts:
         """A chain from the outside in, each storage node with one tensor; how many are in the outermost memory."""
         del signature
         number, prefix = (int(x) for x in front.paths[row, :2])
-        search, outer_nest = self.found[number]
+        search, outer_nest = self.completed[number]
         compiled = outer_nest.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         loops = {level: loop_nodes(order) for level, order in outer_nest.gaps}
@@ -412,12 +417,12 @@ class EinsumFronts:
 
 
 def _with_few_tables(plans: list[list[tuple[PathSearch, OuterNest]]]) -> list[list[tuple[PathSearch, OuterNest]]]:
-    """Heads of one search, by dataplacement, in a search that has only these."""
+    """Outer nests of one search, by dataplacement, in a search that has only these."""
     search = plans[0][0][0].again()
-    search.take([own[0][1].compiled.plan for own in plans], FAR)
+    search.take([outer_nests[0][1].compiled.plan for outer_nests in plans], NO_LIMIT)
     return [
-        [(search, replace(outer_nest, compiled=compiled)) for _, outer_nest in own]
-        for own, compiled in zip(plans, search.compiled, strict=True)
+        [(search, replace(outer_nest, compiled=compiled)) for _, outer_nest in outer_nests]
+        for outer_nests, compiled in zip(plans, search.compiled, strict=True)
     ]
 
 

@@ -25,21 +25,21 @@ type Scales = tuple[tuple[int, str, Fraction], ...]
 
 @dataclass
 class Hulls:
-    """The shared tensors of a cascade. `one`: their users have one buffer in common, else each has its own tile."""
+    """The shared tensors of a cascade. `one_buffer`: the users of each have one buffer in common, else a tile each."""
 
     spec: Spec
-    one: bool
+    one_buffer: bool
 
     @cached_property
     def _users(self) -> Mapping[str, list[tuple[Einsum, dict[Rank, Interval]]]]:
         """For each shared tensor its users in their order, and the first and last index of each rank that they use."""
         workload = self.spec.workload
-        found: dict[str, list[tuple[Einsum, dict[Rank, Interval]]]] = {t: [] for t in workload.shared}
+        users: dict[str, list[tuple[Einsum, dict[Rank, Interval]]]] = {t: [] for t in workload.shared}
         for einsum in workload.einsums:
             for access in einsum.accesses:
-                if access.tensor in found:
-                    found[access.tensor].append((einsum, _ranges(einsum, access)))
-        return found
+                if access.tensor in users:
+                    users[access.tensor].append((einsum, _ranges(einsum, access)))
+        return users
 
     @cached_property
     def uneven(self) -> frozenset[tuple[str, Rank]]:
@@ -47,36 +47,36 @@ class Hulls:
         return frozenset(
             (tensor, rank)
             for tensor, users in self._users.items()
-            for rank in (users[0][1] if self.one and users else ())
+            for rank in (users[0][1] if self.one_buffer and users else ())
             if len({ranges[rank] for _, ranges in users}) > 1
         )
 
     def wider(self, einsum: Einsum) -> dict[str, Fraction]:
         """How much larger the common tile is than an Einsum's own, for the tensors of which it is larger."""
         uneven = {tensor for tensor, _ in self.uneven}
-        found = {}
+        factors = {}
         for access in einsum.accesses:
             if access.tensor in uneven:
                 users = [ranges for _, ranges in self._users[access.tensor]]
                 common = {rank: (min(r[rank][0] for r in users), max(r[rank][1] for r in users)) for rank in users[0]}
-                found[access.tensor] = Fraction(_size(common), _size(_ranges(einsum, access)))
-        return {tensor: factor for tensor, factor in found.items() if factor != 1}
+                factors[access.tensor] = Fraction(_size(common), _size(_ranges(einsum, access)))
+        return {tensor: factor for tensor, factor in factors.items() if factor != 1}
 
     def scales(self, einsum: Einsum) -> Scales:
         """What bits of shared tensors are while Einsums run that do not use them: those of the first user."""
-        found = []
+        scales = []
         for t, access in enumerate(einsum.accesses):
             if access.tensor not in self._users:
                 continue
             first, ranges = self._users[access.tensor][0]
-            tiles = Fraction(1) if self.one else Fraction(_size(ranges), _size(_ranges(einsum, access)))
+            tiles = Fraction(1) if self.one_buffer else Fraction(_size(ranges), _size(_ranges(einsum, access)))
             if self.spec.bound[first.name].arch is self.spec.bound[einsum.name].arch and tiles == 1:
                 continue
             theirs = self._bits(first, access.tensor)
             for memory, bits in self._bits(einsum, access.tensor).items():
                 if bits and (tiles != 1 or bits != theirs[memory]):
-                    found.append((t, memory, tiles * Fraction(theirs[memory]) / Fraction(bits)))
-        return tuple(found)
+                    scales.append((t, memory, tiles * Fraction(theirs[memory]) / Fraction(bits)))
+        return tuple(scales)
 
     def _bits(self, einsum: Einsum, tensor: str) -> dict[str, float]:
         """Bits for each value of a tensor in each memory while an Einsum runs."""

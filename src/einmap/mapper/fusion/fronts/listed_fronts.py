@@ -74,7 +74,7 @@ class ListedFronts(ABC):
         return set()
 
     def complete_outer_nests(
-        self, wanted: Mapping[FusionSignature, Remainder | None]
+        self, limits: Mapping[FusionSignature, Remainder | None]
     ) -> dict[FusionSignature, FusedFront]:
         """The fronts of some signatures."""
-        return {signature: self.front(signature, self.space) for signature in wanted}
+        return {signature: self.front(signature, self.space) for signature in limits}

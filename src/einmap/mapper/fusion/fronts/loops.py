@@ -40,12 +40,12 @@ def orders_of(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
         return
     for order in permutations(loops):
         sizes: dict[str, int] = {}
-        found = []
+        ordered = []
         for loop in order:
             outer = sizes.get(loop.variable, max(other.outer for other in loops if other.variable == loop.variable))
             sizes[loop.variable] = outer // (loop.outer // loop.inner)
-            found.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
-        yield tuple(found)
+            ordered.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
+        yield tuple(ordered)
 
 
 def in_time(cut: Cut) -> Cut:
@@ -64,11 +64,11 @@ def rank_cut(access: TensorAccess, variable: str) -> str:
 
 def loop_nodes(loops: tuple[Loop, ...]) -> list[tree.LoopNode]:
     """Loops as nodes."""
-    found: list[tree.LoopNode] = []
+    nodes: list[tree.LoopNode] = []
     for loop in loops:
         names, shape = tree.PerEinsum(loop.variable), tree.PerEinsum(loop.inner)
         if loop.kind == TEMPORAL:
-            found.append(tree.Temporal(names, shape))
+            nodes.append(tree.Temporal(names, shape))
         else:
-            found.append(tree.Spatial(names, shape, *loop.kind))
-    return found
+            nodes.append(tree.Spatial(names, shape, *loop.kind))
+    return nodes

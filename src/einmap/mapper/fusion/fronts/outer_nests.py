@@ -70,9 +70,9 @@ class FusionSignature(NamedTuple):
 @lru_cache(maxsize=4096)
 def _alive(parting: tuple[bool, ...]) -> Floats:
     n = len(parting) + 1
-    found = np.array([[float(any(parting[d:until])) for until in range(n)] for d in range(n)])
-    found.flags.writeable = False
-    return found
+    alive = np.array([[float(any(parting[d:until])) for until in range(n)] for d in range(n)])
+    alive.flags.writeable = False
+    return alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +139,13 @@ class NestRules:
     @cached_property
     def bits(self) -> dict[tuple[int, int], tuple[int, float]]:
         """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
-        found = {}
+        bits = {}
         for number, level in enumerate(self.search.memories):
             memory = self.search.leaves[level]
             assert isinstance(memory, Memory)
             for t, tensor in enumerate(self.search.tensors):
-                found[level, t] = number, memory.bits[tensor]
-        return found
+                bits[level, t] = number, memory.bits[tensor]
+        return bits
 
     @cached_property
     def positions(self) -> list[dict[int, int]]:
@@ -261,25 +261,29 @@ class OuterNestEnumerator:
         room = self.rules.most - len(state.loops)
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
-        found: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
+        choices: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
         for a in self.compiled.levels[i].axes or ():
             for variable, bound in self.search.lattice.axes[a].members:
                 size = sizes.get(variable, bound)
                 if used.count(variable) >= self.rules.most_per_axis:
                     continue
-                for target, chosen in found[:] if size > 1 else ():
+                for target, chosen in choices[:] if size > 1 else ():
                     if len(chosen) < room:
-                        found += [
+                        choices += [
                             (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
                             for shape in divisors(size)[:-1]
                             if (below := self._below(a, target, size // shape)) >= 0
                         ]
         if self.compiled.levels[i].last and self.compiled.levels[i].rising:
             # whatever their order is, the first one rises
-            found = [own for own in found if not own[1] or not all(self._rises(i, state, loop) for loop in own[1])]
-        targets = np.array([target for target, _ in found], dtype=np.int64)
+            choices = [
+                choice
+                for choice in choices
+                if not choice[1] or not all(self._rises(i, state, loop) for loop in choice[1])
+            ]
+        targets = np.array([target for target, _ in choices], dtype=np.int64)
         for n in self._survivors(i, state, targets, np.full(len(targets), state.prefix)):
-            yield found[n][0], state.prefix, found[n][1]
+            yield choices[n][0], state.prefix, choices[n][1]
 
     def _below(self, axis: int, point: int, factor: int) -> int:
         """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
@@ -293,13 +297,13 @@ class OuterNestEnumerator:
         search, pruned = self.search, self.pruned
         remainder = self.remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
         begins, slots = self.tables[:2]
-        found: Ints
-        found, pruned.n = kernels.survivors(
+        rows: Ints
+        rows, pruned.n = kernels.survivors(
             search.tables.pool, search.tables.columns, begins[i], slots[i], targets, prefixes, state.acc, search.leak,
             state.occupied, search.capacity, search.goal_codes, remainder.rows, remainder.most,
             pruned.rows, pruned.n,
         )  # fmt: skip
-        return found
+        return rows
 
     def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Lanes of a fanout that stands above a shared tensor's storage."""
@@ -325,7 +329,7 @@ class OuterNestEnumerator:
         row = prefix - search.prefixes.first[r]
         bounds = search.prefixes.tables[r].bounds[row]
         sizes = [axis.sizes[search.coord[point, a]] for a, axis in enumerate(search.lattice.axes)]
-        found = []
+        loops = []
         for d, fanned in enumerate(search.lanes.dimensions):
             if fanned.level != search.fanouts[r - 1]:
                 continue
@@ -333,9 +337,9 @@ class OuterNestEnumerator:
                 if bounds[d, a] > 1:
                     inner = sizes[a] // int(bounds[d, a])
                     (variable,) = search.lattice.axes[a].variables
-                    found.append(Loop((fanned.component, fanned.dimension.name), a, variable, sizes[a], inner))
+                    loops.append(Loop((fanned.component, fanned.dimension.name), a, variable, sizes[a], inner))
                     sizes[a] = inner
-        return found
+        return loops
 
     def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
         """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
@@ -386,10 +390,10 @@ class OuterNestEnumerator:
     def _passed(self, lowers: Held, loops: tuple[Loop, ...], outer: int) -> tuple[int, int]:
         """How many of the loops below a node lower its space, and the point at which it is taken then."""
         search, at, passed = self.search, outer, 0
-        own = search.leaves[lowers.level].name
+        name = search.leaves[lowers.level].name
         for loop in loops:
             relevance = search.pricer.axis_relevance[lowers.tensor][loop.axis]
-            if loop.kind != TEMPORAL and loop.kind[0] == own:
+            if loop.kind != TEMPORAL and loop.kind[0] == name:
                 continue
             if relevance is Relevance.NONE or loop.kind != TEMPORAL:
                 break
@@ -421,11 +425,11 @@ class OuterNestEnumerator:
         search = self.search
         if self.last < 0:
             return search.bound(self.compiled)
-        found = np.empty(len(search.goal_codes))
+        least = np.empty(len(search.goal_codes))
         leak = float(search.leak[state.prefix])
         bound = self._bound(state)
-        objective_kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, found)
-        return found
+        objective_kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, least)
+        return least
 
     def _bound(self, state: _State) -> Floats:
         """Costs so far, and what the tables say of the rest."""
@@ -436,9 +440,9 @@ class OuterNestEnumerator:
         bound = state.acc.copy()
         columns = search.tables.columns
         # the table holds the cost of the last node too
-        own = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
+        of_node = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
         rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
-        bound[columns] += rest - own[columns]
+        bound[columns] += rest - of_node[columns]
         return bound
 
     def _cut(self, t: int, loop: Loop) -> Cut:

@@ -146,7 +146,7 @@ class Fronts(Protocol):
         """
 
     def complete_outer_nests(
-        self, wanted: Mapping[FusionSignature, Remainder | None]
+        self, limits: Mapping[FusionSignature, Remainder | None]
     ) -> Mapping[FusionSignature, FusedFront]:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
 

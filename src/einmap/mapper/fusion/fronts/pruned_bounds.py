@@ -8,7 +8,7 @@ from einmap.arrays import Floats
 from einmap.mapper import objective_kernels
 from einmap.mapper.request import Remainder
 
-ROOM = 32
+MOST_ROWS = 32
 """Rows that are kept; of more the last one stands for several."""
 
 
@@ -16,7 +16,7 @@ class PrunedBounds:
     """Bounds of what was left out: each of its objectives is no less than those of some row."""
 
     def __init__(self, goals: int) -> None:
-        self.rows: Floats = np.full((ROOM, goals), np.inf)
+        self.rows: Floats = np.full((MOST_ROWS, goals), np.inf)
         self.n = 0
 
     def add(self, values: Floats) -> None:

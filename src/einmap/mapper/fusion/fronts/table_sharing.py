@@ -40,7 +40,7 @@ def table_owners(every: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, TableOwn
     alike: dict[Any, list[PlannedEinsum]] = {}
     for planned in every:
         alike.setdefault(tables_key(planned.einsum, planned.arch, planned.paths), []).append(planned)
-    found: dict[PlannedEinsum, TableOwner] = {}
+    owner_of: dict[PlannedEinsum, TableOwner] = {}
     for same in alike.values():
         owners: list[tuple[PlannedEinsum, PlansByKey]] = []
         by_size = sorted(((planned, _plans(planned)) for planned in same), key=lambda pair: -len(pair[1]))
@@ -49,8 +49,8 @@ def table_owners(every: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, TableOwn
             if owner is None:
                 owners.append((planned, plans))
             else:
-                found[planned] = TableOwner(owner[0], frozenset(owner[1][key] for key in plans))
-    return found
+                owner_of[planned] = TableOwner(owner[0], frozenset(owner[1][key] for key in plans))
+    return owner_of
 
 
 def _plans(planned: PlannedEinsum) -> PlansByKey:

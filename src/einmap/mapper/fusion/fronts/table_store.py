@@ -38,7 +38,8 @@ OF_FIRST = 1.5
 """Tables that are made at once where these are many, in units of the tables of one dataplacement."""
 MOST_AT_ONCE = 300_000_000
 """Bytes of tables of one dataplacement beyond which not all uses of the fanouts are looked at together."""
-FAR = 2**62
+NO_LIMIT = 2**62
+"""Bytes of tables, where there may be as many as there are."""
 
 
 @dataclass
@@ -98,9 +99,9 @@ class Groups:
         return list(self._bounds())
 
     def _bounds(self) -> Iterator[tuple[ChainTemplate, Floats]]:
-        for number, (path, group, known) in enumerate(self.all):
-            waiting = list(zip(group.plans, known.way_of, strict=True))
-            worth = self._worth_tables(path, group, known)
+        for number, (path, group, relaxed) in enumerate(self.all):
+            waiting = list(zip(group.plans, relaxed.way_of, strict=True))
+            worth = self._worth_tables(path, group, relaxed)
             while waiting and worth and not self.budget.stopped:
                 search = new_search(path, group.lanes, 1)
                 taken = self._take(search, [plan for plan, _ in waiting])
@@ -108,13 +109,13 @@ class Groups:
                     self._ready[number] = search
                 self.tables.fill(search)
                 for compiled in search.compiled:
-                    own = self._roots[compiled.plan] = search.root_values(compiled)
-                    yield compiled.plan, own
+                    roots = self._roots[compiled.plan] = search.root_values(compiled)
+                    yield compiled.plan, roots
                 waiting = waiting[taken:]
                 self.tables.release(self._ready.values())
             # the memories of all tensors are the same in one way of holding them
             for way, plan in {way: plan for plan, way in waiting}.items():
-                yield plan, known.values[way]
+                yield plan, relaxed.values[way]
 
     def searches(
         self, limits: Mapping[ChainTemplate, Remainder | None], pruned: Mapping[ChainTemplate, PrunedBounds]
@@ -123,12 +124,12 @@ class Groups:
 
         `limits`, `pruned`: by plan (by its id).
         """
-        for number, (path, group, known) in enumerate(self.all):
+        for number, (path, group, relaxed) in enumerate(self.all):
             if number in self._ready:
                 self.tables.fill(self._ready[number])
                 yield self._ready[number]
                 continue
-            asked = [(plan, way) for plan, way in zip(group.plans, known.way_of, strict=True) if plan in limits]
+            asked = [(plan, way) for plan, way in zip(group.plans, relaxed.way_of, strict=True) if plan in limits]
             plans = []
             good: dict[int, Bools] = {}
             for plan, way in asked:
@@ -140,8 +141,8 @@ class Groups:
                 if way not in good:
                     # a way of holding the tensors is one of one signature class, with the same limit for all its
                     # dataplacements
-                    good[way] = survivors(remainder, known.values[way])
-                    without.add(known.values[way][~good[way]])
+                    good[way] = survivors(remainder, relaxed.values[way])
+                    without.add(relaxed.values[way][~good[way]])
             lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
             while len(lanes) and not self.budget.stopped:
                 chunk = lanes[: self._with_room(number)]
@@ -163,7 +164,7 @@ class Groups:
         """Free the tables of all searches that may not be looked at again."""
         self.tables.release([*self._ready.values(), *(search for search, _ in self._made.values())])
 
-    def _worth_tables(self, path: Path, group: Group, known: Bounds) -> bool:
+    def _worth_tables(self, path: Path, group: Group, relaxed: Bounds) -> bool:
         """Whether tables of all dataplacements and uses of the fanouts are few, or say far more than bounds without.
 
         That is tried with the dataplacement and the uses of the fanouts that seem best and fit.
@@ -173,11 +174,11 @@ class Groups:
         search = new_search(path, group.lanes, 1)
         if len(group.lanes) <= FEW and search.take(group.plans, FEW_TABLES) == len(group.plans):
             return search.tables.bytes <= FEW_TABLES
-        values = known.values.prod(axis=2)
+        values = relaxed.values.prod(axis=2)
         for way in np.argsort(values.min(axis=1), kind="stable"):
             lanes = np.sort(np.argsort(values[way], kind="stable")[:FIRST_LANES])
             search = new_search(path, group.lanes.only(lanes), 1)
-            search.take([group.plans[known.way_of.index(way)]], FAR)
+            search.take([group.plans[relaxed.way_of.index(way)]], NO_LIMIT)
             self.tables.fill(search)
             least = [search.root_values(compiled) for compiled in search.compiled]
             self.tables.release(self._ready.values())

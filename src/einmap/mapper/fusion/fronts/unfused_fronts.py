@@ -54,8 +54,8 @@ class UnfusedFronts(ListedFronts):
         """For each row of weights what every mapping costs at least."""
         if not self.optimum.values:
             return np.full(len(weights), np.inf)
-        found: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
-        return found
+        least: Floats = (np.array(self.optimum.values) @ weights.T).min(axis=0)
+        return least
 
     @property
     def covers_mapspace(self) -> bool:
@@ -106,9 +106,9 @@ class UnfusedFronts(ListedFronts):
             keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
             self.signatures.setdefault(FusionSignature(keys, (), (), ()), []).append(row)
 
-    def _count(self, found: Optimum) -> None:
-        self.budget.work += found.work
-        self.budget.nodes += found.nodes
+    def _count(self, optimum: Optimum) -> None:
+        self.budget.work += optimum.work
+        self.budget.nodes += optimum.nodes
 
     def _keep_inside(self, rng: np.random.Generator) -> None:
         """Add the best mappings found with intermediate tensors whole in inner memories, for each choice of these."""
@@ -123,16 +123,16 @@ class UnfusedFronts(ListedFronts):
                 return
             most = min(self.budget.left, MOST_TRIED)
             try:
-                found = brute_force(
+                inside_optimum = brute_force(
                     self.einsum, self.arch, self.request, self.budget.progress, most, rng, backed=dict(way)
                 )
             except NotSupportedError:
                 continue  # none of these can be counted; that some are left out is said anyway
-            self._count(found)
+            self._count(inside_optimum)
             self.optimum = replace(
                 self.optimum,
-                values=[*self.optimum.values, *found.values],
-                mappings=[*self.optimum.mappings, *found.mappings],
+                values=[*self.optimum.values, *inside_optimum.values],
+                mappings=[*self.optimum.mappings, *inside_optimum.mappings],
             )
 
     def bounds(self, signature: FusionSignature) -> Floats:
@@ -154,7 +154,7 @@ class UnfusedFronts(ListedFronts):
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
-        found: dict[str, float] = {}
+        bits_of: dict[str, float] = {}
         for mapping in self.optimum.mappings[:1]:
             for node in mapping.nodes:
                 if isinstance(node, tree.Storage) and node.persistent:
@@ -162,14 +162,14 @@ class UnfusedFronts(ListedFronts):
                     assert isinstance(memory, Memory)
                     for tensor in node.tensors:
                         bits = self.einsum.by_tensor[tensor].footprint(self.einsum.extents) * memory.bits[tensor]
-                        found[memory.name] = found.get(memory.name, 0.0) + bits
-        return found
+                        bits_of[memory.name] = bits_of.get(memory.name, 0.0) + bits
+        return bits_of
 
     def front(self, signature: FusionSignature, space: FrontMemories) -> FusedFront:
         """All mappings of a signature: costs, bits in use."""
-        own, rows = self.persistent(), self.signatures[signature]
+        persistent, rows = self.persistent(), self.signatures[signature]
         values = [
-            [*self.optimum.values[row], *(self.used[row].get(m, 0.0) + own.get(m, 0.0) for m in space.memories)]
+            [*self.optimum.values[row], *(self.used[row].get(m, 0.0) + persistent.get(m, 0.0) for m in space.memories)]
             for row in rows
         ]
         return FusedFront(np.array(values, dtype=np.float64), np.array(rows, dtype=np.int64)[:, None])

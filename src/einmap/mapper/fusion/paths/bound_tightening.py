@@ -25,27 +25,26 @@ def tighten_bounds(
     room: ContendedMemories,
     paths: ShortestPaths,
     every: Mapping[Stage, PackedOptions],
-    known: Mapping[Stage, Bools],
+    closed: Mapping[Stage, Bools] | None,
     values: Callable[[Floats], Floats],
     limit: float,
 ) -> ShortestPaths | None:
     """Least costs of paths up to a limit, None where there are none.
 
-    `paths`: those without one. `known`: the options whose last rows, of what is not known, no such path has. `values`:
-    the least objective for each row of least weighted costs.
+    `paths`: those without one. `closed`: for each option whether no such path has its last row, of what is not known.
+    `values`: the least objective for each row of least weighted costs.
     """
     every, edges = dict(every), {stage: stage.edges for stage in every}
-    closed: Mapping[Stage, Bools] | None = known
     for _ in range(TURNS):
         rows = pruned = 0
-        for stage, own in every.items():
-            option = own.option
-            good = values(paths.rests[stage][option] + own.costs) <= limit
+        for stage, options in every.items():
+            option = options.option
+            good = values(paths.rests[stage][option] + options.costs) <= limit
             if closed is not None:
-                good[(np.cumsum(own.n_rows) - 1)[closed[stage]]] = False
+                good[(np.cumsum(options.n_rows) - 1)[closed[stage]]] = False
             rows, pruned = rows + len(good), pruned + int((~good).sum())
             if not good.all():
-                every[stage] = own.only(good)
+                every[stage] = options.only(good)
                 edges[stage] = edges[stage][every[stage].n_rows[edges[stage][:, 1]] > 0]
                 if not len(edges[stage]):
                     return None

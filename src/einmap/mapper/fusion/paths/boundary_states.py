@@ -1,7 +1,6 @@
-"""Boundary states: what earlier Einsums of a cascade leave to later ones. An option fits behind a state or not; if it
-fits, what lies behind the Einsum is another state.
+"""Boundary states: what earlier Einsums of a cascade leave to later ones.
 
-An Einsum's option fits behind a boundary state or not, and what lies behind the Einsum then is another boundary state.
+An option of an Einsum fits behind a boundary state or not; if it fits, another boundary state lies behind the Einsum.
 """
 
 # Behind an unexpanded option keys are forgotten: its bound says little of neighbours anyway, and kept keys of
@@ -151,7 +150,7 @@ class Transitions:
     """
 
     _lives: dict[Live, Live] = field(default_factory=dict)
-    _one: dict[Hashable, BoundaryState] = field(default_factory=dict)
+    _states: dict[Hashable, BoundaryState] = field(default_factory=dict)
     _after: dict[tuple[int, Option], BoundaryState | None] = field(default_factory=dict)
     _passing: dict[tuple[int, EinsumOptions], Passing] = field(default_factory=dict)
     _later: dict[Hashable, Live] = field(default_factory=dict)
@@ -159,7 +158,7 @@ class Transitions:
     _relaxed: dict[Hashable, BoundaryState | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.nothing = self.known(NOTHING)
+        self.nothing = self.interned(NOTHING)
 
     def of(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
         """The boundary state behind an Einsum, None if the option does not fit. `boundary_state`: one that was made
@@ -200,21 +199,21 @@ class Transitions:
         what they would say of chains that are not listed is little.
         """
         if id(boundary_state) not in self._forgotten:
-            own = [_forgotten(live.slot, live.key, live.bits) for live in boundary_state.live]
-            self._forgotten[id(boundary_state)] = tuple(own)
-        known = self._forgotten[id(boundary_state)]
+            forgotten = [_forgotten(live.slot, live.key, live.bits) for live in boundary_state.live]
+            self._forgotten[id(boundary_state)] = tuple(forgotten)
+        keys = self._forgotten[id(boundary_state)]
         # of two keys with loops it matters whether they are the same
-        told = not option.absent and (option.unexpanded or all(live.state != CUT for live in known))
-        seen = known, option.forgotten, step, option.unexpanded
-        if told and seen in self._relaxed:
-            return self._relaxed[seen]
+        told = not option.absent and (option.unexpanded or all(live.state != CUT for live in keys))
+        case = keys, option.forgotten, step, option.unexpanded
+        if told and case in self._relaxed:
+            return self._relaxed[case]
         lives = self._relaxed_lives(boundary_state, option, step)
         if lives is not None and (option.absent or not (lives or option.unexpanded)):
             return self.after(boundary_state if option.absent else self.nothing, option, step)
-        found = None if lives is None else self._all_relaxed(lives, option, step)
+        after = None if lives is None else self._all_relaxed(lives, option, step)
         if told:
-            self._relaxed[seen] = found
-        return found
+            self._relaxed[case] = after
+        return after
 
     def _all_relaxed(self, lives: dict[Slot, Live], option: Option, step: EinsumOptions) -> BoundaryState:
         """The boundary state with some tensors, and those that an option is the first to use."""
@@ -230,23 +229,25 @@ class Transitions:
         """What of a boundary state is still needed behind an Einsum; None if the option surely does not fit."""
         lives: dict[Slot, Live] = {}
         for live in boundary_state.live:
-            own = option.keys.get(live.slot, live.key)
-            if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
+            option_key = option.keys.get(live.slot, live.key)
+            if option_key.memory != live.key.memory or (
+                option_key != live.key and ANY_LOOPS not in (option_key.loops, live.key.loops)
+            ):
                 return None
             if live.slot in step.needed:
-                key = own if live.key.loops else live.key
+                key = option_key if live.key.loops else live.key
                 lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
         return lives
 
     def _passing_by(self, boundary_state: BoundaryState, step: EinsumOptions) -> Passing:
         key = id(boundary_state), step
         if key not in self._passing:
-            slots, known = step.slots, [live.slot for live in boundary_state.live]
+            slots, live_slots = step.slots, [live.slot for live in boundary_state.live]
             waiting = [live for live in boundary_state.live if live.slot in step.needed]
             self._passing[key] = Passing(
                 tuple([live for live in boundary_state.live if live.slot in slots]),
                 tuple(waiting),
-                tuple([slot for slot in step.used_again if slot not in known]),
+                tuple([slot for slot in step.used_again if slot not in live_slots]),
                 max([len(live.key.loops) for live in waiting], default=0),
             )
         return self._passing[key]
@@ -267,13 +268,13 @@ class Transitions:
         """A tensor that an Einsum is the first to use."""
         key = option, slot, after, intermediate
         if key not in self._later:
-            own = option.keys[slot]
-            written = option.cuts.get(slot, ())[: max(after - len(own.loops), 0)] if intermediate else ()
+            backing = option.keys[slot]
+            written = option.cuts.get(slot, ())[: max(after - len(backing.loops), 0)] if intermediate else ()
             inside = _inside(option, slot, after)
-            self._later[key] = self._once(Live(slot, own, after, inside, written, option.bits[slot]))
+            self._later[key] = self._once(Live(slot, backing, after, inside, written, option.bits[slot]))
         return self._later[key]
 
-    def known(self, boundary_state: BoundaryState) -> BoundaryState:
+    def interned(self, boundary_state: BoundaryState) -> BoundaryState:
         """The one object that stands for a boundary state: equal ones are interned."""
         return self._interned(
             [self._once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
@@ -286,12 +287,12 @@ class Transitions:
         self, lives: Sequence[Live], loops: tuple[tuple[Kind, int], ...], forgotten: bool = False
     ) -> BoundaryState:
         """The boundary state of some tensors, each one object."""
-        own = tuple(sorted(lives, key=itemgetter(0)))
-        key = tuple(map(id, own)), loops, forgotten
-        found = self._one.get(key)
-        if found is None:
-            found = self._one[key] = BoundaryState(own, loops, forgotten)
-        return found
+        live = tuple(sorted(lives, key=itemgetter(0)))
+        key = tuple(map(id, live)), loops, forgotten
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = BoundaryState(live, loops, forgotten)
+        return state
 
 
 def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
@@ -310,6 +311,6 @@ def _of_memory(slot: Slot, key: Key, bits: float) -> Live:
     return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
 
 
-def _alike(these: Sequence[Cut], those: Sequence[Cut]) -> bool:
+def _alike(cuts: Sequence[Cut], others: Sequence[Cut]) -> bool:
     """Whether loops of two Einsums cut a tensor alike."""
-    return these == those and not any(rank.startswith(OWN) for _, rank, _ in these)
+    return cuts == others and not any(rank.startswith(OWN) for _, rank, _ in cuts)

@@ -11,8 +11,8 @@ from einmap.mapper.fusion.paths.inner_kernels import inner
 
 
 @inner
-def bends(slopes: Any, offsets: Any, least: float, found: Any) -> int:
-    """Where the largest of the lines offset - slope * y bends: the least y and those behind it, rising, in `found`.
+def bends(slopes: Any, offsets: Any, least: float, values: Any) -> int:
+    """Where the largest of the lines offset - slope * y bends: the least y and those behind it, rising, in `values`.
 
     The first line is the one without a slope, the others fall. Gives how many there are.
     """
@@ -21,7 +21,7 @@ def bends(slopes: Any, offsets: Any, least: float, found: Any) -> int:
         x = offsets[i] - slopes[i] * least
         if x > highest or (x == highest and slopes[i] < slopes[line]):
             line, highest = i, x
-    found[0] = least
+    values[0] = least
     n = 1
     while slopes[line] > 0:
         # the line that is met first takes over, of several the one that falls least
@@ -31,8 +31,8 @@ def bends(slopes: Any, offsets: Any, least: float, found: Any) -> int:
                 y = (offsets[line] - offsets[i]) / (slopes[line] - slopes[i])
                 if y < nearest or (y == nearest and slopes[i] < slopes[behind]):
                     behind, nearest = i, y
-        if found[n - 1] < nearest < np.inf:
-            found[n] = nearest
+        if values[n - 1] < nearest < np.inf:
+            values[n] = nearest
             n += 1
         line = behind
     return n
@@ -41,7 +41,7 @@ def bends(slopes: Any, offsets: Any, least: float, found: Any) -> int:
 @njit(cache=True, nogil=True)
 def least_products(slopes: Any, offsets: Any, least: Any) -> Any:
     """The least product x * y of each row where y is not below `least` and x is above all lines offset - slope * y."""
-    found = np.full(len(offsets), np.inf)
+    products = np.full(len(offsets), np.inf)
     at = np.empty(len(slopes) + 1)
     for row in range(len(offsets)):
         if offsets[row].max() == np.inf:
@@ -50,8 +50,8 @@ def least_products(slopes: Any, offsets: Any, least: Any) -> Any:
             x = -np.inf
             for line in range(len(slopes)):
                 x = max(x, offsets[row, line] - slopes[line] * at[i])
-            found[row] = min(found[row], x * at[i])
-    return found
+            products[row] = min(products[row], x * at[i])
+    return products
 
 
 @njit(cache=True, nogil=True)

@@ -92,10 +92,10 @@ def joined(
                     buffer.back[n, 0], buffer.back[n, 1], buffer.back[n, 2] = left, option, right - first
                     n += 1
                 if n == len(buffer.costs):
-                    full = _by_interface(buffer)
+                    full = _by_boundary_state(buffer)
                     n = len(full.costs)
                     buffer = _with_room(full, 2 * n + 16, comparison.worth)
-    return at, _by_interface(buffer)
+    return at, _by_boundary_state(buffer)
 
 
 @inner
@@ -130,7 +130,7 @@ def _weigh(buffer: _LabelBuffer, row: int, worth: Floats) -> None:
 
 
 @inner
-def _by_interface(buffer: _LabelBuffer) -> Any:
+def _by_boundary_state(buffer: _LabelBuffer) -> Any:
     """The labels that are left, boundary state by boundary state."""
     newest, older = buffer.newest, buffer.older
     first = np.zeros(len(newest) + 1, np.int64)

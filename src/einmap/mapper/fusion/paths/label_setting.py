@@ -38,12 +38,13 @@ PAIRS_AT_A_TIME = 100_000
 
 @dataclass(frozen=True)
 class StageFronts:
-    """The fronts of one Einsum, or of several that look the same, by option. `own`: what its persistent tensors take in
-    each memory, which is counted at all times for all Einsums.
+    """The fronts of one Einsum, or of several that look the same, by option.
+
+    `persistent`: bits that its persistent tensors take in each memory, which count at all times for all Einsums.
     """
 
     fronts: Mapping[int, FusedFront]
-    own: Floats
+    persistent: Floats
 
     def packed(self, stage: Stage, n_costs: int, room: ContendedMemories) -> PackedOptions:
         """The fronts one after the other."""
@@ -52,7 +53,7 @@ class StageFronts:
         for o, front in self.fronts.items():
             loops = len(stage.step.options[o].loops)
             kept = front.values[:, n_costs + m :].reshape(len(front.values), m, loops)
-            used = front.values[:, n_costs : n_costs + m] - self.own
+            used = front.values[:, n_costs : n_costs + m] - self.persistent
             rows[o] = OptionCosts(front.values[:, :n_costs], used, kept)
         return packed(stage, rows, room)
 

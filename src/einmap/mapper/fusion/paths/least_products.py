@@ -21,8 +21,8 @@ def least_products(weights: Floats, least: Floats) -> Floats:
     """For each row of weighted costs of two kinds the least product of what costs at least so much."""
     slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
     offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
-    found: Floats = envelope_kernels.least_products(slopes, offsets, least[:, 1].copy())
-    return found
+    products: Floats = envelope_kernels.least_products(slopes, offsets, least[:, 1].copy())
+    return products
 
 
 def slope_at_best(weights: Floats, least: Floats) -> float | None:
@@ -38,8 +38,12 @@ def slope_at_best(weights: Floats, least: Floats) -> float | None:
     if best[1] <= least[1] * (1 + ROUNDING):
         low, high = high, high * 16
     slope = high / 4 if low == 0 else math.sqrt(low * high)
-    known = slopes[1:]
-    if slope <= 0 or not math.isfinite(slope) or (np.maximum(known / slope, slope / known) < NEAR).any():
+    slopes_so_far = slopes[1:]
+    if (
+        slope <= 0
+        or not math.isfinite(slope)
+        or (np.maximum(slopes_so_far / slope, slope / slopes_so_far) < NEAR).any()
+    ):
         return None
     parts = slope * best[1], float(best[0])
     if min(parts) * FARTHEST < max(parts):

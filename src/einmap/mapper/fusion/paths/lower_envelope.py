@@ -21,7 +21,7 @@ def corners(weights: Floats, least: Floats) -> list[Floats]:
     Whatever lies in this region has a product, with anything added, that is no less than that of some corner.
     """
     points, counts = lower_corners(weights, *lines_of(weights, least))
-    return [own[:count].copy() for own, count in zip(points, counts, strict=True)]
+    return [of_row[:count].copy() for of_row, count in zip(points, counts, strict=True)]
 
 
 def worth(points: Floats, most: float) -> Floats:

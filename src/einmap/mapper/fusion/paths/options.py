@@ -38,18 +38,18 @@ class SlotAssignment:
     def __post_init__(self) -> None:
         self._position = {einsum.name: k for k, einsum in enumerate(self.workload.einsums)}
         users = {t: [self._position[user] for user in self.workload.users[t]] for t in sorted(self.workload.shared)}
-        self.first = {t: min(own) for t, own in users.items()}
-        self.last = {t: max(own) for t, own in users.items()}
+        self.first = {t: min(positions) for t, positions in users.items()}
+        self.last = {t: max(positions) for t, positions in users.items()}
         self.of: dict[str, Slot] = {}
         taken: list[set[Slot]] = [set() for _ in self.workload.einsums]
         kinds: dict[Hashable, list[str]] = {}
         for t in sorted(users, key=lambda t: (self.first[t] - self.last[t], self.first[t])):
             kinds.setdefault(self._kind(t), []).append(t)
-        for t in (t for own in kinds.values() for t in own):
-            own = taken[self.first[t] : self.last[t] + 1]
-            others = set[Slot]().union(*own)
+        for t in (t for alike in kinds.values() for t in alike):
+            in_use = taken[self.first[t] : self.last[t] + 1]
+            others = set[Slot]().union(*in_use)
             slot = self.of[t] = next(slot for slot in count() if slot not in others)
-            for slots in own:
+            for slots in in_use:
                 slots.add(slot)
         behind: list[set[Slot]] = [set() for _ in self.workload.einsums]
         for t, slot in self.of.items():
@@ -72,7 +72,7 @@ class SlotAssignment:
 
 @dataclass
 class OptionTable:
-    """The steps of a search.
+    """The options of the Einsums of a cascade, made once for those that look the same.
 
     `chains`: of each Einsum, up to names; `times`: how often it runs; `scales`: how others see its bits (hulls.py).
     """
@@ -81,11 +81,11 @@ class OptionTable:
     chains: Sequence[Fronts]
     times: Sequence[float]
     scales: Sequence[Scales]
-    _known: dict[tuple[Hashable, ...], EinsumOptions] = field(default_factory=dict)
+    _steps: dict[tuple[Hashable, ...], EinsumOptions] = field(default_factory=dict)
 
     def forget(self, changed: Collection[Fronts]) -> None:
         """Make the options anew of Einsums whose fronts are not the same any more."""
-        self._known = {key: step for key, step in self._known.items() if key[0] not in changed}
+        self._steps = {key: step for key, step in self._steps.items() if key[0] not in changed}
 
     def all(self, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> list[EinsumOptions]:
         """The step of each Einsum, one object for those that look the same.
@@ -93,21 +93,21 @@ class OptionTable:
         `options`: those of an Einsum with the slots of its tensors, by its position.
         """
         for k, key in enumerate(self._keys):
-            if key not in self._known:
-                self._known[key] = self._step(k, options)
-        return [self._known[key] for key in self._keys]
+            if key not in self._steps:
+                self._steps[key] = self._step(k, options)
+        return [self._steps[key] for key in self._keys]
 
     @cached_property
     def _keys(self) -> list[tuple[Hashable, ...]]:
         """All that tells the step of an Einsum from others, its fronts first."""
-        found: list[tuple[Hashable, ...]] = []
+        keys: list[tuple[Hashable, ...]] = []
         for k, einsum in enumerate(self.slots.workload.einsums):
             shared = [a for a in einsum.accesses if a.tensor in self.slots.first]
             of = tuple(self.slots.of[a.tensor] for a in shared)
             ranks = tuple(tuple(rank for rank, _ in a.projection) for a in shared)
-            own = self.chains[k], self.times[k], self.scales[k]
-            found.append((*own, of, ranks, self.slots.behind[k], *self._kinds(k)))
-        return found
+            einsum_key = self.chains[k], self.times[k], self.scales[k]
+            keys.append((*einsum_key, of, ranks, self.slots.behind[k], *self._kinds(k)))
+        return keys
 
     def _kinds(self, k: int) -> tuple[frozenset[Slot], frozenset[Slot]]:
         """Slots of tensors that an Einsum is the first one to use, and of intermediate ones."""

@@ -48,33 +48,33 @@ class ContendedMemories:
 
     def passing(self, boundary_state: BoundaryState, used: Mapping[Slot, object]) -> Floats:
         """What shared tensors take that live on while an Einsum runs that does not use them."""
-        found = np.zeros(len(self.capacity))
+        bits = np.zeros(len(self.capacity))
         for live in boundary_state.live:
             if live.slot not in used and live.key.memory in self._number:
-                found[self._number[live.key.memory]] += live.bits
-        return found
+                bits[self._number[live.key.memory]] += live.bits
+        return bits
 
     def shared(self, step: EinsumOptions, option: Option) -> tuple[Floats, Floats]:
         """Bits of shared tensors that the Einsum uses first, and last, while others run below its first ... loops."""
-        known = option, step.born, step.needed
-        if known not in self._shared:
+        index = option, step.born, step.needed
+        if index not in self._shared:
             born = np.zeros((len(self.capacity), len(option.loops)))
             dying = np.zeros_like(born)
             for slot, bits in option.bits.items():
                 key = option.keys[slot]
-                own = self.kept(key.memory, bits, option.signature, len(key.loops))
+                kept = self.kept(key.memory, bits, option.signature, len(key.loops))
                 if slot in step.born:
-                    born += own
+                    born += kept
                 if slot not in step.needed:
-                    dying += own
-            self._shared[known] = born, dying
-        return self._shared[known]
+                    dying += kept
+            self._shared[index] = born, dying
+        return self._shared[index]
 
     def kept(self, memory: str, bits: float, signature: FusionSignature, depth: int) -> Floats:
         """What a tensor below some of the loops of a signature takes while others run below the first ... of them."""
         alive = signature.alive(self.space.by_tree)[depth][1:]
-        found: Floats = self.bits_in(memory, bits)[:, None] * alive
-        return found
+        kept: Floats = self.bits_in(memory, bits)[:, None] * alive
+        return kept
 
     def bits_in(self, memory: str, bits: float) -> Floats:
         """Bits of one memory as a row for all."""
@@ -132,7 +132,7 @@ class PackedOptions:
 
     def is_of(self, rows: Mapping[int, OptionCosts]) -> bool:
         """Whether it is made of these, and not of others."""
-        return len(rows) == len(self.rows) and all(own is self.rows.get(o) for o, own in rows.items())
+        return len(rows) == len(self.rows) and all(costs is self.rows.get(o) for o, costs in rows.items())
 
 
 def packed(stage: Stage, rows: Mapping[int, OptionCosts], room: ContendedMemories) -> PackedOptions:
@@ -220,12 +220,12 @@ class ShortestPaths:
 
     def backward(self, k: int) -> Floats:
         """For each boundary state before Einsum k the least weighted costs of the rest, a column for each weight."""
-        found: Floats = self._backward[self._at[k] : self._at[k + 1]]
-        return found
+        costs: Floats = self._backward[self._at[k] : self._at[k + 1]]
+        return costs
 
     def corners(self, k: int) -> tuple[Floats, Ints]:
         """For each boundary state before Einsum k the corners of what the rest costs, and how many they are."""
-        offsets, second = (own[self._at[k] : self._at[k + 1]] for own in self._lines)
+        offsets, second = (lines[self._at[k] : self._at[k + 1]] for lines in self._lines)
         return lower_corners(self.weights, offsets, second)
 
     @cached_property
@@ -235,8 +235,8 @@ class ShortestPaths:
     @property
     def least(self) -> Floats:
         """Least weighted costs of the whole."""
-        found: Floats = self.backward(0)[0]
-        return found
+        costs: Floats = self.backward(0)[0]
+        return costs
 
 
 def begins(sizes: Sequence[int] | Ints) -> Ints:

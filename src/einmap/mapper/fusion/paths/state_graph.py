@@ -42,9 +42,9 @@ class Stage:
         """This stage with only the edges that lead to some of its boundary states."""
         if len(after) == len(self.boundary_states):
             return self
-        wanted = np.zeros(len(self.boundary_states), dtype=bool)
-        wanted[list(after)] = True
-        return Stage(self.step, self.before, self.boundary_states, self.edges[wanted[self.edges[:, 2]]])
+        leads = np.zeros(len(self.boundary_states), dtype=bool)
+        leads[list(after)] = True
+        return Stage(self.step, self.before, self.boundary_states, self.edges[leads[self.edges[:, 2]]])
 
     @cached_property
     def options(self) -> tuple[int, ...]:
@@ -82,22 +82,22 @@ class OptionIndex:
     def of(self, boundary_state: BoundaryState) -> Iterator[int]:
         """Numbers of the options that may fit behind a boundary state."""
         keys = {live.slot: live.key for live in boundary_state.live}
-        own = tuple(keys[t] for t in self.met if t in keys)
-        memories = tuple(key.memory for key in own)
+        live_keys = tuple(keys[t] for t in self.met if t in keys)
+        memories = tuple(key.memory for key in live_keys)
         yield from self._unexpanded.get(memories, ())
         if boundary_state.partial:
             yield from self._by_memories.get(memories, ())
             return
-        yield from self._with_loops(len(boundary_state.loops)).get((own, boundary_state.loops), ())
+        yield from self._with_loops(len(boundary_state.loops)).get((live_keys, boundary_state.loops), ())
         yield from self._absent
 
     def _with_loops(self, n: int) -> dict[Hashable, list[int]]:
         """Listed options by keys and the first n loops."""
         if n not in self._by_loops:
-            found = self._by_loops[n] = {}
+            options = self._by_loops[n] = {}
             for o, option in enumerate(self.options):
                 if not (option.unexpanded or option.absent):
-                    found.setdefault((self._keys[o], option.loops[:n]), []).append(o)
+                    options.setdefault((self._keys[o], option.loops[:n]), []).append(o)
         return self._by_loops[n]
 
 
@@ -140,20 +140,20 @@ class StateGraph:
     def _stage(self, step: EinsumOptions, before: tuple[BoundaryState, ...], go_on: Callable[[], None]) -> Stage:
         """What leads on behind some boundary states, and where to."""
         edges: list[tuple[int, int, int]] = []
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         reached: list[BoundaryState] = []
-        known = {live.slot for boundary_state in before for live in boundary_state.live}
-        met = sorted(known.intersection(*(option.keys for option in step.options[:1])))
+        slots = {live.slot for boundary_state in before for live in boundary_state.live}
+        met = sorted(slots.intersection(*(option.keys for option in step.options[:1])))
         matching = OptionIndex(step.options, met)
         for i, boundary_state in enumerate(before):
             go_on()
             for o in matching.of(boundary_state):
                 after = self.behind.of(boundary_state, step.options[o], step)
                 if after is not None:
-                    if id(after) not in found:
-                        found[id(after)] = len(reached)
+                    if id(after) not in numbers:
+                        numbers[id(after)] = len(reached)
                         reached.append(after)
-                    edges.append((i, o, found[id(after)]))
+                    edges.append((i, o, numbers[id(after)]))
         return Stage(step, before, tuple(reached), np.array(edges, dtype=np.int64).reshape(-1, 3))
 
     @property
