@@ -166,7 +166,6 @@ IDENTITIES = {
 NAMESPACES = {
     "frontends/code.py": "the names that a file of functions defines",
     "model/explanation/values.py": "all fields of a change, for its text",
-    "spec/spec.py": "a copy of a specification takes over what was evaluated already",
 }
 """Files that look into `__dict__`, each with its reason."""
 

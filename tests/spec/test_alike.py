@@ -50,7 +50,7 @@ def likes(spec: Spec) -> list[str]:
 def alone(spec: Spec, einsum: str) -> object:
     """The architecture as it is bound for one Einsum by itself."""
     table = spec.bound_workload.einsums[einsum].symbols
-    variables, dialect = spec._variables_and_spec(), spec._dialect_choice
+    variables, dialect = spec.bindings.arch_scope, spec.bindings.dialect_choice
     return bind_arch(spec.arch_inputs, partial(place, spec.raw), variables, table, einsum, dialect)[0]
 
 

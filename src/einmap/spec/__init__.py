@@ -1,6 +1,7 @@
 """What a specification is: the raw tree, its checked shape, and the values bound for one Einsum.
 
 - `binding`: expressions into values, Einsum by Einsum: workload, architecture, components.
+- `bindings`: what is evaluated from a specification, each part at first use; the mapping is no part of it.
 - `cost_sources`: where the costs of components come from: a line of the specification, or a model with its publication.
 - `dialects`: the older and the newer names of one format.
 - `loop_tree`: the LoopTree between its raw form and its nodes: read, check the shape, write.

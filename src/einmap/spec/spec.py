@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from dataclasses import InitVar, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from einmap.arch.renamed import renamed_arch
 from einmap.arch.tree import Architecture
-from einmap.einsum.einsum import Einsum
-from einmap.einsum.isomorphism import Renaming
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, SpecError, attempt, did_you_mean, raise_all
-from einmap.expressions.custom import custom_functions
-from einmap.expressions.scope import Scope, lazy_layer
+from einmap.errors import At, Note, SpecError, did_you_mean
+from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
-from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
-from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
-from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.binding.cost_origin import CostOrigin
-from einmap.spec.binding.isomorphism import Likeness
+from einmap.spec.binding.bind_arch import ArchInputs
+from einmap.spec.binding.bind_workload import BoundWorkload
 from einmap.spec.binding.second_names_tree import with_second_names
-from einmap.spec.dialects.dialect import Choice, Dialect, checked_dialect, choose_dialect
+from einmap.spec.bindings import Bindings, Bound
+from einmap.spec.dialects.dialect import Dialect, checked_dialect
 from einmap.spec.dialects.translate import translated
 from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
 from einmap.spec.raw import (
@@ -40,38 +34,13 @@ from einmap.spec.raw import (
     set_value,
     to_python,
 )
-from einmap.spec.schema.base import Input, check
-from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
+from einmap.spec.schema.options import MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
 from einmap.spec.write_workload import with_written
 from einmap.visible import brief, short
 
 TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config", "distribution")
 """The top-level keys of a specification."""
-
-_WITHOUT_MAPPING = ("variables", "bound_workload", "arch_inputs", "bound", "_dialect_choice", "model_options")
-"""What is evaluated from the other parts of a specification."""
-
-_ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What one Einsum and its architecture are once every expression is evaluated for that Einsum."""
-
-    einsum: Einsum
-    like: str
-    """The first Einsum with which this one is the same but for names, its architecture included; perhaps itself."""
-    notes: tuple[Note, ...]
-    make: Callable[[], Architecture] = field(repr=False, compare=False)
-    """Gives the architecture; most of those of Einsums that are like others are never asked for."""
-    origins: MappingOf[str, CostOrigin] = field(default_factory=dict, repr=False, compare=False)
-    """What the costs of each component came from, by name: estimates of models, and scales."""
-
-    @cached_property
-    def arch(self) -> Architecture:
-        """The architecture as it is for the Einsum."""
-        return self.make()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +60,18 @@ class Spec:
     """Functions that expressions may call beside the built-in ones, and in place of those of the same name."""
     allowed_code: frozenset[str] = frozenset()
     """The entries of `config.expression_custom_functions` that the user has allowed; `functions` has theirs."""
+    bindings: Bindings = field(init=False, repr=False)
+    """What is evaluated from everything but the mapping."""
+    _loop_tree: Mapping | None = field(init=False, repr=False)
+    """The LoopTree that is written under `mapping`, where it is known."""
+    # not kept as they are, so that `replace` with another raw tree does not hand them on
+    _bindings: InitVar[Bindings | None] = None
+    _tree: InitVar[Mapping | None] = None
+
+    def __post_init__(self, _bindings: Bindings | None, _tree: Mapping | None) -> None:
+        bindings = _bindings or Bindings(self.raw, self.functions, self.allowed_code)
+        object.__setattr__(self, "bindings", bindings)
+        object.__setattr__(self, "_loop_tree", _tree)
 
     @staticmethod
     def from_dict(
@@ -109,15 +90,15 @@ class Spec:
 
         Raises SpecError for what is not a specification; problems inside are found at use, with their field paths.
         """
-        given = {} if value is None else value
-        if not isinstance(given, MappingOf):
+        whole = {} if value is None else value
+        if not isinstance(whole, MappingOf):
             raise SpecError(
                 f"a specification is a dictionary, found {short(value)}", hint=f"keys: {', '.join(TOP_LEVEL)}"
             )
-        twice = sorted(given.keys() & sections.keys())
+        twice = sorted(whole.keys() & sections.keys())
         if twice:
             raise SpecError(f"the section {twice[0]!r} is given twice", hint="in the dictionary or by name, not both")
-        joined = {**given, **sections}
+        joined = {**whole, **sections}
         if isinstance(joined.get("mapping"), Mapping):
             joined["mapping"] = write_mapping(joined["mapping"])
         return Spec(_checked(from_python(joined)), functions=dict(functions or {})).expanded()
@@ -165,12 +146,7 @@ class Spec:
     def with_mapping(self, mapping: Mapping) -> Spec:
         """A new specification with this LoopTree under `mapping`."""
         changed = set_value(self.raw, ("mapping",), write_mapping(mapping))
-        assert isinstance(changed, RawMap)
-        found = replace(self, raw=changed)
-        # no expression sees the mapping: what is evaluated already stays as it is
-        known = {name: self.__dict__[name] for name in _WITHOUT_MAPPING if name in self.__dict__}
-        found.__dict__.update(known, _given_mapping=mapping)
-        return found
+        return replace(self, raw=_checked(changed), _bindings=self.bindings, _tree=mapping)
 
     def with_workload(self, workload: Workload) -> Spec:
         """A new specification of this workload, made from that of this one: its tensors have the names they had.
@@ -188,15 +164,8 @@ class Spec:
         the one that there was is for other Einsums.
         """
         names = self.bound_workload.written_names
-        found = replace(self, raw=without(with_copies(self.raw, self.workload, names, copies), "mapping"))
-        found.__dict__["_original"] = self
-        return found
-
-    @property
-    def _without_copies(self) -> Spec | None:
-        """The specification that this one is but for copies of some inputs; what is the same is bound once."""
-        found: Spec | None = self.__dict__.get("_original")
-        return found
+        raw = without(with_copies(self.raw, self.workload, names, copies), "mapping")
+        return replace(self, raw=raw, _bindings=Bindings(raw, self.functions, self.allowed_code, self.bindings))
 
     def expanded(self) -> Spec:
         """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
@@ -217,96 +186,35 @@ class Spec:
         path = next((leaf.path for leaf in self.arch_inputs.leaves if leaf.given.name == name), ("arch",))
         return place(self.raw, path)
 
-    @cached_property
+    @property
     def variables(self) -> Scope:
         """The scope of the top-level `variables`, above the functions that the user gives."""
-        functions = Scope().layer(custom_functions(self.functions))
-        raw = self.raw.get("variables")
-        if raw is None:
-            return functions
-        if not isinstance(raw, RawMap):
-            raise SpecError("variables must be a dictionary", at=place(self.raw, ("variables",)))
-        texts = {name: to_python(value) for name, value in raw.items}
-        layer = lazy_layer(texts, functions, lambda name: place(self.raw, ("variables", name)))
-        problems: list[EinmapError] = []
-        values = {name: attempt(problems, partial(layer.lookup, name)) for name in texts}
-        raise_all(problems)
-        return layer.layer({"variables": values})
+        return self.bindings.variables
 
-    @cached_property
+    @property
     def bound_workload(self) -> BoundWorkload:
         """The workload with the symbols of each Einsum. Raises SpecError."""
-        original = self._without_copies
-        return bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
+        return self.bindings.bound_workload
 
     @property
     def workload(self) -> Workload:
         """The frozen workload. Raises SpecError (several problems together)."""
-        return self.bound_workload.workload
+        return self.bindings.bound_workload.workload
 
-    @cached_property
+    @property
     def arch_inputs(self) -> ArchInputs:
         """The architecture as written, its shape checked."""
-        return read_arch(self.raw)
+        return self.bindings.arch_inputs
 
-    @cached_property
+    @property
     def bound(self) -> MappingOf[str, Bound]:
         """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
-        with set_aside():
-            return self._all_bound()
+        return self.bindings.bound
 
-    def _all_bound(self) -> MappingOf[str, Bound]:
-        dialect = self._dialect_choice
-        found: dict[str, Bound] = {}
-        problems: list[EinmapError] = []
-        variables = self._variables_and_spec()
-        where = cache(partial(place, self.raw))
-        same = self._without_copies.bound if self._without_copies is not None else {}
-        likeness = Likeness(self.raw, self.functions)
-        firsts: dict[Hashable, str] = {}
-        likes: dict[str, str] = {}
-        for einsum in self.workload.einsums:
-            table = self.bound_workload.einsums[einsum.name].symbols
-            known = same.get(einsum.name)
-            unchanged = known is not None and known.einsum is einsum
-            if known is not None and unchanged and known.like in likes:
-                like = likes[known.like]
-            else:
-                like = firsts.setdefault(likeness.key(einsum, table), einsum.name)
-            if known is not None and unchanged:
-                likes[known.like] = like
-                other = Bound(einsum, like, known.notes, partial(getattr, known, "arch"), known.origins)
-                found[einsum.name] = known if known.like == like else other
-                continue
-            if like != einsum.name:
-                first = found[like]
-                found[einsum.name] = Bound(
-                    einsum, like, first.notes, partial(_like, first, einsum, table["All"]), first.origins
-                )
-                continue
-            try:
-                arch, notes, origins = bind_arch(self.arch_inputs, where, variables, table, einsum.name, dialect)
-            except EinmapError as problem:
-                problems.append(problem)
-                # what is wrong for one Einsum is mostly wrong for all: one report is enough
-                break
-            found[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch), origins)
-        raise_all(problems)
-        return found
-
-    @cached_property
+    @property
     def archs(self) -> MappingOf[str, Architecture]:
         """The architecture as it is for each Einsum, made when it is asked for."""
-        return _Archs(self.bound)
-
-    def _variables_and_spec(self) -> Scope:
-        """What expressions of the architecture see outside of it: `variables`, and the workload's sizes in `spec`."""
-        scope = self.variables
-        if "spec" in scope.names():
-            return scope
-        bound = self.bound_workload
-        workload = {"rank_sizes": bound.rank_sizes, "n_instances": bound.workload.n_instances}
-        return scope.layer({"spec": {"variables": scope.get("variables", {}), "workload": workload}})
+        return self.bindings.archs
 
     def arch(self, einsum: str | None = None) -> Architecture:
         """The architecture bound for `einsum` (default: the first one). Raises SpecError for unknown Einsums."""
@@ -320,9 +228,9 @@ class Spec:
     def mapping(self) -> Mapping | None:
         """The LoopTree under `mapping`, None when there is none. Raises MappingError."""
         einsums = self.workload.by_name if self.raw.get("workload") is not None else None
-        given: Mapping | None = self.__dict__.get("_given_mapping")
-        if given is not None and self._raw_of_mapping is self.raw and is_as_read(given, einsums):
-            return given
+        tree = self._loop_tree
+        if tree is not None and self._raw_of_mapping is self.raw and is_as_read(tree, einsums):
+            return tree
         return read_mapping(self._raw_of_mapping, einsums=einsums)
 
     @cached_property
@@ -332,42 +240,20 @@ class Spec:
             return self.raw
         return with_second_names(self.raw, self.workload, self.bound_workload.second_names)
 
-    def _options[M: Input](self, model: type[M], key: str) -> M:
-        raw = self.raw.get(key)
-        if raw is None:
-            return model()
-        problems: list[EinmapError] = []
-        given = check(model, raw, self.raw, (key,), problems)
-        raise_all(problems)
-        assert given is not None
-        return given
-
-    @cached_property
+    @property
     def model_options(self) -> ModelInput:
         """The key `model`. Raises SpecError."""
-        return self._options(ModelInput, "model")
+        return self.bindings.model_options
 
-    @cached_property
+    @property
     def mapper_options(self) -> MapperInput:
         """The key `mapper`. Raises SpecError."""
-        return self._options(MapperInput, "mapper")
+        return self.bindings.mapper_options
 
     @property
     def dialect(self) -> Dialect:
         """The dialect that the architecture is written in (`config.dialect`, or detected). Raises SpecError."""
-        return self._dialect_choice.dialect
-
-    @cached_property
-    def _dialect_choice(self) -> Choice:
-        config = self._options(ConfigInput, "config")
-        for name in ("expression_custom_functions", "component_models"):
-            if not self.allowed_code.issuperset(getattr(config, name)):
-                raise SpecError(
-                    f"config.{name} names code files, which a specification may not bring along",
-                    at=self.provenance(f"config.{name}"),
-                    hint=_ALLOW if name == "expression_custom_functions" else None,
-                )
-        return choose_dialect(self.raw.get("arch"), config.dialect, self.provenance("config.dialect"))
+        return self.bindings.dialect_choice.dialect
 
     def in_dialect(self, dialect: str) -> Spec:
         """This specification in the words of `older` or `newer`; what both dialects have is left as it is.
@@ -377,8 +263,8 @@ class Spec:
         Costs stay the same up to rounding. Raises SpecError (several problems together) naming place and
         construct for what the older dialect cannot express.
         """
-        wanted = checked_dialect(dialect)
-        return replace(self, raw=translated(self.raw, wanted, self.dialect, self.variables, self._symbols))
+        target = checked_dialect(dialect)
+        return replace(self, raw=translated(self.raw, target, self.dialect, self.variables, self._symbols))
 
     def _symbols(self) -> MappingOf[str, MappingOf[str, NameSet]]:
         return self.bound_workload.symbols
@@ -399,26 +285,3 @@ def _checked(raw: Raw) -> RawMap:
             hint = did_you_mean(key, TOP_LEVEL, listing="valid keys")
             raise SpecError(f"unknown top-level key {key!r}", at=At(path=key or "''"), hint=hint)
     return raw
-
-
-@dataclass(frozen=True)
-class _Archs(MappingOf[str, Architecture]):
-    bound: MappingOf[str, Bound]
-
-    def __getitem__(self, einsum: str) -> Architecture:
-        return self.bound[einsum].arch
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.bound)
-
-    def __len__(self) -> int:
-        return len(self.bound)
-
-
-def _itself(arch: Architecture) -> Architecture:
-    return arch
-
-
-def _like(first: Bound, einsum: Einsum, everything: NameSet) -> Architecture:
-    """The architecture of an Einsum that is the same as another one but for names."""
-    return renamed_arch(first.arch, Renaming(first.einsum, einsum), everything)

@@ -1,0 +1,205 @@
+"""What is evaluated from a specification, each part at first use; the mapping is no part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+from einmap.arch.renamed import renamed_arch
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.isomorphism import Renaming
+from einmap.errors import EinmapError, Note, SpecError, attempt, raise_all
+from einmap.expressions.custom import custom_functions
+from einmap.expressions.scope import Scope, lazy_layer
+from einmap.expressions.sets import NameSet
+from einmap.gc_pause import set_aside
+from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
+from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
+from einmap.spec.binding.cost_origin import CostOrigin
+from einmap.spec.binding.isomorphism import Likeness
+from einmap.spec.dialects.dialect import Choice, choose_dialect
+from einmap.spec.raw import RawMap, place, to_python
+from einmap.spec.schema.base import Input, check
+from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
+from einmap.visible import brief
+
+_ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one Einsum and its architecture are once every expression is evaluated for that Einsum."""
+
+    einsum: Einsum
+    like: str
+    """The first Einsum with which this one is the same but for names, its architecture included; perhaps itself."""
+    notes: tuple[Note, ...]
+    make: Callable[[], Architecture] = field(repr=False, compare=False)
+    """Gives the architecture; most of those of Einsums that are like others are never asked for."""
+    origins: Mapping[str, CostOrigin] = field(default_factory=dict, repr=False, compare=False)
+    """What the costs of each component came from, by name: estimates of models, and scales."""
+
+    @cached_property
+    def arch(self) -> Architecture:
+        """The architecture as it is for the Einsum."""
+        return self.make()
+
+
+@dataclass(frozen=True, eq=False)
+class Bindings:
+    """Workload, architecture and options of a specification, with every expression evaluated.
+
+    No expression sees the mapping, so that specifications that differ in it alone hold the same bindings. `original`:
+    those of the specification that this one is but for copies of some inputs; what is the same is bound once.
+    """
+
+    __repr__ = brief
+
+    raw: RawMap
+    functions: Mapping[str, Callable[..., Any]]
+    allowed_code: frozenset[str]
+    original: Bindings | None = None
+
+    @cached_property
+    def variables(self) -> Scope:
+        """The scope of the top-level `variables`, above the functions that the user gives."""
+        functions = Scope().layer(custom_functions(self.functions))
+        raw = self.raw.get("variables")
+        if raw is None:
+            return functions
+        if not isinstance(raw, RawMap):
+            raise SpecError("variables must be a dictionary", at=place(self.raw, ("variables",)))
+        texts = {name: to_python(value) for name, value in raw.items}
+        layer = lazy_layer(texts, functions, lambda name: place(self.raw, ("variables", name)))
+        problems: list[EinmapError] = []
+        values = {name: attempt(problems, partial(layer.lookup, name)) for name in texts}
+        raise_all(problems)
+        return layer.layer({"variables": values})
+
+    @cached_property
+    def bound_workload(self) -> BoundWorkload:
+        """The workload with the symbols of each Einsum. Raises SpecError."""
+        original = self.original
+        return bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
+
+    @cached_property
+    def arch_inputs(self) -> ArchInputs:
+        """The architecture as written, its shape checked."""
+        return read_arch(self.raw)
+
+    @cached_property
+    def bound(self) -> Mapping[str, Bound]:
+        """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
+        with set_aside():
+            return self._all_bound()
+
+    def _all_bound(self) -> Mapping[str, Bound]:
+        dialect, scope = self.dialect_choice, self.arch_scope
+        every: dict[str, Bound] = {}
+        problems: list[EinmapError] = []
+        where = cache(partial(place, self.raw))
+        originals = self.original.bound if self.original is not None else {}
+        likeness = Likeness(self.raw, self.functions)
+        firsts: dict[Hashable, str] = {}
+        likes: dict[str, str] = {}
+        """For the first of Einsums that are alike in the original, the first of those here."""
+        for einsum in self.bound_workload.workload.einsums:
+            symbols = self.bound_workload.einsums[einsum.name].symbols
+            before = originals.get(einsum.name)
+            if before is not None and before.einsum is not einsum:
+                before = None
+            if before is not None and before.like in likes:
+                like = likes[before.like]
+            else:
+                like = firsts.setdefault(likeness.key(einsum, symbols), einsum.name)
+            if before is not None:
+                likes[before.like] = like
+                changed = replace(before, like=like, make=partial(getattr, before, "arch"))
+                every[einsum.name] = before if before.like == like else changed
+            elif like != einsum.name:
+                make = partial(_like, every[like], einsum, symbols["All"])
+                every[einsum.name] = replace(every[like], einsum=einsum, like=like, make=make)
+            else:
+                try:
+                    arch, notes, origins = bind_arch(self.arch_inputs, where, scope, symbols, einsum.name, dialect)
+                except EinmapError as problem:
+                    problems.append(problem)
+                    # what is wrong for one Einsum is mostly wrong for all: one report is enough
+                    break
+                every[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch), origins)
+        raise_all(problems)
+        return every
+
+    @cached_property
+    def archs(self) -> Mapping[str, Architecture]:
+        """The architecture as it is for each Einsum, made when it is asked for."""
+        return _Archs(self.bound)
+
+    @cached_property
+    def arch_scope(self) -> Scope:
+        """What expressions of the architecture see outside of it: `variables`, and the workload's sizes in `spec`."""
+        scope = self.variables
+        if "spec" in scope.names():
+            return scope
+        bound = self.bound_workload
+        workload = {"rank_sizes": bound.rank_sizes, "n_instances": bound.workload.n_instances}
+        return scope.layer({"spec": {"variables": scope.get("variables", {}), "workload": workload}})
+
+    def _options[M: Input](self, model: type[M], key: str) -> M:
+        raw = self.raw.get(key)
+        if raw is None:
+            return model()
+        problems: list[EinmapError] = []
+        checked = check(model, raw, self.raw, (key,), problems)
+        raise_all(problems)
+        assert checked is not None
+        return checked
+
+    @cached_property
+    def model_options(self) -> ModelInput:
+        """The key `model`. Raises SpecError."""
+        return self._options(ModelInput, "model")
+
+    @cached_property
+    def mapper_options(self) -> MapperInput:
+        """The key `mapper`. Raises SpecError."""
+        return self._options(MapperInput, "mapper")
+
+    @cached_property
+    def dialect_choice(self) -> Choice:
+        """The dialect of the architecture, and why it is taken for that. Raises SpecError."""
+        config = self._options(ConfigInput, "config")
+        for name in ("expression_custom_functions", "component_models"):
+            if not self.allowed_code.issuperset(getattr(config, name)):
+                raise SpecError(
+                    f"config.{name} names code files, which a specification may not bring along",
+                    at=place(self.raw, ("config", name)),
+                    hint=_ALLOW if name == "expression_custom_functions" else None,
+                )
+        return choose_dialect(self.raw.get("arch"), config.dialect, place(self.raw, ("config", "dialect")))
+
+
+@dataclass(frozen=True)
+class _Archs(Mapping[str, Architecture]):
+    bound: Mapping[str, Bound]
+
+    def __getitem__(self, einsum: str) -> Architecture:
+        return self.bound[einsum].arch
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.bound)
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+
+def _itself(arch: Architecture) -> Architecture:
+    return arch
+
+
+def _like(first: Bound, einsum: Einsum, everything: NameSet) -> Architecture:
+    """The architecture of an Einsum that is the same as another one but for names."""
+    return renamed_arch(first.arch, Renaming(first.einsum, einsum), everything)
