@@ -14,9 +14,10 @@ from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
-from einmap.mapper.cost_bounds.cost_to_go import Tables, numbered
+from einmap.mapper.cost_bounds.cost_to_go import Tables
 from einmap.mapper.cost_bounds.cost_to_go_kernels import moves_inside
 from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.table_blocks import numbered
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.mapper.request import Request
 from einmap.model.counting.semantics import semantics_named

@@ -31,13 +31,13 @@ def beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any, wanted: Any, out: Any) -> None:
-    """Values of the wanted objectives from columns of cost; `kept`: numbers that are what they are."""
+def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any, codes: Any, out: Any) -> None:
+    """Values of the objectives with these codes from columns of cost; `kept`: numbers that are what they are."""
     latency = 0.0
     for column in range(1, len(costs)):
         latency = max(latency, costs[column])
-    for i in range(len(wanted)):
-        goal = wanted[i]
+    for i in range(len(codes)):
+        goal = codes[i]
         if goal == ENERGY:
             out[i] = costs[0] + leak * latency
         elif goal == LATENCY:
@@ -57,11 +57,11 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any,
 
 
 @njit(cache=True, nogil=True)
-def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, wanted: Any, out: Any) -> None:
+def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, codes: Any, out: Any) -> None:
     """Objectives of many rows of costs that fill the memories alike."""
     nothing = np.zeros(0)
     for row in range(len(costs)):
-        objectives(costs[row], leak[row], occupied, capacity, nothing, wanted, out[row])
+        objectives(costs[row], leak[row], occupied, capacity, nothing, codes, out[row])
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,7 @@ DONE, PAUSED, FULL, LEAF = range(4)
 @njit(cache=True, nogil=True)
 def survivors(
     pool: Any, columns: Any, begins: Any, slots: Any, targets: Any, prefixes: Any, acc: Any, leak: Any, occupied: Any,
-    capacity: Any, wanted: Any, remainder: Any, most: float, pruned: Any, n_pruned: int,
+    capacity: Any, codes: Any, remainder: Any, most: float, pruned: Any, n_pruned: int,
 ) -> Any:  # fmt: skip
     """Choices of a level that can be completed, without those that are beyond the cutoff.
 
@@ -30,7 +30,7 @@ def survivors(
     Gives their numbers, and the rows of `pruned` behind them (see keep_least).
     """
     found, n = np.empty(len(targets), np.int64), 0
-    costs, values, nothing = np.empty(len(acc)), np.empty((1, len(wanted))), np.empty(0)
+    costs, values, nothing = np.empty(len(acc)), np.empty((1, len(codes))), np.empty(0)
     for i in range(len(targets)):
         slot = slots[targets[i]]
         if slot < 0:
@@ -39,7 +39,7 @@ def survivors(
         if rest[0] == np.inf:
             continue
         _bound(acc, rest, columns, costs)
-        objectives(costs, leak[prefixes[i]], occupied, capacity, nothing, wanted, values[0])
+        objectives(costs, leak[prefixes[i]], occupied, capacity, nothing, codes, values[0])
         if exceeds_cutoff(values[0], remainder, most):
             n_pruned = keep_least(pruned, n_pruned, values)
             continue
@@ -103,7 +103,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
-    pool: Any, columns: Any, remainder: Any, most: float, capacity: Any, kept: Any, wanted: Any,
+    pool: Any, columns: Any, remainder: Any, most: float, capacity: Any, kept: Any, codes: Any,
     slack: float, plan: int, exact: bool,
     # archive
     found: Any, paths: Any, n_found: int,
@@ -136,7 +136,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     n_axes = len(strides)
     coord = np.zeros(n_axes, dtype=np.int64)
     bound = np.empty(k)
-    goal = np.empty(len(wanted))
+    goal = np.empty(len(codes))
     odometer = np.zeros(n_axes, dtype=np.int64)
     room = np.empty(occupied.shape[1])
     nodes = 0
@@ -167,7 +167,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         return PAUSED, n_found, nodes, work
                     work += 1
                     _bound(acc[level], pool[row], columns, bound)
-                    objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                    objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
                     if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
@@ -189,7 +189,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     row = row_of(tables, level, prefix, target)
                     if row >= 0 and pool[row, 0] < np.inf:
                         _bound(acc[level], pool[row], columns, bound)
-                        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+                        objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
                         if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
                             cand[level, count] = goal[0]
                             cand_point[level, count] = target
@@ -223,7 +223,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     if row < 0 or pool[row, 0] == np.inf:
                         continue
                     _bound(acc[level], pool[row], columns, bound)
-                    objectives(bound, leak[child], room, capacity, kept, wanted, goal)
+                    objectives(bound, leak[child], room, capacity, kept, codes, goal)
                     if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
@@ -249,9 +249,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         _bound(acc[level], pool[row_of(tables, level, prefix, target)], columns, bound)
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
-        objectives(bound, leak[prefix], room, capacity, kept, wanted, goal)
+        objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
         if beaten(goal, found, n_found, slack, eased):
-            if len(wanted) == 1:
+            if len(codes) == 1:
                 cand_next[level] = cand_n[level]
             continue
         # the node of this step
@@ -304,7 +304,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             level += 1
             cand_n[level] = -1
             continue
-        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, wanted, goal)
+        objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, codes, goal)
         if not beaten(goal, found, n_found, slack, eased):
             if not exact:
                 state[0] = level

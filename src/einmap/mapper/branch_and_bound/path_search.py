@@ -22,12 +22,13 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds.cost_to_go import Level, Recipe, Tables
+from einmap.mapper.cost_bounds.cost_to_go import Tables
 from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
 from einmap.mapper.objectives import goal_codes, table_columns
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder
-from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.templates.chain_template import ChainTemplate, Held
 
 NOTHING = np.zeros(0)
 
@@ -76,7 +77,8 @@ class PathSearch(PathCosts):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.goal_codes = goal_codes(self.goals, self.leaves)
-        self.wanted = self.goal_codes
+        self.value_codes = self.goal_codes
+        """What is kept of each mapping: the objectives, and bits in use where a cascade needs these."""
         self.compiled: list[TemplateTables] = []
         self.row_of: dict[object, int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
@@ -97,45 +99,50 @@ class PathSearch(PathCosts):
 
     def levels(self, plan: ChainTemplate) -> list[Level]:
         """One level for each choice of a plan."""
-        found: list[Level] = []
+        levels: list[Level] = []
         r = 0
         for step in plan.steps:
-            found.append(Level(step.axes, r, None, step.lowers, not step.fanouts, rising=step.rising))
-            for i in range(len(step.fanouts)):
-                r += 1
-                found.append(Level(None, r, None, None, i == len(step.fanouts) - 1))
-            found[-1].node = step.node
-            if step.given is not None:
-                gap = found[-1 - len(step.fanouts)]
-                gap.given, gap.passed = (step.given.after, None), step.given.passed
-                below = (*step.given.after, *step.at_node) if found[-1] is gap else step.at_node
-                found[-1].given = (below, step.given.lanes)
-        return found
+            slot, n = step.given, len(step.fanouts)
+            after, at_node = None, None
+            if slot is not None:
+                after = slot.after, None
+                at_node = (step.at_node if n else (*slot.after, *step.at_node)), slot.lanes
+            passed = None if slot is None else slot.passed
+            node = None if n else step.node
+            levels.append(Level(step.axes, r, node, step.lowers, n == 0, after if n else at_node, passed, step.rising))
+            for i in range(n):
+                r, last = r + 1, i == n - 1
+                node = step.node if last else None
+                levels.append(Level(None, r, node, None, last, at_node if last else None))
+        return levels
 
     def compile(self, plan: ChainTemplate) -> TemplateTables | None:
         """The plan as arrays; None when a node of the outermost memory breaks its limits."""
-        top = self.lattice.top
-        if not all(self.allowed(node)[top] for node in plan.outer):
+        if not all(self.stands_at_top(node) for node in plan.outer):
             return None
         levels = self.levels(plan)
+        around = self.around(levels)
         key: object = ("end", tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors))
         blocks: list[int] = []
         for i in reversed(range(len(levels))):
             level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
             held = level.node if level.last else None
             tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
-            own = (
-                level.r,
-                level.last,
-                level.node,
-                tail,
-                level.given,
-                (inner.axes, inner.lowers) if inner else None,
-                key,
+            place = level.r, level.last, level.node, tail, level.given, around[i]
+            block_key = *place, (inner.axes, inner.lowers) if inner else None, key
+            key = self.tables.block(
+                block_key, Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1, around[i])
             )
-            key = self.tables.block(own, Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1))
             blocks.append(key)
         return TemplateTables(plan, levels, list(reversed(blocks)))
+
+    def stands_at_top(self, node: Held) -> bool:
+        """Whether a node of the outermost memory fits by itself and keeps its limits: it holds its tensor whole."""
+        return bool(self.allowed(node)[self.lattice.top])
+
+    def around(self, levels: Sequence[Level]) -> Sequence[Around | None]:
+        """For each level what stands above it, where the rows of its tables depend on that."""
+        return [None] * len(levels)
 
     # searching
 
@@ -184,23 +191,27 @@ class PathSearch(PathCosts):
 
     def root_values(self, compiled: TemplateTables) -> Floats:
         """Objectives that no mapping of a plan is below, a row for each choice in its first gap or fanout."""
-        rows = self.tables.rows(compiled.blocks[0], self.reach(compiled.levels[0].axes or ()))
+        rows = self.root_rows(compiled)
         costs = np.zeros((len(rows), self.columns))
         costs[:, self.tables.columns] = rows
-        found = np.empty((len(rows), len(self.goal_codes)))
+        values = np.empty((len(rows), len(self.goal_codes)))
         leak = np.full(len(rows), self.leak[0])
         objective_kernels.many_objectives(
-            costs, leak, self.occupied(compiled.plan), self.capacity, self.goal_codes, found
+            costs, leak, self.occupied(compiled.plan), self.capacity, self.goal_codes, values
         )
-        return found
+        return values
+
+    def root_rows(self, compiled: TemplateTables) -> Floats:
+        """Rows of the tables for each choice in the first gap or fanout of a plan."""
+        return self.tables.rows(compiled.blocks[0], self.reach(compiled.levels[0].axes or ()))
 
     def reach(self, axes: Sequence[int]) -> Bools:
         """Points that loops over some axes can come to from the bounds."""
-        found = np.ones(self.lattice.size, dtype=bool)
+        reached = np.ones(self.lattice.size, dtype=bool)
         for axis in range(len(self.lattice.axes)):
             if axis not in axes:
-                found &= self.coord[:, axis] == self.lattice.radices[axis] - 1
-        return found
+                reached &= self.coord[:, axis] == self.lattice.radices[axis] - 1
+        return reached
 
     def arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
         """The arguments of the kernel that describe a plan."""
@@ -243,23 +254,27 @@ class PathSearch(PathCosts):
 
         The last two of `kernels.row_of` are not looked at: tables have their points in common.
         """
-        begins = np.zeros((len(compiled.levels), self.prefixes.n), dtype=np.int64)
-        for i, level in enumerate(compiled.levels):
-            first = self.prefixes.first[level.r]
-            own = self.tables.begins(compiled.blocks[i])
-            begins[i, first : first + len(own)] = own
+        begins = self.by_prefix(compiled, self.tables.begins)
         slots = np.stack([self.tables.slots(block) for block in compiled.blocks])
         return begins, slots, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
 
+    def by_prefix(self, compiled: TemplateTables, of_block: Callable[[int], Ints]) -> Ints:
+        """What is known of each table of a block, by level and number of prefix."""
+        rows = np.zeros((len(compiled.levels), self.prefixes.n), dtype=np.int64)
+        for row, level, block in zip(rows, compiled.levels, compiled.blocks, strict=True):
+            first, values = self.prefixes.first[level.r], of_block(block)
+            row[first : first + len(values)] = values
+        return rows
+
     def occupied(self, plan: ChainTemplate) -> Floats:
         """Bits that the nodes of the outermost memory take."""
-        found = np.zeros(len(self.capacity))
+        bits = np.zeros(len(self.capacity))
         for held in plan.outer:
             memory = self.memory(held.level)
             values = self.sizes[self.tensors.index(held.tensor)]
             times = self.instances if self.einsum.by_tensor[held.tensor].persistent else 1
-            found[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
-        return found
+            bits[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
+        return bits
 
     def start(self, compiled: TemplateTables) -> Descent | None:
         """The state of a search that has not begun; None when the outermost memory is too small."""
@@ -287,7 +302,7 @@ class PathSearch(PathCosts):
         ended, archive.n, nodes, work = kernels.search(
             self.layout, *self.below, self.quotients, *walk.arrays,
             self.tables.pool, self.tables.columns, self.remainder.rows, self.remainder.most, self.capacity, walk.kept,
-            self.wanted, slack, number, not self.ragged,
+            self.value_codes, slack, number, not self.ragged,
             archive.values, archive.paths, archive.n,
             walk.state, walk.acc, walk.occupied, walk.point_at, walk.prefix_at,
             walk.cand, walk.cand_point, walk.cand_prefix, walk.cand_n, walk.cand_next, budget,
@@ -316,10 +331,10 @@ class PathSearch(PathCosts):
 
     def final_constants(self, compiled: TemplateTables) -> Floats:
         """Constants by number of prefix."""
-        own = self.constants_of(compiled.plan.chains)
-        found = np.zeros((self.prefixes.n, self.columns))
-        found[self.prefixes.n - len(own) :] = own
-        return found
+        of_last = self.constants_of(compiled.plan.chains)
+        constants = np.zeros((self.prefixes.n, self.columns))
+        constants[self.prefixes.n - len(of_last) :] = of_last
+        return constants
 
 
 _PASSED = {Relevance.FULL: 2, Relevance.PARTIAL: 1, Relevance.NONE: 0}

@@ -10,11 +10,10 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.cost_bounds.cost_to_go import Level, Recipe
-from einmap.mapper.cost_bounds.sparse_tables import Around, Limit, NoRoomError, SparseTables
+from einmap.mapper.cost_bounds.sparse_tables import Limit, NoRoomError, SparseTables
+from einmap.mapper.cost_bounds.table_blocks import Around, Level
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
@@ -59,27 +58,6 @@ class SparseSearch(PathSearch):
         del stopped
         return not self.ended
 
-    def compile(self, plan: ChainTemplate) -> TemplateTables | None:
-        """The plan as arrays, with its tables; None when a node of the outermost memory breaks its limits."""
-        if not all(self.stands_at_top(node) for node in plan.outer):
-            return None
-        levels = self.levels(plan)
-        around = self.around(levels)
-        key: object = ("end", tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors))
-        blocks: list[int] = []
-        for i in reversed(range(len(levels))):
-            level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
-            held = level.node if level.last else None
-            tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
-            own = (
-                level.r, level.last, level.node, tail, around[i],
-                (inner.axes, inner.lowers) if inner else None, key,
-            )  # fmt: skip
-            recipe = Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1)
-            key = self.tables.block(own, recipe, around[i])
-            blocks.append(key)
-        return TemplateTables(plan, levels, list(reversed(blocks)))
-
     def stands_at_top(self, node: Held) -> bool:
         """Whether a node holds the whole of its tensor."""
         memory = self.memory(node.level)
@@ -89,9 +67,9 @@ class SparseSearch(PathSearch):
         limits = memory.placement.tile_shape if node.first and memory.placement is not None else ()
         return all(bool(limit.holds_each(dict(self.einsum.bounds))) for limit in limits)
 
-    def around(self, levels: Sequence[Level]) -> list[Around]:
+    def around(self, levels: Sequence[Level]) -> Sequence[Around]:
         """For each level what stands above it."""
-        found = []
+        around = []
         top = frozenset(range(len(self.lattice.axes)))
         held: dict[int, frozenset[str]] = {}
         for level in levels:
@@ -101,17 +79,17 @@ class SparseSearch(PathSearch):
                 beside = held.get(level.node.level, beside)
                 if not self.lowers(level.node):
                     held[level.node.level] = beside | {level.node.tensor}
-            found.append(Around(top, beside))
-        return found
+            around.append(Around(top, beside))
+        return around
 
     @cached_property
     def laned(self) -> list[frozenset[int]]:
         """For each fanout the axes over which some use has lanes."""
-        found = []
+        laned = []
         for level in self.fanouts:
             used = (self.lanes.bounds[:, self.lanes.levels == level] > 1).any(axis=(0, 1))
-            found.append(frozenset(np.flatnonzero(used).tolist()))
-        return found
+            laned.append(frozenset(np.flatnonzero(used).tolist()))
+        return laned
 
     def never_negative(self, plan: ChainTemplate) -> bool:
         """Whether no node of a plan costs less than nothing, wherever it stands.
@@ -146,38 +124,25 @@ class SparseSearch(PathSearch):
 
     # searching
 
-    def root_values(self, compiled: TemplateTables) -> Floats:
-        """Objectives that no mapping of a plan is below, a row for each choice in its first gap."""
+    def root_rows(self, compiled: TemplateTables) -> Floats:
+        """Rows of the tables for each choice in the first gap of a plan."""
         points, rows = self.tables.rows(compiled.blocks[0])
         axes = compiled.levels[0].axes or ()
         reached = np.ones(len(points), dtype=bool)
         for axis, (stride, radix) in enumerate(zip(self.lattice.strides, self.lattice.radices, strict=True)):
             if axis not in axes:
                 reached &= points // stride % radix == radix - 1
-        costs = np.zeros((int(reached.sum()), self.columns))
-        costs[:, self.tables.columns] = rows[reached]
-        found = np.empty((len(costs), len(self.goal_codes)))
-        leak = np.full(len(costs), self.leak[0])
-        objective_kernels.many_objectives(
-            costs, leak, self.occupied(compiled.plan), self.capacity, self.goal_codes, found
-        )
-        return found
+        return rows[reached]
 
     def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
         """Where the tables of each level and prefix begin and end, and the points of all rows."""
-        n = len(compiled.levels)
-        begins, ends = np.zeros((n, self.prefixes.n), dtype=np.int64), np.zeros((n, self.prefixes.n), dtype=np.int64)
-        for i, level in enumerate(compiled.levels):
-            first = self.prefixes.first[level.r]
-            own = self.tables.begins(compiled.blocks[i])
-            begins[i, first : first + len(own)] = own
-            ends[i, first : first + len(own)] = self.tables.ends(compiled.blocks[i])
+        begins, ends = self.by_prefix(compiled, self.tables.begins), self.by_prefix(compiled, self.tables.ends)
         return begins, np.zeros((0, 0), dtype=np.int64), ends, self.tables.points
 
     def widest(self, compiled: TemplateTables) -> int:
         """Choices of a level, at most."""
         gaps = [lv.axes for lv in compiled.levels if lv.axes is not None]
-        longest = [max(len(own) for own in axis.below) for axis in self.lattice.axes]
+        longest = [max(map(len, axis.below)) for axis in self.lattice.axes]
         most = max((prod(longest[a] for a in axes) for axes in gaps), default=1)
         return min(max(most, len(self.children) + 1), 2**40)
 

@@ -1,59 +1,23 @@
-"""Cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice and each column.
-
-A block has the tables of one place of a chain, for every prefix of the lanes that are chosen there. Equal inner parts
-of dataplacements have their blocks in common, and prefixes whose coefficients are equal from there on have one table:
-rates depend on a few products of lanes only, so that hundreds of uses of the fanouts need some tens of tables.
-"""
+"""Cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice and each column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from weakref import ref
+from collections.abc import Callable
 
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds import cost_to_go_kernels
-from einmap.mapper.cost_bounds.coefficients import Chain
 from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
-from einmap.mapper.templates.chain_template import Held
 
 FEW_POINTS = 20_000
 """Points of a lattice up to which what loops may do there is kept from one block of tables to the next."""
 
 
-@dataclass
-class Level:
-    """One choice of a plan: the loops of a gap (`axes`), or the lanes of a fanout (None).
-
-    `r`: fanouts whose lanes are chosen once this choice is made. `last`: the step's node follows. `given`: what a given
-    mapping allows after this choice; `passed`: how far each axis lowers the space of the node above, None for fully.
-    """
-
-    axes: tuple[int, ...] | None
-    r: int
-    node: Held | None
-    lowers: Held | None
-    last: bool
-    given: tuple[Positions, LaneRule | None] | None = None
-    passed: tuple[int, ...] | None = None
-    rising: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How the tables of a block are made: `below` is the block of the next level, -1 for the last."""
-
-    level: Level
-    inner: Level | None
-    chains: Mapping[str, Chain]
-    below: int
-
-
-class Tables:
+class Tables(TableBlocks):
     """Blocks of tables with the columns of cost `columns`; `fill` computes them.
 
     The tables of a block have a row for each of its `points`; elsewhere they are infinite. They lie one after the other
@@ -61,12 +25,9 @@ class Tables:
     """
 
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
-        self._costs, self.columns = ref(costs), columns
+        super().__init__(costs, columns)
         self._innermost, self._everywhere = np.zeros(1, dtype=np.int64), np.arange(costs.lattice.size)
-        self.blocks: dict[object, int] = {}
         self.recipes: list[Recipe] = []
-        self.table_of: list[Ints] = []
-        """For each block and prefix the number of its table."""
         self.stands_for: list[Ints] = []
         """For each block and table the first prefix that has it."""
         self.points: list[Ints] = []
@@ -77,18 +38,8 @@ class Tables:
         """By the first block with the points."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
-        self.pool: Floats = np.empty((0, 0))
         self.first_row: Ints = np.zeros(1, dtype=np.int64)
         """For each block the row of `pool` at which its tables begin, once they are filled."""
-        self.n_rows = 0
-        """Rows of all tables."""
-
-    @property
-    def costs(self) -> PathCosts:
-        """Whose tables these are; it has them, and without it they are gone, too."""
-        costs = self._costs()
-        assert costs is not None
-        return costs
 
     @property
     def bytes(self) -> int:
@@ -109,17 +60,6 @@ class Tables:
             self.points.append(points)
             self.n_rows += len(first) * len(self.points[-1])
         return number
-
-    def alike(self, recipe: Recipe) -> Floats | Ints:
-        """A row for each prefix, equal for those that have the same table."""
-        level, inner = recipe.level, recipe.inner
-        if level.given is not None or (inner is not None and inner.axes is None):
-            return np.arange(self.width(level.r))[:, None]
-        if inner is None:
-            return self.costs.constants_of(recipe.chains)[:, self.columns]
-        assert level.node is not None
-        rates, fixed = self.costs.rates_of(recipe.chains, level.node, level.r)
-        return np.hstack([self.table_of[recipe.below][:, None], rates[:, self.columns], fixed[:, self.columns]])
 
     def finite(self, recipe: Recipe) -> Ints:
         """Points of a block."""
@@ -144,7 +84,7 @@ class Tables:
         if key in self._moves:
             return self._moves[key]
         found: Ints = cost_to_go_kernels.moves_inside(
-            self.points[block], self.slots(block), self.mask(axes),
+            self.points[block], self.slots(block), self.flags(axes),
             costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
         )  # fmt: skip
         if costs.lattice.size <= FEW_POINTS:
@@ -155,10 +95,6 @@ class Tables:
         """For each prefix of a block the row of `pool` at which its table begins."""
         found: Ints = self.first_row[block] + self.table_of[block] * len(self.points[block])
         return found
-
-    def width(self, r: int) -> int:
-        """Prefixes of the first r fanouts."""
-        return self.costs.prefixes.first[r + 1] - self.costs.prefixes.first[r]
 
     def rows(self, block: int, chosen: Bools) -> Floats:
         """Rows of some points of the table of a block's first prefix, without infinite ones."""
@@ -184,7 +120,7 @@ class Tables:
 
     def forget(self) -> None:
         """Free the tables."""
-        self.pool = np.empty((0, 0))
+        self.pool = np.empty((0, len(self.columns)))
         self._slots.clear()
 
     def fill_block(self, index: int, recipe: Recipe) -> None:
@@ -247,19 +183,3 @@ class Tables:
                 self.pool, begins[children - first_below], self.points[below], begin, slots,
                 costs.coord, costs.lattice.strides, costs.divides[children], costs.multiples,
             )  # fmt: skip
-
-    def mask(self, axes: tuple[int, ...] | None) -> Bools:
-        """Axes as flags."""
-        found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
-        found[list(axes or ())] = True
-        return found
-
-
-def numbered(rows: Floats | Ints) -> tuple[Ints, Ints]:
-    """Numbers of the distinct rows in the order in which they come: that of each row, and the first row of each."""
-    whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
-    numbers: dict[object, int] = {}
-    found = [numbers.setdefault(row, len(numbers)) for row in np.ascontiguousarray(rows).view(whole).ravel().tolist()]
-    of_row = np.array(found, dtype=np.int64)
-    _, first = np.unique(of_row, return_index=True)
-    return of_row, first.astype(np.int64)

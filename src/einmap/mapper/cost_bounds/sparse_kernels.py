@@ -69,12 +69,12 @@ def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
 
     `limit`: see `sparse_tables.Limit`.
     """
-    found, n, slack, remainder, most, wanted, leak, capacity, occupied, columns, kept, _ = limit
+    found, n, slack, remainder, most, codes, leak, capacity, occupied, columns, kept, _ = limit
     if n == 0 and len(remainder) == 0:
         return True
     for i in range(len(columns)):
         full[columns[i]] = costs[i]
-    objectives(full, leak, occupied, capacity, kept, wanted, values)
+    objectives(full, leak, occupied, capacity, kept, codes, values)
     return not beaten(values, found, n, slack, remainder.shape[1]) and not exceeds_cutoff(values, remainder, most)
 
 

@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from weakref import ref
 
 import numpy as np
 
-from einmap.arrays import Bools, Floats, Ints
+from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds import sparse_kernels
-from einmap.mapper.cost_bounds.cost_to_go import Recipe, numbered
 from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder
@@ -44,46 +43,27 @@ class Limit:
     remainder: Remainder
 
 
-@dataclass(frozen=True)
-class Around:
-    """What is around a block: axes that are at their bounds at its level, and the tensors that take room there.
-
-    `top`: no loop or lane over these axes stands above; `beside`: tensors of nodes further out in the memory of the
-    level's node, whose tiles are at least as large as at the level's point.
-    """
-
-    top: frozenset[int]
-    beside: frozenset[str]
-
-
 class NoRoomError(Exception):
     """The pool is full."""
 
 
-class SparseTables:
-    """Blocks of tables with the columns of cost `columns`; each block is filled when it is asked for first."""
+class SparseTables(TableBlocks):
+    """Blocks of tables with the columns of cost `columns`; each block is filled when it is asked for first.
 
-    def __init__(self, costs: PathCosts, columns: Ints, wanted: Ints) -> None:
-        self._costs, self.columns, self._wanted = ref(costs), columns, wanted
-        self.blocks: dict[object, int] = {}
-        self.table_of: list[Ints] = []
-        """For each block and prefix the number of its table in the block."""
+    `goal_codes`: the objectives, by which rows are left out (see `Limit`).
+    """
+
+    def __init__(self, costs: PathCosts, columns: Ints, goal_codes: Ints) -> None:
+        super().__init__(costs, columns)
+        self._goal_codes = goal_codes
         self.first_row: list[Ints] = []
         """For each block and table where it begins."""
         self.end_row: list[Ints] = []
-        self.pool: Floats = np.empty((0, len(columns)))
         self.points: Ints = NOWHERE
-        self.n_rows = 0
         self.limit: Limit | None = None
         self._planes: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[object, ...]] = {}
-        self._known_limit: tuple[int, tuple[object, ...]] | None = None
-
-    @property
-    def costs(self) -> PathCosts:
-        """Whose tables these are; it has them, and without it they are gone, too."""
-        costs = self._costs()
-        assert costs is not None
-        return costs
+        self._kernel_limit: tuple[int, tuple[object, ...]] | None = None
+        """The limit as kernels take it, for so many points in the archive."""
 
     @property
     def bytes(self) -> int:
@@ -99,9 +79,9 @@ class SparseTables:
         """Free the tables."""
         self.pool, self.points = np.empty((0, len(self.columns))), NOWHERE
         self._planes.clear()
-        self._known_limit = None
+        self._kernel_limit = None
 
-    def block(self, key: object, recipe: Recipe, around: Around) -> int:
+    def block(self, key: object, recipe: Recipe) -> int:
         """Number of the block of this key. Raises NoRoomError; then nothing has changed."""
         if key in self.blocks:
             return self.blocks[key]
@@ -109,7 +89,7 @@ class SparseTables:
         table, first = numbered(self.alike(recipe))
         begins, ends = [], []
         try:
-            fill = self.filler(recipe, around)
+            fill = self.filler(recipe)
             for prefix in first.tolist():
                 begins.append(self.n_rows)
                 self.n_rows += fill(prefix)
@@ -123,59 +103,49 @@ class SparseTables:
         self.blocks[key] = len(self.blocks)
         return self.blocks[key]
 
-    def alike(self, recipe: Recipe) -> Floats | Ints:
-        """A row for each prefix, equal for those that have the same table."""
-        level, inner, prefixes = recipe.level, recipe.inner, self.costs.prefixes
-        if inner is not None and inner.axes is None:
-            return np.arange(prefixes.first[level.r + 1] - prefixes.first[level.r])[:, None]
-        if inner is None:
-            return self.costs.constants_of(recipe.chains)[:, self.columns]
-        assert level.node is not None
-        rates, fixed = self.costs.rates_of(recipe.chains, level.node, level.r)
-        return np.hstack([self.table_of[recipe.below][:, None], rates[:, self.columns], fixed[:, self.columns]])
-
     def begins(self, block: int) -> Ints:
         """For each prefix of a block where its table begins."""
-        found: Ints = self.first_row[block][self.table_of[block]]
-        return found
+        begins: Ints = self.first_row[block][self.table_of[block]]
+        return begins
 
     def ends(self, block: int) -> Ints:
         """For each prefix of a block where its table ends."""
-        found: Ints = self.end_row[block][self.table_of[block]]
-        return found
+        ends: Ints = self.end_row[block][self.table_of[block]]
+        return ends
 
     def rows(self, block: int) -> tuple[Ints, Floats]:
         """Points and costs of the table of a block's first prefix."""
-        own = slice(int(self.begins(block)[0]), int(self.ends(block)[0]))
-        return self.points[own], self.pool[own]
+        rows = slice(int(self.begins(block)[0]), int(self.ends(block)[0]))
+        return self.points[rows], self.pool[rows]
 
     # one table
 
-    def filler(self, recipe: Recipe, around: Around) -> Callable[[int], int]:
+    def filler(self, recipe: Recipe) -> Callable[[int], int]:
         """What writes the table of a prefix behind the others and gives the number of its rows."""
         if recipe.inner is None:
             constants = self.costs.constants_of(recipe.chains)[:, self.columns]
             return lambda prefix: self.write(np.zeros(1, dtype=np.int64), constants[prefix : prefix + 1])
         if recipe.inner.axes is None:
-            return lambda prefix: self.write(*self.over_lanes(recipe, around, prefix))
-        return self.with_gap_and_node(recipe, around)
+            return lambda prefix: self.write(*self.over_lanes(recipe, prefix))
+        return self.with_gap_and_node(recipe)
 
     def write(self, points: Ints, costs: Floats) -> int:
         """Put rows, sorted by point, behind the others."""
         if self.n_rows + len(points) > len(self.points):
             raise NoRoomError
-        own = slice(self.n_rows, self.n_rows + len(points))
-        self.points[own], self.pool[own] = points, costs
+        rows = slice(self.n_rows, self.n_rows + len(points))
+        self.points[rows], self.pool[rows] = points, costs
         return len(points)
 
-    def over_lanes(self, recipe: Recipe, around: Around, prefix: int) -> tuple[Ints, Floats]:
+    def over_lanes(self, recipe: Recipe, prefix: int) -> tuple[Ints, Floats]:
         """The least over the lanes of the next fanout at each point."""
         costs, r = self.costs, recipe.level.r
         first = costs.prefixes.first[r] + prefix
         children = costs.children[costs.child_start[first] : costs.child_start[first + 1]]
         numbers = children - costs.prefixes.first[r + 1]
         begins, ends = self.begins(recipe.below)[numbers], self.ends(recipe.below)[numbers]
-        top = self.flags(around.top)
+        assert recipe.around is not None
+        top = self.flags(recipe.around.top)
         least = np.empty((0, len(self.columns)))
         at = NOWHERE
         waiting: list[tuple[Ints, Ints]] = []
@@ -194,31 +164,34 @@ class SparseTables:
         return self.gathered(at, least, waiting)
 
     def gathered(self, at: Ints, least: Floats, waiting: list[tuple[Ints, Ints]]) -> tuple[Ints, Floats]:
-        """Points with their least costs, from those known (sorted) and rows of the pool for more points."""
+        """Points with their least costs, from earlier ones (`at`, sorted) and rows of the pool for more points."""
         if not waiting:
             return at, least
         more = np.concatenate([points for points, _ in waiting])
         rows = np.concatenate([rows for _, rows in waiting])
         points, slots = np.unique(np.concatenate([at, more]), return_inverse=True)
-        found = np.full((len(points), len(self.columns)), np.inf)
-        found[slots[: len(at)]] = least
-        sparse_kernels.take_least(found, slots[len(at) :], rows, self.pool)
-        return points, found
+        costs = np.full((len(points), len(self.columns)), np.inf)
+        costs[slots[: len(at)]] = least
+        sparse_kernels.take_least(costs, slots[len(at) :], rows, self.pool)
+        return points, costs
 
-    def with_gap_and_node(self, recipe: Recipe, around: Around) -> Callable[[int], int]:
+    def with_gap_and_node(self, recipe: Recipe) -> Callable[[int], int]:
         """What loops in the inner gap may do, and the costs of the node above it."""
-        costs, level, inner = self.costs, recipe.level, recipe.inner
+        costs, level, inner, around = self.costs, recipe.level, recipe.inner, recipe.around
+        assert around is not None
         assert level.node is not None
         assert inner is not None
         assert inner.axes is not None
         rates, fixed = (
-            np.ascontiguousarray(own[:, self.columns]) for own in costs.rates_of(recipe.chains, level.node, level.r)
+            np.ascontiguousarray(rows[:, self.columns]) for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         lowered = self.holding({} if inner.lowers is None else self.lowered(inner.lowers), inner.lowers)
         held = {} if costs.lowers(level.node) else dict.fromkeys([*sorted(around.beside), level.node.tensor])
         node = (costs.tensors.index(level.node.tensor), *self.holding(held, level.node), self.limits(level.node))
         plane, limit = self.plane(inner.axes, around.top), self.kernel_limit()
-        tables, begins, ends = (own[recipe.below].tolist() for own in (self.table_of, self.first_row, self.end_row))
+        tables, begins, ends = (
+            by_block[recipe.below].tolist() for by_block in (self.table_of, self.first_row, self.end_row)
+        )
 
         def fill(prefix: int) -> int:
             begin, end = begins[tables[prefix]], ends[tables[prefix]]
@@ -230,9 +203,9 @@ class SparseTables:
             )  # fmt: skip
             if n == sparse_kernels.NO_ROOM:
                 raise NoRoomError
-            own = slice(self.n_rows, self.n_rows + n)
-            order = np.argsort(self.points[own], kind="stable")
-            self.points[own], self.pool[own] = self.points[own][order], self.pool[own][order]
+            rows = slice(self.n_rows, self.n_rows + n)
+            order = np.argsort(self.points[rows], kind="stable")
+            self.points[rows], self.pool[rows] = self.points[rows][order], self.pool[rows][order]
             return n
 
         return fill
@@ -282,29 +255,22 @@ class SparseTables:
             self._planes[key] = _plane(self.costs.lattice, *key)
         return self._planes[key]
 
-    def flags(self, axes: frozenset[int]) -> Bools:
-        """Axes as flags."""
-        found = np.zeros(len(self.costs.lattice.axes), dtype=bool)
-        found[sorted(axes)] = True
-        return found
-
     def kernel_limit(self) -> tuple[object, ...]:
-        """What was found, as kernels take it."""
-        costs, limit = self.costs, self.limit
+        """The limit as kernels take it."""
+        costs, limit, codes = self.costs, self.limit, self._goal_codes
         n = limit.archive.n if limit is not None else 0
-        if self._known_limit is None or self._known_limit[0] != n:
-            nothing = np.zeros(0)
-            values = np.zeros((0, len(self._wanted)))
+        if self._kernel_limit is None or self._kernel_limit[0] != n:
+            nothing, no_rows = np.zeros(0), np.zeros((0, len(codes)))
             if limit is not None:
-                values = limit.archive.values
-            remainder = limit.remainder if limit is not None else Remainder(np.zeros((0, len(self._wanted))), np.inf)
-            own = (
-                values, n, 0.0 if limit is None else limit.slack, remainder.rows, float(remainder.most), self._wanted,
-                float(costs.leak[0]), costs.capacity, np.zeros(len(costs.capacity)), self.columns, nothing,
-                costs.columns,
+                values, slack, remainder = limit.archive.values, limit.slack, limit.remainder
+            else:
+                values, slack, remainder = no_rows, 0.0, Remainder(no_rows, np.inf)
+            arguments = (
+                values, n, slack, remainder.rows, float(remainder.most), codes, float(costs.leak[0]), costs.capacity,
+                np.zeros(len(costs.capacity)), self.columns, nothing, costs.columns,
             )  # fmt: skip
-            self._known_limit = n, own
-        return self._known_limit[1]
+            self._kernel_limit = n, arguments
+        return self._kernel_limit[1]
 
 
 def _plane(lattice: Lattice, axes: tuple[int, ...], held: tuple[int, ...]) -> tuple[object, ...]:

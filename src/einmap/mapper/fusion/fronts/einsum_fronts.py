@@ -368,7 +368,7 @@ class EinsumFronts:
         kept = self._staying(outer_nest, numbers)
         used = [objective_kernels.BITS + numbers[m] for m in self._counted(outer_nest.signature)]
         codes = [*search.goal_codes, *used, *(objective_kernels.KEPT + i for i in range(kept.size))]
-        search.wanted = np.array(codes, dtype=np.int64)
+        search.value_codes = np.array(codes, dtype=np.int64)
         depth = len(outer_nest.points)
         growing.archive.widen(len(outer_nest.compiled.levels))
         walk.kept = kept
