@@ -28,11 +28,11 @@ LONGEST = 5.0
 
 
 def explain_infeasible_cascade(
-    spec: Spec, asked: Options, found: MappingError | NoMappingError, token: Progress, *, fuse: bool
+    spec: Spec, asked: Options, error: MappingError | NoMappingError, token: Progress, *, fuse: bool
 ) -> NoMappingError:
     """The error for a workload that has no mapping, with changes of which each was tried on the whole workload.
 
-    `found`: what is wrong where each Einsum is mapped by itself. For each finite memory the least size is searched
+    `error`: what is wrong where each Einsum is mapped by itself. For each finite memory the least size is searched
     with which there is a mapping; that takes no longer than is left of the time, and 5 s where there is no limit.
     """
     limit = LONGEST if token.deadline is None else min(max(token.deadline - time.monotonic(), 1.0), LONGEST)
@@ -41,23 +41,23 @@ def explain_infeasible_cascade(
     sizes = Sizes(spec, whether)
     # one Einsum's own sizes are the least ones already; of several each may need another one
     remedies, complete = ([], True) if single else sizes.remedies()
-    if isinstance(found, NoMappingError):
+    if isinstance(error, NoMappingError):
         fields = () if single else sizes.memories()
-        others = [one for one in found.remedies if not any(name in fields for name, _ in one.settings)]
+        others = [other for other in error.remedies if not any(name in fields for name, _ in other.settings)]
         kept, decided = checked(spec, others, whether)
-        remedies, complete = remedies + kept, complete and decided and found.complete
+        remedies, complete = remedies + kept, complete and decided and error.complete
     remedies = sorted(remedies, key=lambda remedy: remedy.size)[:REPORTED]
-    at = remedies[0].at if remedies else found.at
+    at = remedies[0].at if remedies else error.at
     return NoMappingError(
-        _text(found, fuse), at=at, hint=hint_of(remedies, complete), remedies=remedies, complete=complete
+        _text(error, fuse), at=at, hint=hint_of(remedies, complete), remedies=remedies, complete=complete
     )
 
 
-def _text(found: MappingError | NoMappingError, fuse: bool) -> str:
-    if isinstance(found, NoMappingError):
-        return f"no fused mapping fits, and Einsum by Einsum: {found.message}" if fuse else found.message
-    if isinstance(found, CapacityError):
-        return f"each Einsum has mappings, but none of them fit together: {found.message}"
+def _text(error: MappingError | NoMappingError, fuse: bool) -> str:
+    if isinstance(error, NoMappingError):
+        return f"no fused mapping fits, and Einsum by Einsum: {error.message}" if fuse else error.message
+    if isinstance(error, CapacityError):
+        return f"each Einsum has mappings, but none of them fit together: {error.message}"
     return "each Einsum has mappings, but none of them fit together"
 
 
@@ -88,7 +88,7 @@ class Sizes:
 
     def remedies(self) -> tuple[list[Remedy], bool]:
         """One for each memory whose size alone helps, and whether all were tried."""
-        found: list[Remedy] = []
+        remedies: list[Remedy] = []
         complete = True
         for field, memory in self.memories().items():
             try:
@@ -100,17 +100,17 @@ class Sizes:
                 shown = self.spec.provenance(field)
                 text = f"{shown.path}: {bits(least)} instead of {bits(memory.size_bits)}"
                 ratio = least / memory.size_bits if memory.size_bits else math.inf
-                found.append(Remedy(text, ((field, least),), ratio, shown))
-        return found, complete
+                remedies.append(Remedy(text, ((field, least),), ratio, shown))
+        return remedies, complete
 
     def memories(self) -> dict[str, Memory]:
         """The finite memories by the path of their size, with the least size that any Einsum sees."""
-        found: dict[str, Memory] = {}
+        smallest: dict[str, Memory] = {}
         for leaf in self.spec.arch_inputs.leaves:
-            finite = [one for one in self.everywhere(leaf.given.name) if math.isfinite(one.size_bits)]
+            finite = [memory for memory in self.everywhere(leaf.given.name) if math.isfinite(memory.size_bits)]
             if finite:
-                found[format_path((*leaf.path, "size"))] = min(finite, key=lambda one: one.size_bits)
-        return found
+                smallest[format_path((*leaf.path, "size"))] = min(finite, key=lambda memory: memory.size_bits)
+        return smallest
 
     def least(self, field: str, memory: Memory) -> int | None:
         """The least bits with which there is a mapping; None if no size is enough.
@@ -118,13 +118,13 @@ class Sizes:
         No size below what some Einsum needs by itself will do, and mostly that is enough. Else it is bisected.
         """
         # what mappings need is a multiple of the grain, so no other sizes need be tried
-        step = math.gcd(*(grain(one) for one in self.everywhere(memory.name)))
-        low, own = math.floor(memory.size_bits / step), -(-self.whether.least(self.spec, memory.name) // step)
-        if own > low:
+        step = math.gcd(*(grain(other) for other in self.everywhere(memory.name)))
+        low, alone = math.floor(memory.size_bits / step), -(-self.whether.least(self.spec, memory.name) // step)
+        if alone > low:
             # mostly enough: one look at the whole workload instead of many
-            if self.whether.mapping(self.spec.set(field, own * step)) is not None:
-                return own * step
-            low = own
+            if self.whether.mapping(self.spec.set(field, alone * step)) is not None:
+                return alone * step
+            low = alone
         enough = self.needed(self.spec.set(field, UNLIMITED), memory.name)
         if enough is None:
             return None
@@ -144,15 +144,15 @@ class Sizes:
 
         Raises UndecidedError when time is over.
         """
-        found = self.whether.mapping(spec)
-        if found is None:
+        mapping = self.whether.mapping(spec)
+        if mapping is None:
             return None
-        size = max(one.size_bits for one in self.everywhere(memory, spec))
-        usage = evaluate(spec, found, self.whether.options.rules).memory_usage
+        size = max(each.size_bits for each in self.everywhere(memory, spec))
+        usage = evaluate(spec, mapping, self.whether.options.rules).memory_usage
         part = max((row.usage for row in usage if row.component == memory), default=0.0)
         return math.ceil(round(part * size, 6))
 
     def everywhere(self, memory: str, spec: Spec | None = None) -> list[Memory]:
         """A memory as each Einsum sees it; nothing where the name is that of something else."""
-        own = (bound.arch.find(memory) for bound in (spec or self.spec).bound.values())
-        return [one for one in own if isinstance(one, Memory)]
+        components = (bound.arch.find(memory) for bound in (spec or self.spec).bound.values())
+        return [component for component in components if isinstance(component, Memory)]

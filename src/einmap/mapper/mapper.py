@@ -134,7 +134,7 @@ def _with_perfect_factors(
         return None
     goals = even.goals
     front = best_of([*(unfused.front if unfused else ()), *fused.front], goals)
-    is_fused = unfused is None or any(found not in unfused.front for found in front)
+    is_fused = unfused is None or any(point not in unfused.front for point in front)
     parts = [fused, *([unfused] if unfused else [])]
     why, stopped = cause(whole), [part for part in parts if part.stopped]
     pruned = [text for part in parts for text in part.not_searched if text not in not_fused(whole, why)]
@@ -197,8 +197,8 @@ def _side_by_side(
     best = search.run(token)
     if not best:
         raise unfit
-    found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
-    return fused_result([search], found, asked, start)
+    points = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
+    return fused_result([search], points, asked, start)
 
 
 def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
@@ -225,25 +225,25 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
 
     shared = sharing(spec) if asked.share_inputs else None
     searches: list[FusedSearch] = []
-    found: list[Found] = []
+    points: list[Found] = []
     one_by_one, worth = begun(spec, asked, token)
     limited = all_but_reserve(token) if worth else token.within(0)
     if shared is not None:
         searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
         part = 1.0 if shared.covers else 1 / 2
-        found += _ends_of_front(searches[-1], shared, limited, part * for_fused(asked))
+        points += _ends_of_front(searches[-1], shared, limited, part * for_fused(asked))
         for mapping in searches[-1].run(share_of(limited, part), part * for_fused(asked)):
-            own, settled, inputs = shared.settled(mapping)
-            found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
+            own_spec, settled, inputs = shared.settled(mapping)
+            points.append(Found(evaluate(own_spec, settled, asked.rules), settled, own_spec, inputs))
     if shared is None or not shared.covers:
         left = max(for_fused(asked) - sum(search.budget.work for search in searches), 1.0)
         searches.append(FusedSearch(spec, asked))
-        found += _ends_of_front(searches[-1], None, limited, left)
+        points += _ends_of_front(searches[-1], None, limited, left)
         best = searches[-1].run(limited, left)
-        found += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
-    if not found and any(search.budget.cut for search in searches):
+        points += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
+    if not points and any(search.budget.cut for search in searches):
         return Early(spec, asked, searches, token, start, one_by_one).unfused()
-    if not found:
+    if not points:
         # nothing fits: the Einsums one by one tell why
         whole = IndependentSearch(spec, asked, together=False)
         alone = [search.impossible for search in searches if search.impossible in spec.workload.by_name]
@@ -254,7 +254,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
             return unfused_result(whole, start, token, fuse=True, why="no mapping of the fused search fits")
         except (MappingError, NoMappingError) as error:
             raise explain_infeasible_cascade(spec, asked, error, token, fuse=True) from None
-    front = best_of(found, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else found
+    front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
     result = fused_result(searches, front, asked, start)
     cut = any(search.budget.cut for search in searches)
     return Early(spec, asked, searches, token, start, one_by_one).better(result) if cut else result
@@ -268,18 +268,18 @@ def _ends_of_front(search: FusedSearch, shared: Sharing | None, token: Progress,
     """
     from einmap.mapper.fusion.search import FusedSearch
 
-    asked, found = search.options, []
+    asked, ends = search.options, []
     if len(asked.goals) == 1:
         return []
     for number, goal in enumerate(asked.goals):
         part = share_of(token, 1 / (2 * len(asked.goals) - number))
         own_most = (most / 2 - search.spent) / (len(asked.goals) - number)
-        one = FusedSearch(search.spec, replace(asked, goals=(goal,)), search.optional)
-        mappings = one.run(part, max(own_most, 1.0))
-        search.spent += one.budget.work
+        alone = FusedSearch(search.spec, replace(asked, goals=(goal,)), search.optional)
+        mappings = alone.run(part, max(own_most, 1.0))
+        search.spent += alone.budget.work
         for mapping in mappings:
-            own, settled, inputs = shared.settled(mapping) if shared is not None else (search.spec, mapping, ())
-            found.append(Found(evaluate(own, settled, asked.rules), settled, own, inputs))
-    if search.goals == asked.goals and found:
-        search.seeds = np.array([[objective(end.cost, goal) for goal in asked.goals] for end in found])
-    return found
+            own_spec, settled, inputs = shared.settled(mapping) if shared is not None else (search.spec, mapping, ())
+            ends.append(Found(evaluate(own_spec, settled, asked.rules), settled, own_spec, inputs))
+    if search.goals == asked.goals and ends:
+        search.seeds = np.array([[objective(end.cost, goal) for goal in asked.goals] for end in ends])
+    return ends

@@ -38,8 +38,8 @@ def peak() -> int:
         import resource
     except ImportError:
         return 0
-    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return found if sys.platform == "darwin" else found * 1024
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
 
 
 def left_of(limit: float, at: At | None = None) -> float:
@@ -77,6 +77,6 @@ class Ceiling:
             self.reached = resident() > self.limit - KEPT_FREE / 2
         return self.reached
 
-    def room(self, wanted: float) -> float:
+    def room(self, size: float) -> float:
         """How many bytes a table may take: as many as are wanted, or as leave some for what comes with them."""
-        return wanted if math.isinf(self.limit) else max(min(wanted, (self.limit - KEPT_FREE - resident()) / 2), 0)
+        return size if math.isinf(self.limit) else max(min(size, (self.limit - KEPT_FREE - resident()) / 2), 0)

@@ -16,13 +16,13 @@ BITS, KEPT = 1_000, 2_000
 
 
 @njit(cache=True, nogil=True)
-def beaten(values: Any, found: Any, n: int, slack: float, eased: int) -> bool:
+def beaten(values: Any, archive: Any, n: int, slack: float, eased: int) -> bool:
     """Whether some point found is at most as large in everything, but for `slack` in the first `eased` values."""
     for row in range(n):
         worse = False
         for i in range(len(values)):
             limit = values[i] + abs(values[i]) * slack if i < eased else values[i]
-            if found[row, i] > limit:
+            if archive[row, i] > limit:
                 worse = True
                 break
         if not worse:
@@ -94,10 +94,10 @@ def exceeds_cutoff(values: Any, remainder: Any, most: float) -> bool:
 @njit(cache=True, nogil=True)
 def many_exceed_cutoff(values: Any, remainder: Any, most: float) -> Any:
     """Whether each row of values exceeds the cutoff."""
-    found = np.empty(len(values), dtype=np.bool_)
+    flags = np.empty(len(values), dtype=np.bool_)
     for i in range(len(values)):
-        found[i] = exceeds_cutoff(values[i], remainder, most)
-    return found
+        flags[i] = exceeds_cutoff(values[i], remainder, most)
+    return flags
 
 
 @njit(cache=True, nogil=True)
@@ -135,7 +135,7 @@ def beyond(weights: Any, least: Any, remainder: Any, most: float) -> Any:
 
     With each of the others: the least of w0 x + w1 y where x y >= most, right of a and above b.
     """
-    found = least.copy()
+    bounds = least.copy()
     for k in range(2, len(weights)):
         w0, w1 = weights[k]
         tangent = np.sqrt(w1 * most / w0)
@@ -143,5 +143,5 @@ def beyond(weights: Any, least: Any, remainder: Any, most: float) -> Any:
             a, b = max(least[0] + remainder[row, 0], 1e-300), max(least[1] + remainder[row, 1], 1e-300)
             x = min(max(tangent, a), max(a, most / b))
             value = w0 * x + w1 * max(most / x, b) - (w0 * remainder[row, 0] + w1 * remainder[row, 1])
-            found[k] = max(found[k], value)
-    return found
+            bounds[k] = max(bounds[k], value)
+    return bounds

@@ -83,7 +83,7 @@ def read_options(
     `more`: options by their names under `mapper` in a specification. Raises SpecError for values that make no sense,
     NotSupportedError for options that are not implemented.
     """
-    given = _mapper_input(spec, more)
+    mapper_input = _mapper_input(spec, more)
     if spec.model_options.sliding_window:
         raise NotSupportedError(
             "the mapper does not search with sliding_window: true yet",
@@ -91,11 +91,11 @@ def read_options(
             hint="map without it, then evaluate the mapping found with sliding_window: true",
         )
     _refuse_networks(spec)
-    limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else given.time_limit
-    written = given.metrics is not None and metrics is None
+    limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
+    written = mapper_input.metrics is not None and metrics is None
     return Options(
         goals=metrics_named(
-            given.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
+            mapper_input.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
         ),
         rules=_semantics(spec, semantics),
         time_limit=limit,
@@ -104,17 +104,17 @@ def read_options(
         if max_evaluations is None
         else min(_integer("max_evaluations", max_evaluations, 1), 2**62),
         seed=_integer("seed", seed, 0),
-        force_memory_hierarchy_order=given.force_memory_hierarchy_order,
-        objective_tolerance=given.objective_tolerance,
+        force_memory_hierarchy_order=mapper_input.force_memory_hierarchy_order,
+        objective_tolerance=mapper_input.objective_tolerance,
         brute_force=brute_force,
-        uneven_loops=given.explore_imperfect_temporal_loops,
-        uneven_lanes=given.explore_imperfect_spatial_loops,
-        coarseness=given.tiling_coarseness,
-        most_plans=given.max_pmapping_templates_per_einsum,
-        most_fused=given.max_fused_loops,
-        most_fused_per_variable=given.max_fused_loops_per_rank_variable,
-        share_inputs=given.share_inputs,
-        memory=min(given.memory_limit, given.memory_limit_per_process),
+        uneven_loops=mapper_input.explore_imperfect_temporal_loops,
+        uneven_lanes=mapper_input.explore_imperfect_spatial_loops,
+        coarseness=mapper_input.tiling_coarseness,
+        most_plans=mapper_input.max_pmapping_templates_per_einsum,
+        most_fused=mapper_input.max_fused_loops,
+        most_fused_per_variable=mapper_input.max_fused_loops_per_rank_variable,
+        share_inputs=mapper_input.share_inputs,
+        memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
     )
 
@@ -137,16 +137,16 @@ def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:
             raise SpecError(f"unknown mapper option {name!r}", hint=did_you_mean(name, MapperInput.model_fields))
     asked = _checked(more)
     base = spec.mapper_options
-    given = base.model_copy(update={name: getattr(asked, name) for name in more})
+    merged = base.model_copy(update={name: getattr(asked, name) for name in more})
 
     def at(name: str) -> At | None:
         return spec.provenance(f"mapper.{name}") if name in base.model_fields_set and name not in more else None
 
     for name, least in _LEAST.items():
-        _number(name, getattr(given, name), least, at=at(name))
-    if given.info_metrics is not None:
-        metrics_named(given.info_metrics, option="info_metrics", at=at("info_metrics"))
-    return given
+        _number(name, getattr(merged, name), least, at=at(name))
+    if merged.info_metrics is not None:
+        metrics_named(merged.info_metrics, option="info_metrics", at=at("info_metrics"))
+    return merged
 
 
 def _checked(more: Mapping[str, Any]) -> MapperInput:
@@ -160,26 +160,26 @@ def _checked(more: Mapping[str, Any]) -> MapperInput:
         raise _wrong(name, more[name], expected) from None
 
 
-def metrics_named(given: object, option: str = "metrics", at: At | None = None) -> tuple[str, ...]:
+def metrics_named(metrics: object, option: str = "metrics", at: At | None = None) -> tuple[str, ...]:
     """Names of the objectives: one, several joined by `|` or `,`, a list, or flags; the default for None.
 
     Raises SpecError.
     """
-    if given is None:
+    if metrics is None:
         return (DEFAULT,)
-    if isinstance(given, int) and not isinstance(given, bool):
-        names = [name for flag, name in _FLAGS.items() if given > 0 and given & flag]
-        if not names or given & ~sum(_FLAGS):
-            text = f"{option} {given} holds flags that are not objectives here"
+    if isinstance(metrics, int) and not isinstance(metrics, bool):
+        names = [name for flag, name in _FLAGS.items() if metrics > 0 and metrics & flag]
+        if not names or metrics & ~sum(_FLAGS):
+            text = f"{option} {metrics} holds flags that are not objectives here"
             raise SpecError(text, at=at, hint=f"flags: {_FLAGS}")
         return tuple(names)
     parts: list[Any] = []
-    if isinstance(given, str):
-        parts = given.replace("|", ",").split(",") if given.strip() else []
-    elif isinstance(given, list | tuple):
-        parts = list(given)
+    if isinstance(metrics, str):
+        parts = metrics.replace("|", ",").split(",") if metrics.strip() else []
+    elif isinstance(metrics, list | tuple):
+        parts = list(metrics)
     else:
-        raise _wrong(option, given, "names of metrics", at)
+        raise _wrong(option, metrics, "names of metrics", at)
     if not parts:
         raise SpecError(f"{option} names no metric", at=at, hint=f"metrics: {', '.join((*METRICS, 'edp'))}")
     return tuple(dict.fromkeys(_metric(part, option, at) for part in parts))
@@ -196,12 +196,12 @@ def _metric(part: object, option: str, at: At | None) -> str:
     return name
 
 
-def _semantics(spec: Spec, given: object) -> Semantics:
-    if given is None:
+def _semantics(spec: Spec, semantics: object) -> Semantics:
+    if semantics is None:
         return semantics_named(spec.model_options.semantics)
-    if not isinstance(given, str | Semantics):
-        raise _wrong("semantics", given, "the name of a preset")
-    return semantics_named(given)
+    if not isinstance(semantics, str | Semantics):
+        raise _wrong("semantics", semantics, "the name of a preset")
+    return semantics_named(semantics)
 
 
 def _number(name: str, value: object, least: float = 0, at: At | None = None) -> float:
@@ -222,5 +222,5 @@ def _integer(name: str, value: object, least: int) -> int:
     return number
 
 
-def _wrong(name: str, found: object, expected: str, at: At | None = None) -> SpecError:
-    return SpecError(f"mapper option {name}: expected {expected}, found {short(found)}", at=at)
+def _wrong(name: str, value: object, expected: str, at: At | None = None) -> SpecError:
+    return SpecError(f"mapper option {name}: expected {expected}, found {short(value)}", at=at)

@@ -32,10 +32,10 @@ class Archive:
     def beats_each(self, rows: Floats, slack: float) -> Bools:
         """Whether each row is beaten by a point of the archive."""
         limit = _eased(rows, slack)
-        found = np.zeros(len(rows), dtype=bool)
+        beaten = np.zeros(len(rows), dtype=bool)
         for values in self.values[: self.n]:
-            found |= (values <= limit).all(axis=1)
-        return found
+            beaten |= (values <= limit).all(axis=1)
+        return beaten
 
     def beats(self, values: Floats, slack: float) -> bool:
         """Whether some point is at most as large in everything, but for `slack`."""

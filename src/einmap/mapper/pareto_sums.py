@@ -32,11 +32,11 @@ def nondominated(values: Floats) -> Ints:
         better[:1] = True  # the first one also where every value is infinite
         kept: Ints = order[better]
         return kept
-    found: list[int] = []
+    front: list[int] = []
     for row in order:
-        if not any((values[other] <= values[row]).all() for other in found):
-            found.append(int(row))
-    return np.array(found, dtype=np.int64)
+        if not any((values[other] <= values[row]).all() for other in front):
+            front.append(int(row))
+    return np.array(front, dtype=np.int64)
 
 
 def sums(fronts: Sequence[Floats], weights: Sequence[int]) -> Sums:

@@ -38,15 +38,15 @@ def relaxed_bound(whole: IndependentSearch, spec: Spec, goal: str, token: Progre
     if parts is None:
         return None
     total = np.zeros(len(parts))
-    known: dict[object, tuple[float, ...]] = {}
+    bounds: dict[object, tuple[float, ...]] = {}
     for name, part in whole.parts.items():
         einsum = spec.workload.by_name[name]
         shared = einsum.tensors & free_tensors(spec, whole.given)
         key = part.same_as or name, tuple(access.tensor in shared for access in einsum.accesses)
-        if key not in known:
+        if key not in bounds:
             least = _searched_least(whole, part.einsum, parts) if not shared else ()
-            known[key] = least or _relaxed_least(whole, spec, einsum, shared, parts, token)
-        total += np.array(known[key]) * whole.weight(part.einsum)
+            bounds[key] = least or _relaxed_least(whole, spec, einsum, shared, parts, token)
+        total += np.array(bounds[key]) * whole.weight(part.einsum)
     known_all = np.isfinite(total).all() and (len(parts) == 1 or (total >= 0).all())
     return float(total.prod()) if known_all else None
 
@@ -83,16 +83,16 @@ def _relaxed_least(
     search = EinsumSearch.over_all(einsum, arch, asked, token)
     if any(path.lanes_above() for path in search.paths):
         return floor
-    found = []
+    bounds = []
     for part, least in zip(parts, floor, strict=True):
         if token.stopped:
             # a search that begins too late would go on until it has a mapping
-            found.append(least)
+            bounds.append(least)
             continue
         optimum = search.alone(part, TOLERANCE, token, MOST_WORK)
         (bound,) = _eased(optimum, TOLERANCE)
-        found.append(max(least, bound) if math.isfinite(bound) else least)
-    return tuple(found)
+        bounds.append(max(least, bound) if math.isfinite(bound) else least)
+    return tuple(bounds)
 
 
 def _eased(optimum: Optimum, tolerance: float) -> tuple[float, ...]:

@@ -36,8 +36,8 @@ class Remainder:
 
     def exceeds_cutoff(self, values: Floats) -> Bools:
         """Which rows of objectives cannot be a part of anything good."""
-        found: Bools = objective_kernels.many_exceed_cutoff(values, self.rows, self.most)
-        return found
+        flags: Bools = objective_kernels.many_exceed_cutoff(values, self.rows, self.most)
+        return flags
 
     def beyond(self, weights: Floats, least: Floats) -> Floats:
         """Least weighted costs (one or two, unit weights first) of what is beyond the cutoff and not below `least`."""
@@ -45,8 +45,8 @@ class Remainder:
             return np.full(len(weights), np.inf)
         if self.rows.shape[1] == 1:
             return np.maximum(least, self.most - self.rows.min())
-        found: Floats = objective_kernels.beyond(weights, least, self.rows, self.most)
-        return found
+        bounds: Floats = objective_kernels.beyond(weights, least, self.rows, self.most)
+        return bounds
 
 
 @dataclass(frozen=True)

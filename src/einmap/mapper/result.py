@@ -116,12 +116,12 @@ class MapResult:
         return objective(self.cost, self.metrics[0]) / self.lower_bound - 1
 
 
-def best_of(found: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
+def best_of(points: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
     """The best of several searches: one mapping, or all that no other one beats, best first by the first goal."""
-    values = np.array([[objective(one.cost, goal) for goal in goals] for one in found])
+    values = np.array([[objective(point.cost, goal) for goal in goals] for point in points])
     if len(goals) == 1:
-        return [found[int(np.argmin(values[:, 0]))]]
-    return [found[int(row)] for row in nondominated(values)]
+        return [points[int(np.argmin(values[:, 0]))]]
+    return [points[int(row)] for row in nondominated(values)]
 
 
 def objective(cost: Cost, metric: str) -> float:

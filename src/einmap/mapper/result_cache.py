@@ -138,11 +138,11 @@ def _plain_result(result: MapResult) -> dict[str, Any]:
         "stats": asdict(result.stats),
         "front": [
             {
-                "values": _values(found.cost, result.metrics),
-                "mapping": to_python(write_mapping(found.mapping)),
-                "copies": found.copies,
+                "values": _values(point.cost, result.metrics),
+                "mapping": to_python(write_mapping(point.mapping)),
+                "copies": point.copies,
             }
-            for found in result.front
+            for point in result.front
         ],
     }
 

@@ -35,11 +35,11 @@ def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, f
     fused = not_fused(whole, why or cause(whole)) if fuse else ()
     bound = _bound(whole, fused=bool(fused), token=_limited(whole, token, start)) if len(goals) == 1 else None
     by_einsum = statistics_of(whole.parts)
-    own = [part for part in by_einsum.values() if part["same_as"] is None]
+    distinct = [part for part in by_einsum.values() if part["same_as"] is None]
     stats = MapStats(
         mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
         templates=sum(part["templates"] for part in by_einsum.values()),
-        evaluated=sum(part["evaluated"] for part in own),
+        evaluated=sum(part["evaluated"] for part in distinct),
         seconds=time.perf_counter() - start,
         by_einsum=by_einsum,
         steps=steps,
@@ -47,7 +47,7 @@ def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, f
     pruned = whole.pruned()
     covered = Coverage(
         every=f"{'other ' if pruned else ''}{_searched(whole)}",
-        by_trying=all(part["brute_force"] for part in own),
+        by_trying=all(part["brute_force"] for part in distinct),
         narrowed=narrowed_by(options, fused=False),
         ended=_ended(stats, whole.cut()),
         pruned=(*pruned, *fused),
@@ -71,12 +71,12 @@ def not_fused(whole: IndependentSearch, why: str, kind: str = "mappings") -> tup
     `kind`: the mappings that are meant.
     """
     inside, shared = may_be_fused(whole.spec, whole.given)
-    found = []
+    kinds = []
     if inside:
-        found.append(f"{kind} that keep {_names(inside, whole)} inside between Einsums")
+        kinds.append(f"{kind} that keep {_names(inside, whole)} inside between Einsums")
     if shared and whole.options.share_inputs:
-        found.append(f"{kind} that fill {_names(shared, whole)} once for all Einsums that read it")
-    return (*found[:-1], f"{found[-1]}, since {why}") if found else ()
+        kinds.append(f"{kind} that fill {_names(shared, whole)} once for all Einsums that read it")
+    return (*kinds[:-1], f"{kinds[-1]}, since {why}") if kinds else ()
 
 
 def unsearched(whole: IndependentSearch, *, fuse: bool) -> str:
@@ -132,8 +132,8 @@ def _bound(whole: IndependentSearch, *, fused: bool, token: Progress) -> float |
     specs = [whole.spec]
     if whole.options.share_inputs and (shared := sharing(whole.spec)) is not None:
         specs.append(shared.spec)
-    found = [relaxed_bound(whole, spec, goal, token) for spec in specs]
-    return None if None in found else min(bound for bound in found if bound is not None)
+    bounds = [relaxed_bound(whole, spec, goal, token) for spec in specs]
+    return None if None in bounds else min(bound for bound in bounds if bound is not None)
 
 
 def _limited(whole: IndependentSearch, token: Progress, start: float) -> Progress:

@@ -37,16 +37,16 @@ class Coverage:
 
 def narrowed_by(options: Options, fused: bool) -> tuple[str, ...]:
     """What the options of a call ask for: mappings with nothing but this."""
-    found = []
+    limits = []
     if options.coarseness > 1:
-        found.append(f"the tile shapes that tiling_coarseness {options.coarseness:g} keeps")
+        limits.append(f"the tile shapes that tiling_coarseness {options.coarseness:g} keeps")
     if fused and math.isfinite(options.most_fused):
         loops = "loop" if options.most_fused == 1 else "loops"
-        found.append(f"at most {options.most_fused:g} fused {loops} (max_fused_loops)")
+        limits.append(f"at most {options.most_fused:g} fused {loops} (max_fused_loops)")
     if fused and options.most_fused_per_variable not in (1, math.inf):
         most = options.most_fused_per_variable
-        found.append(f"at most {most:g} fused loops over each rank variable (max_fused_loops_per_rank_variable)")
-    return tuple(found)
+        limits.append(f"at most {most:g} fused loops over each rank variable (max_fused_loops_per_rank_variable)")
+    return tuple(limits)
 
 
 def judged(
@@ -58,10 +58,10 @@ def judged(
     bound: float | None = None
     if len(goals) == 1:
         best = objective(front[0].cost, goals[0])
-        known = covered.bound
+        least = covered.bound
         if whole:
-            known = best if optimal else _eased(best, tolerance, len(PARTS.get(goals[0], goals)))
-        bound = None if known is None else min(known, best)
+            least = best if optimal else _eased(best, tolerance, len(PARTS.get(goals[0], goals)))
+        bound = None if least is None else min(least, best)
     reason = _reason(covered, tolerance)
     if not optimal and (bound is None or bound <= 0):
         reason += f"; no gap is known: {_no_gap(goals, bound)}"
@@ -79,10 +79,10 @@ def judged(
     )
 
 
-def without_advice(found: Found) -> Found:
+def without_advice(point: Found) -> Found:
     """What a search found, without what would make a mapping better that somebody wrote: that was its own task."""
-    notes = tuple(note for note in found.cost.notes if note.kind != "advice")
-    return replace(found, cost=replace(found.cost, notes=notes)) if len(notes) < len(found.cost.notes) else found
+    notes = tuple(note for note in point.cost.notes if note.kind != "advice")
+    return replace(point, cost=replace(point.cost, notes=notes)) if len(notes) < len(point.cost.notes) else point
 
 
 def _eased(best: float, tolerance: float, factors: int) -> float | None:

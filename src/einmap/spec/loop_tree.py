@@ -60,9 +60,9 @@ def read_mapping(root: Raw, path: Path = ("mapping",), *, einsums: Collection[st
     reader = TreeReader(root, einsums)
     check(MappingInput, raw, root, path, reader.problems, drop=("nodes",))
     nodes = raw.get("nodes") if isinstance(raw, RawMap) else None
-    found = reader.chain(nodes, (*path, "nodes"))
+    nodes_read = reader.chain(nodes, (*path, "nodes"))
     raise_all(reader.problems)
-    return Mapping(found)
+    return Mapping(nodes_read)
 
 
 def path_of_node(root: Raw, address: Address) -> Path:
@@ -71,16 +71,16 @@ def path_of_node(root: Raw, address: Address) -> Path:
     Addresses count the nodes of a Mapping: those that say nothing are left out, and a Nested at the end
     of a list stands for its nodes.
     """
-    found: Path = ("mapping",)
-    here: Path = (*found, "nodes")
+    path: Path = ("mapping",)
+    here: Path = (*path, "nodes")
     for depth, step in enumerate(address):
         is_branch = depth % 2 == 1
         places = _branch_places(root, here) if is_branch else _node_places(root, here)
         if not 0 <= step < len(places):
             break
-        found = places[step]
-        here = (*found, "nodes")
-    return found
+        path = places[step]
+        here = (*path, "nodes")
+    return path
 
 
 def _listed(root: Raw, path: Path) -> tuple[Raw, ...]:
@@ -96,13 +96,13 @@ def _branch_places(root: Raw, path: Path) -> list[Path]:
 
 
 def _node_places(root: Raw, path: Path) -> list[Path]:
-    found: list[Path] = []
+    places: list[Path] = []
     for index, item in enumerate(_listed(root, path)):
         if tag_of(item) == "Nested":
-            found += _node_places(root, (*path, index, "nodes"))
+            places += _node_places(root, (*path, index, "nodes"))
         elif tag_of(item) not in IGNORED:
-            found.append((*path, index))
-    return found
+            places.append((*path, index))
+    return places
 
 
 class TreeReader:
@@ -162,14 +162,14 @@ class TreeReader:
             return self.chain(raw.get("nodes"), (*path, "nodes"))
         return self.leaf(model, path)
 
-    def unknown(self, tag: str, path: Path, known: Collection[str]) -> None:
-        """Complain about a tag that is not in `known`."""
+    def unknown(self, tag: str, path: Path, tags: Collection[str]) -> None:
+        """Complain about a tag that is not in `tags`."""
         if tag in LATER:
             text = f"!{tag} ({LATER[tag]}) is not supported yet"
             self.problems.append(NotSupportedError(text, at=place(self.root, path)))
             return
-        found = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
-        self.complain(found, path, did_you_mean(tag, [*known, *IGNORED], listing="tags"))
+        message = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
+        self.complain(message, path, did_you_mean(tag, [*tags, *IGNORED], listing="tags"))
 
     def split(self, raw: Raw, path: Path) -> tuple[Node, ...]:
         """A split with its branches."""
@@ -177,7 +177,7 @@ class TreeReader:
         if not isinstance(branches, RawList) or not branches.items:
             self.complain(f"{_tag(raw)} needs a list of branches", path)
             return ()
-        found = []
+        split = []
         for index, branch in enumerate(branches.items):
             here = (*path, "nodes", index)
             if _tag(branch) != "Nested" or not isinstance(branch, RawMap):
@@ -188,8 +188,8 @@ class TreeReader:
                 )
                 continue
             check(NODES["Nested"], branch, self.root, here, self.problems, drop=("nodes",), node=True)
-            found.append(self.chain(branch.get("nodes"), (*here, "nodes")))
-        return (Sequential(tuple(found)),)
+            split.append(self.chain(branch.get("nodes"), (*here, "nodes")))
+        return (Sequential(tuple(split)),)
 
     def leaf(self, model: Input, path: Path) -> tuple[Node, ...]:
         """The node of a model that is not a split; none after a problem."""
@@ -219,15 +219,15 @@ class TreeReader:
 
     def rank_variable(self, model: LoopInput, path: Path) -> PerEinsum[str]:
         """The rank variable of a loop, for each Einsum."""
-        given = model.rank_variable
-        if isinstance(given, str):
-            return PerEinsum(given)
-        self.known_einsums(given, (*path, "rank_variable"))
-        return PerEinsum(None, tuple(given.items()))
+        variable = model.rank_variable
+        if isinstance(variable, str):
+            return PerEinsum(variable)
+        self.known_einsums(variable, (*path, "rank_variable"))
+        return PerEinsum(None, tuple(variable.items()))
 
-    def known_einsums(self, given: Collection[str], path: Path) -> None:
+    def known_einsums(self, names: Collection[str], path: Path) -> None:
         """Complain about names that are not Einsums."""
-        for name in given:
+        for name in names:
             if self.einsums is not None and name not in self.einsums:
                 hint = did_you_mean(name, self.einsums, listing="Einsums")
                 self.complain(f"the workload has no Einsum {name!r}", (*path, name), hint)
@@ -301,11 +301,11 @@ def _node_as_read(node: LeafNode, einsums: Collection[str] | None) -> bool:
     if isinstance(node, Temporal | Spatial):
         if isinstance(node, Temporal):
             initial = node.initial_tile_shape
-            known = initial == _NO_SHAPE or _values_as_read(initial, int, einsums)
+            as_read = initial == _NO_SHAPE or _values_as_read(initial, int, einsums)
         else:
-            known = type(node.component) is str and type(node.name) is str
-        known = known and _values_as_read(node.rank_variable, str, einsums)
-        return known and _values_as_read(node.tile_shape, int, einsums)
+            as_read = type(node.component) is str and type(node.name) is str
+        as_read = as_read and _values_as_read(node.rank_variable, str, einsums)
+        return as_read and _values_as_read(node.tile_shape, int, einsums)
     if isinstance(node, Storage | Toll):
         how = (node.persistent, node.sliding_window or False) if isinstance(node, Storage) else ()
         names = (node.component, *node.tensors) if type(node.tensors) is tuple else ()
@@ -315,13 +315,13 @@ def _node_as_read(node: LeafNode, einsums: Collection[str] | None) -> bool:
     assert_never(node)
 
 
-def _values_as_read(given: PerEinsum[Any], kind: type[int] | type[str], einsums: Collection[str] | None) -> bool:
-    if not given.by_einsum:
-        return type(given.default) is kind and (kind is str or 1 <= int(given.default) <= MOST)
-    names = [name for name, _ in given.by_einsum]
-    fits = all(type(v) is kind and (kind is str or 1 <= int(v) <= MOST) for _, v in given.by_einsum)
+def _values_as_read(values: PerEinsum[Any], kind: type[int] | type[str], einsums: Collection[str] | None) -> bool:
+    if not values.by_einsum:
+        return type(values.default) is kind and (kind is str or 1 <= int(values.default) <= MOST)
+    names = [name for name, _ in values.by_einsum]
+    fits = all(type(v) is kind and (kind is str or 1 <= int(v) <= MOST) for _, v in values.by_einsum)
     plain = fits and len({*names}) == len(names)
-    return plain and given.default is None and (einsums is None or all(n in einsums for n in names))
+    return plain and values.default is None and (einsums is None or all(n in einsums for n in names))
 
 
 def write_mapping(mapping: Mapping) -> Raw:
@@ -364,7 +364,7 @@ class _Writer:
     def value(self, value: Any) -> Raw:
         match value:
             case PerEinsum(default, by_einsum):
-                pairs = [(str(name), self.value(one)) for name, one in dict(by_einsum).items()]
+                pairs = [(str(name), self.value(each)) for name, each in dict(by_einsum).items()]
                 return _dictionary(None, pairs) if pairs else self.value(default)
             case Temporal() | Spatial() | Storage() | Toll() | Compute() | Sequential():
                 return self.node(value)

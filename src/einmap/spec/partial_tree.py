@@ -72,8 +72,8 @@ class _Reader(TreeReader):
             self.problems.append(MappingError(text, at=at, hint="map with the option share_inputs=false first"))
             return
         if isinstance(value, RawMap) and value.get("nodes") is None and keys[0] == "given":
-            for name, one in value.items:
-                self.named(name, one, (*path, name), value.place_of(name))
+            for name, nodes in value.items:
+                self.named(name, nodes, (*path, name), value.place_of(name))
         else:
             self.tree(value, path, None)
 

@@ -157,11 +157,11 @@ def parse_path(path: str) -> Path:
     steps: list[Step] = []
     position = 0
     while position < len(path):
-        found = _STEP.match(path, position)
-        if found is None:
+        step = _STEP.match(path, position)
+        if step is None:
             raise SpecError(f"{path!r} is not a path; write for example arch.nodes[2].size or arch.nodes.MAC.area")
-        steps.append(found.group(1) if found.group(1) is not None else int(found.group(2)))
-        position = found.end()
+        steps.append(step.group(1) if step.group(1) is not None else int(step.group(2)))
+        position = step.end()
     return tuple(steps)
 
 
@@ -186,8 +186,8 @@ def _index(items: tuple[Raw, ...], step: Step, path: Path) -> int:
         raise SpecError(f"{format_path(path)}: index {step} of a list of {len(items)}")
     names = [_name_of(item) for item in items]
     if step not in names:
-        known = [name for name in names if isinstance(name, str)]
-        raise SpecError(f"{format_path(path)}: no element named {step!r}", hint=did_you_mean(step, known))
+        texts = [name for name in names if isinstance(name, str)]
+        raise SpecError(f"{format_path(path)}: no element named {step!r}", hint=did_you_mean(step, texts))
     return names.index(step)
 
 
@@ -205,11 +205,11 @@ def get_value(raw: Raw, path: Path) -> Raw:
         if isinstance(raw, RawList):
             raw = raw.items[_index(raw.items, step, done)]
             continue
-        found = raw.get(str(step)) if isinstance(raw, RawMap) else None
-        if found is None:
-            known = raw.keys() if isinstance(raw, RawMap) else ()
-            raise SpecError(f"{format_path(done)} does not exist", hint=did_you_mean(str(step), known))
-        raw = found
+        value = raw.get(str(step)) if isinstance(raw, RawMap) else None
+        if value is None:
+            keys = raw.keys() if isinstance(raw, RawMap) else ()
+            raise SpecError(f"{format_path(done)} does not exist", hint=did_you_mean(str(step), keys))
+        raw = value
     return raw
 
 
@@ -240,9 +240,9 @@ def place(raw: Raw, path: Path) -> At:
     """
     text = ""
     at = raw.at or At()
-    for wanted in path:
+    for key in path:
         child: Raw | None = None
-        step = _found_index(raw.items, wanted) if isinstance(raw, RawList) else wanted
+        step = _found_index(raw.items, key) if isinstance(raw, RawList) else key
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
         if isinstance(raw, RawList) and isinstance(step, int) and 0 <= step < len(raw.items):
             child = raw.items[step]

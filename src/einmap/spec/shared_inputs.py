@@ -32,7 +32,7 @@ def shareable(workload: Workload) -> dict[str, str]:
     users see the same shape. Persistent tensors are left alone: they stay where they are anyway.
     """
     taken = {*workload.tensors, *workload.einsum_names}
-    found: dict[str, str] = {}
+    copies: dict[str, str] = {}
     for tensor in workload.tensors:
         users = [workload.by_name[name] for name in workload.users[tensor]]
         if len(users) < 2 or tensor in workload.producers or any(e.is_copy for e in users):
@@ -40,9 +40,9 @@ def shareable(workload: Workload) -> dict[str, str]:
         shapes = [_shape(e, e.by_tensor[tensor]) for e in users]
         if shapes[0] is None or any(shape != shapes[0] for shape in shapes) or len({e.n_instances for e in users}) > 1:
             continue
-        found[tensor] = _free(f"{tensor}_shared", taken)
-        taken.add(found[tensor])
-    return found
+        copies[tensor] = _free(f"{tensor}_shared", taken)
+        taken.add(copies[tensor])
+    return copies
 
 
 def _shape(einsum: Einsum, access: TensorAccess) -> dict[str, int] | None:
@@ -50,20 +50,20 @@ def _shape(einsum: Einsum, access: TensorAccess) -> dict[str, int] | None:
     if access.persistent:
         return None
     late = dict(einsum.first_values)
-    found: dict[str, int] = {}
+    shape: dict[str, int] = {}
     for rank, index in access.projection:
         if index.constant or len(index.terms) != 1 or index.terms[0][1] != 1 or index.terms[0][0] in late:
             return None
-        found[rank] = einsum.extents[index.terms[0][0]]
+        shape[rank] = einsum.extents[index.terms[0][0]]
     variables = {index.terms[0][0] for _, index in access.projection}
-    return found if len(variables) == len(access.projection) else None
+    return shape if len(variables) == len(access.projection) else None
 
 
 def _free(name: str, taken: set[str]) -> str:
-    number, found = 2, name
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    return found
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free
 
 
 def with_copies(root: RawMap, workload: Workload, names: Sequence[str], copies: Mapping[str, str]) -> RawMap:
@@ -77,9 +77,9 @@ def with_copies(root: RawMap, workload: Workload, names: Sequence[str], copies: 
     einsums: list[Raw] = []
     for name, raw in zip(names, flat, strict=True):
         einsum = workload.by_name[name]
-        own = {t: name for t, name in copies.items() if t in einsum.tensors}
-        einsums += [_copy(einsum, t, copy, root) for t, copy in own.items() if first[t] == einsum.name]
-        einsums.append(_reading(raw, own))
+        copied = {t: name for t, name in copies.items() if t in einsum.tensors}
+        einsums += [_copy(einsum, t, copy, root) for t, copy in copied.items() if first[t] == einsum.name]
+        einsums.append(_reading(raw, copied))
     changed = set_value(root, ("workload", "einsums"), RawList(tuple(einsums)))
     assert isinstance(changed, RawMap)
     return _with_renames(changed, copies)
@@ -91,14 +91,14 @@ def expanded(root: RawMap, workload: Workload, names: Sequence[str]) -> RawMap:
     `workload`: that of `root`; `names`: its Einsums that stand there. Raises SpecError for tensors that are no such
     inputs, and for names that are taken.
     """
-    known = shareable(workload)
+    possible = shareable(workload)
     copies: dict[str, str] = {}
     for tensor, name in _named(root).items():
         at = place(root, ("mapping", KEY, tensor))
         if name in workload.producers and workload.by_name[workload.producers[name]].inputs == {tensor}:
             continue  # the workload has the copy already
-        if tensor not in known:
-            hint = did_you_mean(tensor, known, listing="inputs that can be shared")
+        if tensor not in possible:
+            hint = did_you_mean(tensor, possible, listing="inputs that can be shared")
             raise SpecError(f"{tensor!r} is not a graph input that several Einsums read alike", at=at, hint=hint)
         if name in {*workload.tensors, *workload.einsum_names, *copies.values()}:
             raise SpecError(f"the name {name!r} of the copy of {tensor!r} is taken", at=at, hint="choose another name")
@@ -130,11 +130,13 @@ def names_copies(root: RawMap) -> bool:
 
 
 def _named(root: RawMap) -> dict[str, str]:
-    given = to_python(get_value(root, ("mapping", KEY)))
-    if isinstance(given, dict) and all(isinstance(name, str) for name in given.values()):
-        return given
+    copies = to_python(get_value(root, ("mapping", KEY)))
+    if isinstance(copies, dict) and all(isinstance(name, str) for name in copies.values()):
+        return copies
     at = place(root, ("mapping", KEY))
-    raise SpecError(f"expected names of copies by input, found {short(given)}", at=at, hint="for example {X: X_shared}")
+    raise SpecError(
+        f"expected names of copies by input, found {short(copies)}", at=at, hint="for example {X: X_shared}"
+    )
 
 
 def without(raw: RawMap, key: str) -> RawMap:
@@ -159,7 +161,7 @@ def _copy(einsum: Einsum, tensor: str, name: str, root: RawMap) -> Raw:
     projection = {rank: str(index) for rank, index in access.projection}
     sizes = {rank: einsum.extents[index.terms[0][0]] for rank, index in access.projection}
     bits = access.bits_per_value
-    own = {"projection": projection, "bits_per_value": int(bits) if bits == int(bits) else bits}
+    fields = {"projection": projection, "bits_per_value": int(bits) if bits == int(bits) else bits}
     # what a specification expects of the number of weights, say, holds for its own Einsums
     renames = [{"name": rename, "source": source} for rename, source in _counted_renames(root)]
     return from_python({
@@ -167,7 +169,7 @@ def _copy(einsum: Einsum, tensor: str, name: str, root: RawMap) -> Raw:
         "is_copy_operation": True,
         **({"n_instances": einsum.n_instances} if einsum.n_instances != 1 else {}),
         "rank_sizes": sizes,
-        "tensor_accesses": [{"name": tensor, **own}, {"name": name, **own, "output": True}],
+        "tensor_accesses": [{"name": tensor, **fields}, {"name": name, **fields, "output": True}],
         **({"renames": renames} if renames else {}),
     })  # fmt: skip
 
@@ -193,7 +195,7 @@ def _replaced(raw: Raw, copies: Mapping[str, str], end: str) -> Raw:
     if not isinstance(raw, RawScalar) or not isinstance(raw.value, str):
         return raw
     words = "|".join(map(re.escape, copies))
-    text = re.sub(rf"(?<!\w)(?:{words}){end}", lambda found: copies[found.group()], raw.value)
+    text = re.sub(rf"(?<!\w)(?:{words}){end}", lambda match: copies[match.group()], raw.value)
     return replace(raw, value=text, text=text)
 
 
@@ -210,10 +212,10 @@ def _default_renames(root: RawMap) -> tuple[int, list[dict[str, Any]]]:
     listed = to_python(root.get("renames") or RawMap(())).get("einsums", [])
     for position, entry in enumerate(listed):
         if entry.get("name") == "default":
-            given = entry.get("tensor_accesses", {})
-            if isinstance(given, dict):
-                given = [{"name": name, "source": source} for name, source in given.items()]
-            return position, list(given)
+            accesses = entry.get("tensor_accesses", {})
+            if isinstance(accesses, dict):
+                accesses = [{"name": name, "source": source} for name, source in accesses.items()]
+            return position, list(accesses)
     return -1, []
 
 

@@ -51,12 +51,12 @@ def _of(path: Path, before: Raw | None, after: Raw | None) -> FieldChange:
     return FieldChange(format_path(path), old, new, added=before is None, removed=after is None)
 
 
-def _named(given: RawList) -> dict[str | int, Raw]:
+def _named(items: RawList) -> dict[str | int, Raw]:
     """Elements by name; by position where one has none or two have the same."""
-    names = [_name(item) for item in given.items]
+    names = [_name(item) for item in items.items]
     if None in names or len(set(names)) < len(names):
-        return dict(enumerate(given.items))
-    return {str(name): item for name, item in zip(names, given.items, strict=True)}
+        return dict(enumerate(items.items))
+    return {str(name): item for name, item in zip(names, items.items, strict=True)}
 
 
 def _name(raw: Raw) -> str | None:

@@ -46,23 +46,23 @@ def write_workload(workload: Workload) -> dict[str, Any]:
     """
     sizes = _common_sizes(workload)
     bits = {a.tensor: a.bits_per_value for e in workload.einsums for a in e.accesses}
-    one = len(set(bits.values())) == 1
-    found: dict[str, Any] = {"rank_sizes": sizes} if sizes else {}
-    found["bits_per_value"] = {"All": _number(next(iter(bits.values())))} if one else _numbers(bits)
+    same = len(set(bits.values())) == 1
+    plain: dict[str, Any] = {"rank_sizes": sizes} if sizes else {}
+    plain["bits_per_value"] = {"All": _number(next(iter(bits.values())))} if same else _numbers(bits)
     if workload.n_instances > 1:
-        found["n_instances"] = workload.n_instances
-    found["einsums"] = [_einsum(einsum, sizes) for einsum in workload.einsums]
-    return found
+        plain["n_instances"] = workload.n_instances
+    plain["einsums"] = [_einsum(einsum, sizes) for einsum in workload.einsums]
+    return plain
 
 
 def _common_sizes(workload: Workload) -> dict[Rank, int]:
     """The ranks that have one size everywhere, which says of no iteration space more than its box."""
-    found: dict[Rank, int] = {}
+    common: dict[Rank, int] = {}
     for rank, by_tensor in workload.rank_sizes.items():
         sizes = set(by_tensor.values())
         if len(sizes) == 1 and all(_box_is_within(e, i, max(sizes)) for e, i in _indices(workload, rank)):
-            found[rank] = max(sizes)
-    return found
+            common[rank] = max(sizes)
+    return common
 
 
 def _indices(workload: Workload, rank: Rank) -> list[tuple[Einsum, Affine]]:
@@ -79,26 +79,26 @@ def _box_is_within(einsum: Einsum, index: Affine, size: int) -> bool:
 
 
 def _einsum(einsum: Einsum, sizes: dict[Rank, int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     output = next(access.tensor for access in einsum.accesses if access.output)
     if _is_concise(einsum):
-        found |= {} if einsum.name == output else {"name": einsum.name}
-        found["einsum"] = LiteralString(equation(einsum))
+        fields |= {} if einsum.name == output else {"name": einsum.name}
+        fields["einsum"] = LiteralString(equation(einsum))
         lasting = [{"name": a.tensor, "persistent": True} for a in einsum.accesses if a.persistent]
-        found |= {"tensor_accesses": lasting} if lasting else {}
+        fields |= {"tensor_accesses": lasting} if lasting else {}
     else:
-        found |= {"name": einsum.name, "tensor_accesses": [_access(access) for access in einsum.accesses]}
-        found |= {} if einsum.is_copy else {"operation": LiteralString(str(einsum.operation))}
+        fields |= {"name": einsum.name, "tensor_accesses": [_access(access) for access in einsum.accesses]}
+        fields |= {} if einsum.is_copy else {"operation": LiteralString(str(einsum.operation))}
     if einsum.is_copy:
-        found["is_copy_operation"] = True
+        fields["is_copy_operation"] = True
     if einsum.operation.reduction != "sum":
-        found["reduction"] = einsum.operation.reduction
+        fields["reduction"] = einsum.operation.reduction
     constraints = [*_box_beyond(einsum, sizes), *einsum.cuts]
     if constraints:
-        found["iteration_space_shape"] = [LiteralString(text) for text in constraints]
+        fields["iteration_space_shape"] = [LiteralString(text) for text in constraints]
     if einsum.n_instances > 1:
-        found["n_instances"] = einsum.n_instances
-    return found
+        fields["n_instances"] = einsum.n_instances
+    return fields
 
 
 def _is_concise(einsum: Einsum) -> bool:
@@ -115,9 +115,9 @@ def _is_concise(einsum: Einsum) -> bool:
 
 def _access(access: TensorAccess) -> dict[str, Any]:
     projection = {rank: LiteralString(str(index)) for rank, index in access.projection}
-    found: dict[str, Any] = {"name": access.tensor, "projection": projection}
-    found |= {"output": True} if access.output else {}
-    return found | ({"persistent": True} if access.persistent else {})
+    fields: dict[str, Any] = {"name": access.tensor, "projection": projection}
+    fields |= {"output": True} if access.output else {}
+    return fields | ({"persistent": True} if access.persistent else {})
 
 
 def _box_beyond(einsum: Einsum, sizes: dict[Rank, int]) -> list[str]:

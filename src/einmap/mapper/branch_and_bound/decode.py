@@ -92,13 +92,15 @@ def _loops(
             for variable, shape in _new(axes[a], shapes, inner)
         ]
     if step.given is None:
-        for own in nodes.values():
-            yield from own
+        for spatial_nodes in nodes.values():
+            yield from spatial_nodes
         return
     lanes, _ = search.lanes_of(prefix)
     lowered = search.pricer.axis_relevance[step.lowers.tensor] if step.lowers is not None else None
     inner_shapes = [_sizes(search.lattice, a, at, at)[0] for a in range(len(axes))]
-    written: list[tuple[int, int, list[tree.Node]]] = [(d, a, list(own)) for (d, a), own in nodes.items() if own]
+    written: list[tuple[int, int, list[tree.Node]]] = [
+        (d, a, list(spatial_nodes)) for (d, a), spatial_nodes in nodes.items() if spatial_nodes
+    ]
     loops = GapLoops(axes, temporal, written, lowered, inner_shapes, lambda d, a: int(lanes[d, a]))
     yield from arranged(step.given, loops)
 

@@ -138,10 +138,10 @@ class EinsumSearch:
     @property
     def pruned(self) -> tuple[str, ...]:
         """What of the Einsum's mapspace was not looked at for other reasons than time, in words."""
-        found = tuple(text for path in self.paths for text in path.pruned)
+        texts = tuple(text for path in self.paths for text in path.pruned)
         if self.ceiling.reached:
-            found = (*found, f"other mappings of {self.einsum.name}, since memory_limit was reached")
-        return found
+            texts = (*texts, f"other mappings of {self.einsum.name}, since memory_limit was reached")
+        return texts
 
 
 class SearchRun:
@@ -210,8 +210,8 @@ class SearchRun:
         """Dataplacements that admit the same lanes: lanes in chunks, the promising ones first."""
         plans, lanes = group.plans, group.lanes
         with self.tally.timed("bounds"):
-            known = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
-        waiting = np.argsort(known.of_lanes[:, 0], kind="stable")
+            group_bounds = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
+        waiting = np.argsort(group_bounds.of_lanes[:, 0], kind="stable")
         most = path.most_lanes()
         size = min(FIRST_LANES, most)
         while len(waiting):
@@ -220,33 +220,35 @@ class SearchRun:
                 most = min(2 * len(chosen), most)
             chunk, waiting = np.sort(chosen), waiting[len(chosen) :]
             if self.stopped:
-                self.left.append(known.of_lanes[[*chunk, *waiting]].min(axis=0))
+                self.left.append(group_bounds.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
-            self.later = float(known.of_lanes[waiting, 0].min(initial=np.inf))
-            self.search_chunk(path, group, known, chunk)
-            beaten = self.ruled_out(known.of_lanes[waiting])
+            self.later = float(group_bounds.of_lanes[waiting, 0].min(initial=np.inf))
+            self.search_chunk(path, group, group_bounds, chunk)
+            beaten = self.ruled_out(group_bounds.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.mapping_counts.total(waiting[beaten]))
             waiting = waiting[~beaten]
             size = most
 
-    def search_chunk(self, path: Path, group: Group, known: Bounds, chunk: Ints) -> None:
+    def search_chunk(self, path: Path, group: Group, group_bounds: Bounds, chunk: Ints) -> None:
         """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
         plans, lanes, mapping_counts = group.plans, group.lanes, group.mapping_counts
         if not path.tile_shapes.is_sparse:
-            self.search_lanes(path, plans, lanes.only(chunk), known.of_plans(chunk), mapping_counts.weights(chunk))
+            self.search_lanes(
+                path, plans, lanes.only(chunk), group_bounds.of_plans(chunk), mapping_counts.weights(chunk)
+            )
             return
         parts: dict[bytes, list[int]] = {}
-        left = [~self.ruled_out(own[chunk]) for own in known.values]
-        for number, way in enumerate(known.way_of):
+        left = [~self.ruled_out(needed[chunk]) for needed in group_bounds.values]
+        for number, way in enumerate(group_bounds.way_of):
             parts.setdefault(left[way].tobytes(), []).append(number)
-        bounds = known.of_plans(chunk)
+        bounds = group_bounds.of_plans(chunk)
         for flags, numbers in sorted(parts.items(), key=lambda part: float(bounds[part[1], 0].min())):
-            own = np.frombuffer(flags, dtype=bool)
+            needed = np.frombuffer(flags, dtype=bool)
             some = [plans[i] for i in numbers]
-            self.count("lane bounds", some, lanes.only(chunk[~own]), mapping_counts.weights(chunk[~own]))
-            if own.any():
+            self.count("lane bounds", some, lanes.only(chunk[~needed]), mapping_counts.weights(chunk[~needed]))
+            if needed.any():
                 self.search_lanes(
-                    path, some, lanes.only(chunk[own]), bounds[numbers], mapping_counts.weights(chunk[own])
+                    path, some, lanes.only(chunk[needed]), bounds[numbers], mapping_counts.weights(chunk[needed])
                 )
 
     def with_room(self, path: Path, plans: list[ChainTemplate], lanes: LaneTable, chosen: Ints) -> Ints:
@@ -288,7 +290,7 @@ class SearchRun:
                 search.gather()
             if not taken and not search.ended and len(lanes) > 1:
                 for half in np.array_split(np.arange(len(lanes)), 2):
-                    fewer = {loops: own * len(half) / len(lanes) for loops, own in weights.items()}
+                    fewer = {loops: weight * len(half) / len(lanes) for loops, weight in weights.items()}
                     self.search_lanes(path, [plans[i] for i in waiting], lanes.only(half), bounds[waiting], fewer)
                 return
             if not taken and not search.ended:
@@ -401,8 +403,8 @@ class SearchRun:
             return None
         goal, best = self.request.goals[0], float(self.archive.values[: self.archive.n, 0].min())
         text = f"{goal.replace('_', ' ')} {format_si(best, METRICS[goal].unit if goal in METRICS else '')}"
-        known = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
-        return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if known else text
+        has_bound = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
+        return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if has_bound else text
 
     def result(self) -> Optimum:
         """The archive as mappings, sorted by the objectives."""

@@ -29,7 +29,7 @@ def survivors(
     `begins`, `slots`: of the level's table, by prefix and point; `targets`, `prefixes`: point and lanes of each choice.
     Gives their numbers, and the rows of `pruned` behind them (see keep_least).
     """
-    found, n = np.empty(len(targets), np.int64), 0
+    numbers, n = np.empty(len(targets), np.int64), 0
     costs, values, nothing = np.empty(len(acc)), np.empty((1, len(codes))), np.empty(0)
     for i in range(len(targets)):
         slot = slots[targets[i]]
@@ -43,9 +43,9 @@ def survivors(
         if exceeds_cutoff(values[0], remainder, most):
             n_pruned = keep_least(pruned, n_pruned, values)
             continue
-        found[n] = i
+        numbers[n] = i
         n += 1
-    return found[:n].copy(), n_pruned
+    return numbers[:n].copy(), n_pruned
 
 
 @njit(cache=True, nogil=True)
@@ -58,25 +58,25 @@ def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any, n: int) -> int:
+def take(values: Any, path: Any, prefix: int, plan: int, archive: Any, paths: Any, n: int) -> int:
     """Put a point into the archive in place of those that it beats; the new number of points, -1 when it is full."""
     kept = 0
     for row in range(n):
         beats = True
         for i in range(len(values)):
-            if values[i] > found[row, i]:
+            if values[i] > archive[row, i]:
                 beats = False
                 break
         if not beats:
-            for i in range(found.shape[1]):
-                found[kept, i] = found[row, i]
+            for i in range(archive.shape[1]):
+                archive[kept, i] = archive[row, i]
             for i in range(paths.shape[1]):
                 paths[kept, i] = paths[row, i]
             kept += 1
-    if kept == len(found):
+    if kept == len(archive):
         return -1
     for i in range(len(values)):
-        found[kept, i] = values[i]
+        archive[kept, i] = values[i]
     paths[kept, 0] = plan
     paths[kept, 1] = prefix
     for i in range(len(path)):
@@ -87,11 +87,11 @@ def take(values: Any, path: Any, prefix: int, plan: int, found: Any, paths: Any,
 @njit(cache=True, nogil=True)
 def reorder(values: Any, order: Any) -> None:
     """Put the first values into another order."""
-    found = np.empty(len(order), values.dtype)
+    sorted_values = np.empty(len(order), values.dtype)
     for i in range(len(order)):
-        found[i] = values[order[i]]
+        sorted_values[i] = values[order[i]]
     for i in range(len(order)):
-        values[i] = found[i]
+        values[i] = sorted_values[i]
 
 
 @njit(cache=True, nogil=True)
@@ -106,7 +106,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     pool: Any, columns: Any, remainder: Any, most: float, capacity: Any, kept: Any, codes: Any,
     slack: float, plan: int, exact: bool,
     # archive
-    found: Any, paths: Any, n_found: int,
+    archive: Any, paths: Any, n_found: int,
     # state: (level, the outermost one that is searched), acc, occupied, point and prefix at each level, candidates
     state: Any, acc: Any, occupied: Any, point_at: Any, prefix_at: Any, cand: Any, cand_point: Any, cand_prefix: Any,
     cand_n: Any, cand_next: Any, budget: int,
@@ -168,7 +168,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     work += 1
                     _bound(acc[level], pool[row], columns, bound)
                     objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
-                    if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                    if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
                         count += 1
@@ -190,7 +190,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                     if row >= 0 and pool[row, 0] < np.inf:
                         _bound(acc[level], pool[row], columns, bound)
                         objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
-                        if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                        if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(
+                            goal, remainder, most
+                        ):
                             cand[level, count] = goal[0]
                             cand_point[level, count] = target
                             count += 1
@@ -224,7 +226,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         continue
                     _bound(acc[level], pool[row], columns, bound)
                     objectives(bound, leak[child], room, capacity, kept, codes, goal)
-                    if not beaten(goal, found, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                    if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
                         cand[level, count] = goal[0]
                         cand_point[level, count] = target
                         cand_prefix[level, count] = child
@@ -250,7 +252,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         for m in range(occupied.shape[1]):
             room[m] = occupied[level, m]
         objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
-        if beaten(goal, found, n_found, slack, eased):
+        if beaten(goal, archive, n_found, slack, eased):
             if len(codes) == 1:
                 cand_next[level] = cand_n[level]
             continue
@@ -305,11 +307,11 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             cand_n[level] = -1
             continue
         objectives(acc[level + 1], leak[prefix], occupied[level + 1], capacity, kept, codes, goal)
-        if not beaten(goal, found, n_found, slack, eased):
+        if not beaten(goal, archive, n_found, slack, eased):
             if not exact:
                 state[0] = level
                 return LEAF, n_found, nodes, work
-            n = take(goal, point_at[1:], prefix, plan, found, paths, n_found)
+            n = take(goal, point_at[1:], prefix, plan, archive, paths, n_found)
             if n < 0:
                 # come back to this choice when there is more room
                 cand_next[level] -= 1

@@ -41,7 +41,7 @@ class Optimum:
 
     def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
         """The best of what was found and of other mappings with their objectives."""
-        values = [*self.values, *(own for own, _ in points)]
+        values = [*self.values, *(point_mappings for point_mappings, _ in points)]
         mappings = [*self.mappings, *(mapping for _, mapping in points)]
         kept = [int(i) for i in nondominated(np.array(values, dtype=np.float64))]
         return replace(self, values=[values[i] for i in kept], mappings=[mappings[i] for i in kept])

@@ -174,7 +174,7 @@ class PathSearch(PathCosts):
         fixed: list[Floats] = []
         self.row_of = {}
         total = 0
-        for key, value in self.known.items():
+        for key, value in self.computed.items():
             if key[0] == "rates":
                 self.row_of[key] = total
                 rows.append(value[0])
@@ -326,7 +326,7 @@ class PathSearch(PathCosts):
     def forget_tables(self) -> None:
         """Free what only the search needs."""
         self.tables.forget()
-        self.known.clear()
+        self.computed.clear()
         self.rates = self.fixed = np.zeros((0, self.columns))
 
     def final_constants(self, compiled: TemplateTables) -> Floats:

@@ -84,7 +84,7 @@ class Smallest:
     einsum: Einsum
     request: Request
     instances: int = 1
-    known: dict[object, Listed] = field(default_factory=dict)
+    listings: dict[object, Listed] = field(default_factory=dict)
     tables: dict[object, LaneTable] = field(default_factory=dict)
 
     def fit(self, arch: Architecture, compute: str, least: str | None, progress: Progress) -> tuple[Fit | None, bool]:
@@ -104,13 +104,13 @@ class Smallest:
             if tiles.too_large(placement):
                 continue
             plan, lanes = listed.plan(placement)
-            found = tiles.fit(plan, lanes, least) if len(lanes) else None
-            if found is None:
+            fit = tiles.fit(plan, lanes, least) if len(lanes) else None
+            if fit is None:
                 continue
             if least is None:
-                return found, True
-            if best is None or found.bits(least) < best.bits(least):
-                best = found
+                return fit, True
+            if best is None or fit.bits(least) < best.bits(least):
+                best = fit
                 tiles.capacity[least] = best.bits(least) - 1e-9
         return (replace(best, is_least=True) if best else None), True
 
@@ -118,15 +118,15 @@ class Smallest:
         """Dataplacements and lanes."""
         leaves = arch.path(compute)
         key = tuple(replace(leaf, size_bits=0) if isinstance(leaf, Memory) else leaf for leaf in leaves)
-        if key not in self.known:
+        if key not in self.listings:
             path = Path(self.einsum, arch, leaves, replace(self.request, prune=False))
             fanouts = (tuple(leaf.spatial for leaf in leaves), path.lattice)
             if fanouts in self.tables:
                 # the table depends on nothing but fanouts and lattice
                 path = path.with_lanes(self.tables[fanouts])
             self.tables[fanouts] = path.lanes
-            self.known[key] = Listed(path)
-        return self.known[key]
+            self.listings[key] = Listed(path)
+        return self.listings[key]
 
 
 def fits_nowhere(einsum: Einsum, request: Request, instances: int, paths: Sequence[Path], progress: Progress) -> bool:
@@ -248,8 +248,8 @@ class Tiles:
             if step.lowers is not None:
                 tiles.held.append((step.lowers, self.lowered(step.lowers, before, shapes)))
             for level in step.fanouts:
-                own = lanes.levels == level
-                used, first = even[:, own].prod(axis=1), lanes.shapes[:, own].max(axis=1, initial=0)
+                here = lanes.levels == level
+                used, first = even[:, here].prod(axis=1), lanes.shapes[:, here].max(axis=1, initial=0)
                 shapes = np.where(first > 0, first, shapes) // used
                 rest, uneven = rest // used, np.where(first > 0, 0, uneven)
                 left = np.where(uneven > 0, self.tops, rest)
@@ -279,13 +279,13 @@ class Tiles:
         relevance = self.path.pricer.axis_relevance[node.tensor]
         full = np.array([r is Relevance.FULL for r in relevance], dtype=bool)
         passed = np.where(full, after, before)
-        found = self.values_at(node.tensor, passed)
-        for axis, one in enumerate(relevance):
-            if one is Relevance.PARTIAL:
+        values = self.values_at(node.tensor, passed)
+        for axis, kind in enumerate(relevance):
+            if kind is Relevance.PARTIAL:
                 other = passed.copy()
                 other[:, axis] = after[:, axis]
-                found = np.minimum(found, self.values_at(node.tensor, other))
-        return found
+                values = np.minimum(values, self.values_at(node.tensor, other))
+        return values
 
     def needed(self, tiles: PlanTiles) -> dict[str, Floats]:
         """Bits that the tiles take in each memory, for each use of the lanes."""
@@ -298,5 +298,5 @@ class Tiles:
     def bits(self, node: Held, values: Floats) -> Floats:
         """Bits of a tensor's tiles; what stays over all instances of the Einsum is kept for each."""
         times = self.instances if node.backing and self.einsum.by_tensor[node.tensor].persistent else 1
-        found: Floats = values * (self.memory(node).bits[node.tensor] * times)
-        return found
+        bits: Floats = values * (self.memory(node).bits[node.tensor] * times)
+        return bits

@@ -103,9 +103,9 @@ class SparseSearch(PathSearch):
                 continue
             node = level.node
             key = ("positive", node.tensor, node.level, level.r, self.pricer.tail(plan.chains[node.tensor], node.level))
-            if key not in self.known:
-                self.known[key] = self._costs_something(plan, node, level.r)
-            if not self.known[key]:
+            if key not in self.computed:
+                self.computed[key] = self._costs_something(plan, node, level.r)
+            if not self.computed[key]:
                 return False
         return True
 

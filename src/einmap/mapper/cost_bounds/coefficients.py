@@ -55,12 +55,12 @@ class Columns:
 
 def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
     """The columns of a path of the architecture."""
-    found = []
+    columns = []
     for level, leaf in enumerate(leaves):
         if isinstance(leaf, Memory | Toll):
             for form in forms_of(leaf, einsum.name) or ():
-                found.append((level, form))
-    return Columns(tuple(level for level, _ in found), tuple(form for _, form in found))
+                columns.append((level, form))
+    return Columns(tuple(level for level, _ in columns), tuple(form for _, form in columns))
 
 
 @dataclass
@@ -90,11 +90,11 @@ class Pricer:
         whole, rows = table.kept_with
         if len(whole) > FEW_USES:
             return find(table)
-        known = self._known.setdefault(whole, {})
-        if key not in known:
-            known[key] = find(whole)
-        found: T = known[key] if rows is None else _some(known[key], rows)
-        return found
+        of_table = self._known.setdefault(whole, {})
+        if key not in of_table:
+            of_table[key] = find(whole)
+        values: T = of_table[key] if rows is None else _some(of_table[key], rows)
+        return values
 
     @cached_property
     def _sizes(self) -> dict[str, float]:
@@ -129,8 +129,8 @@ class Pricer:
         return table.over(table.levels <= level, ~self._irrelevant(tensor))
 
     def _between(self, table: LaneTable, outer: int, inner: int) -> Bools:
-        found: Bools = (table.levels > outer) & (table.levels <= inner)
-        return found
+        between: Bools = (table.levels > outer) & (table.levels <= inner)
+        return between
 
     def _reuses(self, table: LaneTable, tensor: str) -> Bools:
         return np.array([tensor in d.dimension.may_reuse for d in table.dimensions], dtype=bool)
@@ -170,10 +170,10 @@ class Pricer:
         access, exchanges = self.einsum.by_tensor[tensor], self.exchanges(tail)
         if exchanges[0][-1] != level:
             return self._nothing(table), self._nothing(table)
-        own, *inner = exchanges
-        total, fixed = self.rates(table, access, own), self.starts(table, access, own)
+        outermost, *inner = exchanges
+        total, fixed = self.rates(table, access, outermost), self.starts(table, access, outermost)
         if inner and access.output and self.rules.lane_first_touch == "one lane":
-            total, merged = total.copy(), self.merged(table, tensor, own[0], level)
+            total, merged = total.copy(), self.merged(table, tensor, outermost[0], level)
             for exchange in inner:
                 # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
                 again = np.where(merged > 1, self.lattice.excess - 1 / merged, 0.0)[:, None]
@@ -243,14 +243,14 @@ class Pricer:
         for at in exchange:
             if self.pays_initial(exchange, at):
                 continue
-            own = size / self.indexed(table, tensor, at)
+            per_lane = size / self.indexed(table, tensor, at)
             if self.rules.lane_first_touch == "one lane":
                 turns = self.unmerged(table, tensor, -1, at)
-                share, lane = np.full(len(table), size), np.where(turns > 1, 0.0, own)
+                share, lane = np.full(len(table), size), np.where(turns > 1, 0.0, per_lane)
             else:
                 below = self.unmerged(table, tensor, at, child)
                 above = self.merged(table, tensor, -1, at) * self.unmerged(table, tensor, -1, at)
-                share, lane = size * above * below, own * below
+                share, lane = size * above * below, per_lane * below
             down, _ = self.actions(access, exchange, at)
             total -= self.spread(at, down, share, lane)
         return total
@@ -303,7 +303,7 @@ class Pricer:
         return self._once(table, ("leak",), self._leak_power)
 
     def _leak_power(self, table: LaneTable) -> Floats:
-        found = np.zeros(len(table))
+        power = np.zeros(len(table))
         for row in range(len(table)):
             used: dict[tuple[str, str], float] = {}
             for d, fanned in enumerate(table.dimensions):
@@ -311,10 +311,10 @@ class Pricer:
             gating = self.arch.gating(self.leaves[-1].name, used)
             for name, unit in self.arch.components.items():
                 if unit.leak_power:
-                    found[row] += unit.leak_power * self.arch.instances[name] * gating[name]
+                    power[row] += unit.leak_power * self.arch.instances[name] * gating[name]
             if row == 0 and not self._gated:
-                return np.full(len(table), found[0])
-        return found
+                return np.full(len(table), power[0])
+        return power
 
     @cached_property
     def _gated(self) -> bool:
@@ -328,10 +328,10 @@ def latency_is_linear(component: Memory | Toll, einsum: str) -> bool:
 
 def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
     """Busy time of the compute for so many operations of the busiest instance."""
-    found = busy_time(unit, {"compute": operations * unit.actions_scale}, einsum)
-    return np.broadcast_to(np.asarray(found, dtype=np.float64), operations.shape)
+    seconds = busy_time(unit, {"compute": operations * unit.actions_scale}, einsum)
+    return np.broadcast_to(np.asarray(seconds, dtype=np.float64), operations.shape)
 
 
-def _some(found: Any, rows: Ints) -> Any:
+def _some(arrays: Any, rows: Ints) -> Any:
     """Some rows of an array, or of each of several."""
-    return found[rows] if isinstance(found, np.ndarray) else tuple(own[rows] for own in found)
+    return arrays[rows] if isinstance(arrays, np.ndarray) else tuple(array[rows] for array in arrays)

@@ -241,23 +241,23 @@ class Path:
     @property
     def pruned(self) -> tuple[str, ...]:
         """What of the Einsum's mapspace is not looked at, in words."""
-        name, found = self.einsum.name, []
+        name, texts = self.einsum.name, []
         if not self.all_plans and len(self.plans) >= self.request.most_plans:
-            found.append(f"dataplacements of {name} beyond max_pmapping_templates_per_einsum")
+            texts.append(f"dataplacements of {name} beyond max_pmapping_templates_per_einsum")
         elif not self.all_plans:
-            found.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
+            texts.append(f"some dataplacements of {name}, since there are too many to list{' in time' * self.hurried}")
         if self.tile_shapes.is_coarse:
             room = "tables of all have no room (80 MB, or what memory_limit leaves)"
             reason = "there are too many" if self.tile_shapes.has_many else room
-            found.append(f"some tile shapes of {name}, since {reason}")
+            texts.append(f"some tile shapes of {name}, since {reason}")
         if not self.lanes.complete:
-            found.append(f"most uses of the fanouts by {name}, since there are too many to list")
+            texts.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.short_of_room:
             subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
-            found.append(
+            texts.append(
                 f"{subspaces} of {name} with some uses of the fanouts, since memory_limit has no room for tables"
             )
-        return tuple(found)
+        return tuple(texts)
 
     @property
     def cut(self) -> bool:
@@ -279,11 +279,11 @@ class Path:
 
     def groups(self) -> Iterator[Group]:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
-        found: dict[tuple[tuple[frozenset[str], ...], bytes], list[ChainTemplate]] = {}
+        by_lanes: dict[tuple[tuple[frozenset[str], ...], bytes], list[ChainTemplate]] = {}
         for plan in self.plans:
             waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
-            found.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
-        for plans in found.values():
+            by_lanes.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
+        for plans in by_lanes.values():
             lanes = self.admitted(plans[0])
             if len(lanes):
                 yield Group(plans, lanes, MappingCounts(self.lattice, plans, lanes))
@@ -293,7 +293,7 @@ class Path:
         admitted = np.ones(len(self.lanes), dtype=bool) if plan.lanes is None else plan.lanes.copy()
         for level in self.fanouts:
             for tensor in self.waiting(plan, level):
-                own = self.lanes.levels == level
+                here = self.lanes.levels == level
                 shared = tensor in self.request.shared
                 none = np.array(
                     [
@@ -301,7 +301,7 @@ class Path:
                         for axis, r in zip(self.lattice.axes, self.pricer.axis_relevance[tensor], strict=True)
                     ]
                 )
-                admitted &= self.lanes.over(own, none) == 1
+                admitted &= self.lanes.over(here, none) == 1
         return self.lanes.only(np.flatnonzero(admitted))
 
     def lanes_above(self) -> bool:

@@ -83,30 +83,30 @@ class Tables(TableBlocks):
         costs, key = self.costs, (self.with_points[block], axes)
         if key in self._moves:
             return self._moves[key]
-        found: Ints = cost_to_go_kernels.moves_inside(
+        moves: Ints = cost_to_go_kernels.moves_inside(
             self.points[block], self.slots(block), self.flags(axes),
             costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
         )  # fmt: skip
         if costs.lattice.size <= FEW_POINTS:
-            self._moves[key] = found
-        return found
+            self._moves[key] = moves
+        return moves
 
     def begins(self, block: int) -> Ints:
         """For each prefix of a block the row of `pool` at which its table begins."""
-        found: Ints = self.first_row[block] + self.table_of[block] * len(self.points[block])
-        return found
+        begins: Ints = self.first_row[block] + self.table_of[block] * len(self.points[block])
+        return begins
 
     def rows(self, block: int, chosen: Bools) -> Floats:
         """Rows of some points of the table of a block's first prefix, without infinite ones."""
         points = self.points[block]
         begin = int(self.begins(block)[0])
-        found = self.pool[begin : begin + len(points)][chosen[points]]
-        finite: Floats = found[found[:, 0] < np.inf]
+        rows = self.pool[begin : begin + len(points)][chosen[points]]
+        finite: Floats = rows[rows[:, 0] < np.inf]
         return finite
 
     def fill(self, stopped: Callable[[], bool]) -> bool:
         """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
-        sizes = [len(own) * len(points) for own, points in zip(self.stands_for, self.points, strict=True)]
+        sizes = [len(prefixes) * len(points) for prefixes, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.pool = np.empty((self.n_rows, len(self.columns)))
         try:
@@ -136,16 +136,16 @@ class Tables(TableBlocks):
         """Points that a given mapping allows with one prefix of the first r fanouts."""
         costs = self.costs
         key = ("given", r, lanes)
-        if key not in costs.known:
-            costs.known[key] = lanes.allowed(costs.prefixes.tables[r], costs.lattice) if lanes else []
-        found = np.ones(costs.lattice.size, dtype=bool)
+        if key not in costs.computed:
+            costs.computed[key] = lanes.allowed(costs.prefixes.tables[r], costs.lattice) if lanes else []
+        points = np.ones(costs.lattice.size, dtype=bool)
         for axis, allowed in positions:
             flags = np.zeros(int(costs.lattice.radices[axis]), dtype=bool)
             flags[list(allowed)] = True
-            found &= flags[costs.coord[:, axis]]
-        for axis, rows in costs.known[key]:
-            found &= rows[p, costs.coord[:, axis]]
-        return found
+            points &= flags[costs.coord[:, axis]]
+        for axis, rows in costs.computed[key]:
+            points &= rows[p, costs.coord[:, axis]]
+        return points
 
     def fill_free(self, index: int, recipe: Recipe) -> None:
         """The tables without what is given."""

@@ -22,17 +22,17 @@ def moves_inside(
         for i in range(len(points) if mask[axis] else 0):
             here = offsets[axis] + coord[points[i], axis]
             n += starts[here + 1] - starts[here]
-    found = np.empty((n, 2), dtype=np.int32)
+    moves = np.empty((n, 2), dtype=np.int32)
     n = 0
     for axis in range(len(strides)):
         for i in range(len(points) if mask[axis] else 0):
             position = coord[points[i], axis]
             here = offsets[axis] + position
             for c in range(starts[here], starts[here + 1]):
-                found[n, 0] = i
-                found[n, 1] = slots[points[i] + (covers[c] - position) * strides[axis]]
+                moves[n, 0] = i
+                moves[n, 1] = slots[points[i] + (covers[c] - position) * strides[axis]]
                 n += 1
-    return found
+    return moves
 
 
 @njit(cache=True, nogil=True)
@@ -98,5 +98,5 @@ def over_lanes(
             if outer >= 0 and slots[outer] >= 0:
                 slot = out + slots[outer]
                 for column in range(k):
-                    cost, known = pool[inner, column], pool[slot, column]
-                    pool[slot, column] = cost if cost < known else known
+                    cost, before = pool[inner, column], pool[slot, column]
+                    pool[slot, column] = cost if cost < before else before

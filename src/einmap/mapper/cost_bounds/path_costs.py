@@ -43,7 +43,8 @@ class PathCosts:
         self.capacity = np.array([*(self.memory(i).size_bits for i in self.memories), math.inf], dtype=np.float64)
         self.leak = self._leak()
         self.sizes = top_values(self.lattice, self.einsum)
-        self.known: dict[tuple[Any, ...], Any] = {}
+        self.computed: dict[tuple[Any, ...], Any] = {}
+        """Arrays that several nodes have in common, by kind and what they depend on."""
 
     @property
     def values(self) -> Floats:
@@ -68,13 +69,13 @@ class PathCosts:
 
     def _leak(self) -> Floats:
         """Least leakage of each prefix."""
-        found = np.full(self.prefixes.n, np.inf)
+        least = np.full(self.prefixes.n, np.inf)
         last = self.prefixes.tables[-1]
         begin = self.prefixes.first[len(self.prefixes.tables) - 1]
-        found[begin:] = self.pricer.leak_power(last)
+        least[begin:] = self.pricer.leak_power(last)
         for r in reversed(range(1, len(self.prefixes.tables))):
-            np.minimum.at(found, self.prefixes.parents[r], found[self.prefixes.first[r] : self.prefixes.first[r + 1]])
-        return found
+            np.minimum.at(least, self.prefixes.parents[r], least[self.prefixes.first[r] : self.prefixes.first[r + 1]])
+        return least
 
     def lanes_of(self, prefix: int) -> tuple[Ints, Ints]:
         """Bounds and uneven tile shapes of each dimension and axis for a prefix of all fanouts."""
@@ -90,28 +91,28 @@ class PathCosts:
     def allowed(self, node: Held) -> Bools:
         """Points at which a node fits by itself and keeps the limits on tile shapes."""
         key = ("allowed", node)
-        if key not in self.known:
+        if key not in self.computed:
             memory = self.memory(node.level)
-            found = np.ones(self.lattice.size, dtype=bool)
+            fits = np.ones(self.lattice.size, dtype=bool)
             if math.isfinite(memory.size_bits) and not self.lowers(node):
-                found &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+                fits &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
             if node.first and memory.placement is not None:
                 for limit in memory.placement.tile_shape:
-                    found &= limit.holds_each(self.lattice.extents)
-            self.known[key] = found
-        allowed: Bools = self.known[key]
+                    fits &= limit.holds_each(self.lattice.extents)
+            self.computed[key] = fits
+        allowed: Bools = self.computed[key]
         return allowed
 
     def inside(self, node: Held) -> Ints:
         """Points inside of some point at which a node may stand by itself, in order."""
         key = ("inside", node)
-        if key not in self.known:
+        if key not in self.computed:
             placement = self.memory(node.level).placement
             limited = node.first and placement is not None and placement.tile_shape
             # a tile that fits has only tiles that fit inside; limits on tile shapes may hold outside only
-            self.known[key] = np.arange(self.lattice.size) if limited else np.flatnonzero(self.allowed(node))
-        found: Ints = self.known[key]
-        return found
+            self.computed[key] = np.arange(self.lattice.size) if limited else np.flatnonzero(self.allowed(node))
+        points: Ints = self.computed[key]
+        return points
 
     def lowers(self, node: Held) -> bool:
         """Whether its space is reserved below the loops that follow it."""
@@ -122,16 +123,16 @@ class PathCosts:
         memory = self.memory(node.level)
         if any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor]):
             return np.ones(self.lattice.size, dtype=bool)
-        found: Bools = self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
-        return found
+        fits: Bools = self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+        return fits
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
         """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
         key = self.rates_key(chains, node, r)
-        if key not in self.known:
-            self.known[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
-        found: tuple[Floats, Floats] = self.known[key]
-        return found
+        if key not in self.computed:
+            self.computed[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
+        rates: tuple[Floats, Floats] = self.computed[key]
+        return rates
 
     def rates_key(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[object, ...]:
         """What the rows of `rates_of` depend on."""
@@ -144,7 +145,7 @@ class PathCosts:
 
 def _inverted(quotients: Ints) -> Ints:
     """For each row and position the one that is divided to it, -1 where there is none."""
-    found = np.full_like(quotients, -1)
+    inverse = np.full_like(quotients, -1)
     rows, positions = np.nonzero(quotients >= 0)
-    found[rows, quotients[rows, positions]] = positions
-    return found
+    inverse[rows, quotients[rows, positions]] = positions
+    return inverse

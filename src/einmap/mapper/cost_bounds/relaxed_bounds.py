@@ -50,28 +50,28 @@ class Bounds:
     @property
     def of_lanes(self) -> Floats:
         """The least over all plans, for each use of the lanes."""
-        found: Floats = self.values.min(axis=0)
-        return found
+        least: Floats = self.values.min(axis=0)
+        return least
 
     def of_plans(self, chunk: Ints) -> Floats:
         """The least over some uses of the lanes, for each plan."""
-        found: Floats = self.values[:, chunk].min(axis=1)[self.way_of]
-        return found
+        least: Floats = self.values[:, chunk].min(axis=1)[self.way_of]
+        return least
 
     def _objectives(self, costs: Floats) -> Floats:
         goals = goal_codes(self.path.request.goals, self.path.leaves)
-        found = np.empty((len(costs), len(goals)))
+        values = np.empty((len(costs), len(goals)))
         leak = self.path.pricer.leak_power(self.lanes)
         memories = len(self.path.leaves) + 1
-        objective_kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, found)
-        return found
+        objective_kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, values)
+        return values
 
     def _costs(self, plan: ChainTemplate) -> Floats:
         """Columns of cost, a row for each use of the lanes."""
         path, lanes = self.path, self.lanes
         costs = path.pricer.constants(lanes, plan.chains)
         fills = least_fills(path.lattice, path.einsum)
-        least = {access.tensor: float(own) for access, own in zip(path.einsum.accesses, fills, strict=True)}
+        least = {access.tensor: float(values) for access, values in zip(path.einsum.accesses, fills, strict=True)}
         for step in plan.steps:
             if step.node is None or step.node.backing:
                 continue

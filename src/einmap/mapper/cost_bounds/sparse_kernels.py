@@ -45,11 +45,11 @@ def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
             groups += count[base + 1] > 0
             count[base + 1] += count[base]
         starts = np.zeros(groups + 1, dtype=np.int64)
-        found = 0
+        group = 0
         for base in range(n_bases):
             if count[base + 1] > count[base]:
-                found += 1
-                starts[found] = count[base + 1]
+                group += 1
+                starts[group] = count[base + 1]
         order = np.empty(n, dtype=np.int64)
         for row in range(n):
             order[count[beside[row]]] = row
@@ -69,27 +69,27 @@ def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
 
     `limit`: see `sparse_tables.Limit`.
     """
-    found, n, slack, remainder, most, codes, leak, capacity, occupied, columns, kept, _ = limit
+    archive, n, slack, remainder, most, codes, leak, capacity, occupied, columns, kept, _ = limit
     if n == 0 and len(remainder) == 0:
         return True
     for i in range(len(columns)):
         full[columns[i]] = costs[i]
     objectives(full, leak, occupied, capacity, kept, codes, values)
-    return not beaten(values, found, n, slack, remainder.shape[1]) and not exceeds_cutoff(values, remainder, most)
+    return not beaten(values, archive, n, slack, remainder.shape[1]) and not exceeds_cutoff(values, remainder, most)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _values(layout: Any, tensor: int, place: Any) -> float:
     """As `point_kernels.value_at`, for positions on the axes."""
     sizes, offsets, _, _, _, index_start, term_start, term_axis, term_scale = layout
-    found = 1.0
+    values = 1.0
     for index in range(index_start[tensor], index_start[tensor + 1]):
         length = 1.0
         for term in range(term_start[index], term_start[index + 1]):
             axis = term_axis[term]
             length += term_scale[term] * (sizes[offsets[axis] + place[axis]] - 1.0)
-        found *= length
-    return found
+        values *= length
+    return values
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -234,5 +234,5 @@ def take_least(least: Any, slots: Any, rows: Any, pool: Any) -> None:
     """Let least[slots[i]] be no more than pool[rows[i]], column by column."""
     for i in range(len(slots)):
         for column in range(pool.shape[1]):
-            cost, known = pool[rows[i], column], least[slots[i], column]
-            least[slots[i], column] = cost if cost < known else known
+            cost, before = pool[rows[i], column], least[slots[i], column]
+            least[slots[i], column] = cost if cost < before else before

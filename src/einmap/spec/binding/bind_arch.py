@@ -83,10 +83,10 @@ class ArchInputs:
 
 
 def _leaves(nodes: tuple[LeafInput | BranchInput, ...]) -> list[LeafInput]:
-    found: list[LeafInput] = []
+    leaves: list[LeafInput] = []
     for node in nodes:
-        found += [node] if isinstance(node, LeafInput) else _leaves(node.nodes)
-    return found
+        leaves += [node] if isinstance(node, LeafInput) else _leaves(node.nodes)
+    return leaves
 
 
 def read_arch(root: RawMap) -> ArchInputs:
@@ -125,7 +125,7 @@ def _read_nodes(
     if not isinstance(raw, RawList) or not raw.items:
         problems.append(SpecError("the architecture needs a list of nodes", at=place(root, path)))
         return ()
-    found: list[LeafInput | BranchInput] = []
+    nodes: list[LeafInput | BranchInput] = []
     for index, item in enumerate(raw.items):
         here: Path = (*path, index)
         tag = tag_of(item) or ""
@@ -134,17 +134,17 @@ def _read_nodes(
             problems += misplaced or [NotSupportedError(f"!{tag} is not supported yet", at=place(root, here))]
         elif tag in LEAVES:
             leaf = check(LEAVES[tag], item, root, here, problems, node=True)
-            found += [LeafInput(tag, leaf, here)] if leaf is not None else []
+            nodes += [LeafInput(tag, leaf, here)] if leaf is not None else []
         elif tag in BRANCHES:
             assert isinstance(item, RawMap)
             branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",), node=True)
             inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
-            found += [BranchInput(tag, branch, inner, here)] if branch is not None else []
+            nodes += [BranchInput(tag, branch, inner, here)] if branch is not None else []
         else:
             text = f"unknown node tag !{tag}" if tag else "an architecture node needs a tag such as !Memory"
             hint = did_you_mean(tag, [*LEAVES, *BRANCHES, *LATER], listing="tags")
             problems.append(SpecError(text, at=place(root, here), hint=hint))
-    return tuple(found)
+    return tuple(nodes)
 
 
 def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> None:
@@ -170,11 +170,11 @@ def _check_names(arch: ArchInputs, root: Raw, problems: list[EinmapError]) -> No
 
 
 def _branches(nodes: tuple[LeafInput | BranchInput, ...]) -> list[BranchInput]:
-    found: list[BranchInput] = []
+    branches: list[BranchInput] = []
     for node in nodes:
         if isinstance(node, BranchInput):
-            found += [node, *_branches(node.nodes)]
-    return found
+            branches += [node, *_branches(node.nodes)]
+    return branches
 
 
 def bind_arch(
@@ -245,9 +245,9 @@ class _Binder:
         for name in sorted(arch.given.variables.keys() & symbols.keys()):
             text = f"the variable {name!r} of arch hides the set, tensor or rank variable of that name in expressions"
             self.notes.append(Note(text, self.place_in_arch("variables", name)))
-        own = lazy_layer(arch.given.variables, base, partial(self.place_in_arch, "variables"))
-        together = Lazy(lambda: {name: own.lookup(name) for name in arch.given.variables})
-        base = own.layer({"arch_variables": together, "Above": Lazy(self._refuse_above)})
+        layer = lazy_layer(arch.given.variables, base, partial(self.place_in_arch, "variables"))
+        together = Lazy(lambda: {name: layer.lookup(name) for name in arch.given.variables})
+        base = layer.layer({"arch_variables": together, "Above": Lazy(self._refuse_above)})
         # a set name, tensor or rank variable of the same name wins in expressions
         self.hidden = frozenset(leaf.given.name for leaf in arch.leaves) & {*symbols, *RESERVED}
         below = {leaf.given.name: Lazy(self._refusal(leaf.given.name)) for leaf in arch.leaves}

@@ -165,15 +165,15 @@ class _Binder:
         variables = self.root.get("variables")
         taken = {*self.given_renames(), *(variables.keys() if isinstance(variables, RawMap) else ())}
         names = SecondNames(self.root, einsums, taken, self.space_of, self.rank_size, self.instances_of)
-        found = names.put_in()
+        every = names.put_in()
         self.notes += names.notes
         self.second_names = names.tensors
-        return found
+        return every
 
     def given_renames(self) -> set[str]:
         """The names that renames of the workload give."""
-        found = to_python(self.root.get("renames") or RawMap(()))
-        return {*re.findall(r"\w+", repr(found))}
+        renames = to_python(self.root.get("renames") or RawMap(()))
+        return {*re.findall(r"\w+", repr(renames))}
 
     def instances_of(self, einsum: WrittenEinsum) -> int:
         """How often the Einsum is repeated."""
@@ -181,10 +181,10 @@ class _Binder:
 
     def count(self, value: object, scope: Scope, *path: str | int) -> int:
         with placed(self.root, path):
-            found = int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True, allow_inf=False))
-            if found > MAX_EXTENT:
-                raise SpecError(f"{path[-1]} is too large: it is {_rounded(found)}, at most 2**40 is allowed")
-            return found
+            size = int(number(value, scope, at=None, what=str(path[-1]), minimum=1, integer=True, allow_inf=False))
+            if size > MAX_EXTENT:
+                raise SpecError(f"{path[-1]} is too large: it is {_rounded(size)}, at most 2**40 is allowed")
+            return size
 
     def same_as_known(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
         """An Einsum that the known workload has, too: written once, its tensors used alike."""
@@ -260,13 +260,13 @@ class _Binder:
 
     def meanings(self, einsum: WrittenEinsum) -> dict[str, Rename]:
         """The name of a tensor means its second names, too, where the Einsum has some."""
-        found: dict[str, Rename] = {}
+        renames: dict[str, Rename] = {}
         for access in einsum.accesses:
             tensor = self.second_names.get(access.name)
             if tensor is not None:
-                source = f"{found[tensor].source if tensor in found else tensor} | {access.name}"
-                found[tensor] = Rename(tensor, source, None, place(self.root, einsum.path))
-        return found
+                source = f"{renames[tensor].source if tensor in renames else tensor} | {access.name}"
+                renames[tensor] = Rename(tensor, source, None, place(self.root, einsum.path))
+        return renames
 
     def check_points(self, einsum: WrittenEinsum, points: int) -> None:
         """Counts of an Einsum are numbers that any calculation takes, also multiplied by each other."""
@@ -335,9 +335,9 @@ class _Binder:
     def constraint(self, einsum: WrittenEinsum, text: str, path: Path) -> Constraint:
         """A bound on rank variables of the Einsum."""
         with placed(self.root, path):
-            found = parse_constraint(text)
-            check_names(found, einsum.variables, f"Einsum {einsum.name!r}")
-            return found
+            parsed = parse_constraint(text)
+            check_names(parsed, einsum.variables, f"Einsum {einsum.name!r}")
+            return parsed
 
     def check_constant(self, einsum: WrittenEinsum, rank: str, index: Affine, size: int) -> None:
         """An index without rank variables lies in its rank, or there is nothing to iterate over."""

@@ -236,7 +236,7 @@ class WorkloadReader:
         given = check(RenamesInput, raw, self.root, ("renames",), self.problems)
         raise_all(self.problems)
         assert given is not None
-        found: dict[str, list[Rename]] = {}
+        renames: dict[str, list[Rename]] = {}
         twice = _first_repeated(entry.name for entry in given.einsums)
         if twice is not None:
             at = place(self.root, ("renames", "einsums", twice[0]))
@@ -245,8 +245,8 @@ class WorkloadReader:
             path: Path = ("renames", "einsums", index)
             if entry.name not in ("default", *einsums):
                 raise unknown_einsum(entry.name, ["default", *einsums], place(self.root, path))
-            found[entry.name] = self.rename_list(entry, path)
-        return found
+            renames[entry.name] = self.rename_list(entry, path)
+        return renames
 
     def rename_list(self, entry: EinsumRenamesInput, path: Path) -> list[Rename]:
         """Renames of tensors, then those of rank variables."""
@@ -256,13 +256,13 @@ class WorkloadReader:
     def renames_of(self, given: dict[str, Any] | list[RenameInput], path: Path) -> list[Rename]:
         """Either form of a list of renames."""
         if isinstance(given, dict):
-            found = [Rename(name, source, None, place(self.root, (*path, name))) for name, source in given.items()]
+            renames = [Rename(name, source, None, place(self.root, (*path, name))) for name, source in given.items()]
         else:
             places = [place(self.root, (*path, i)) for i, _ in enumerate(given)]
-            found = [Rename(r.name, r.source, r.expected_count, at) for r, at in zip(given, places, strict=True)]
-        for rename in found:
+            renames = [Rename(r.name, r.source, r.expected_count, at) for r, at in zip(given, places, strict=True)]
+        for rename in renames:
             check_name(rename.name, "rename", rename.at, reserved=True)
-        return _once(found)
+        return _once(renames)
 
     def check_cascade(self, einsums: list[WrittenEinsum]) -> None:
         """Names, ranks, writers and copies agree across Einsums."""
@@ -321,19 +321,19 @@ class WorkloadReader:
 
 def turned(uses: Iterable[Use], einsum: str) -> tuple[str, ...]:
     """Notes on uses that look like the transpose of another one and are not, since ranks go by their names."""
-    found: list[str] = []
+    problems: list[str] = []
     firsts: dict[str, Use] = {}
     for use in uses:
         first = firsts.setdefault(use.operand, use)
         if first.by_position and use.by_position and first.projection != use.projection:
             name, ranks = use.tensor, [rank for rank, _ in first.projection]
             other = ", ".join(f"{rank}: {index}" for rank, (_, index) in zip(ranks, use.projection, strict=True))
-            found.append(
+            problems.append(
                 f"{name}[{format_projection(first.projection)}] and {name}[{format_projection(use.projection)}] "
                 f"in Einsum {einsum!r} are the same, since a rank variable by itself stands for the rank of its name; "
                 f"for the transpose write {name}[{other}]"
             )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(problems))
 
 
 def _first_repeated(names: Iterable[str]) -> tuple[int, str] | None:

@@ -68,10 +68,10 @@ class SecondNames:
 
     def put_in(self) -> list[WrittenEinsum]:
         """The Einsums that read copies, each copy before its first reader. Raises SpecError."""
-        found: list[WrittenEinsum] = []
+        einsums: list[WrittenEinsum] = []
         for einsum in self.einsums:
-            found += self.split_up(einsum) if has_several_uses([einsum]) else [einsum]
-        return found
+            einsums += self.split_up(einsum) if has_several_uses([einsum]) else [einsum]
+        return einsums
 
     def split_up(self, einsum: WrittenEinsum) -> list[WrittenEinsum]:
         """The copies that the Einsum needs and that are not there yet, then the Einsum."""
@@ -119,30 +119,30 @@ class SecondNames:
         """
         firsts: dict[str, WrittenAccess] = {}
         for access in einsum.accesses:
-            known = firsts.get(access.name)
-            if known is None or (not self.is_as_elsewhere(known) and self.is_as_elsewhere(access)):
+            earlier = firsts.get(access.name)
+            if earlier is None or (not self.is_as_elsewhere(earlier) and self.is_as_elsewhere(access)):
                 firsts[access.name] = access
         uses = {tensor: [first] for tensor, first in firsts.items()}
         same: dict[str, str] = {}
         for access in einsum.accesses:
             first = firsts[access.name]
-            found = replace(access, projection=self.like(first, access, einsum))
-            known = next((a for a in uses[access.name] if same_indices(a.projection, found.projection)), None)
-            if known is None:
-                uses[access.name].append(found)
+            by_rank = replace(access, projection=self.like(first, access, einsum))
+            earlier = next((a for a in uses[access.name] if same_indices(a.projection, by_rank.projection)), None)
+            if earlier is None:
+                uses[access.name].append(by_rank)
             if not access.output:
-                same[access.operand] = (known or found).operand
+                same[access.operand] = (earlier or by_rank).operand
         # the use that keeps the tensor's name comes first
-        left = {tensor: iter(found) for tensor, found in uses.items()}
+        left = {tensor: iter(by_rank) for tensor, by_rank in uses.items()}
         ordered = [next(left[access.name], None) for access in einsum.accesses]
         return replace(einsum, accesses=tuple(access for access in ordered if access is not None)), same
 
     def is_as_elsewhere(self, access: WrittenAccess) -> bool:
         """Whether another Einsum, one that has the tensor once, names the same ranks."""
         for einsum in self.einsums:
-            found = [other for other in einsum.accesses if other.name == access.name]
-            if len(found) == 1:
-                return {rank for rank, _ in found[0].projection} == {rank for rank, _ in access.projection}
+            others = [other for other in einsum.accesses if other.name == access.name]
+            if len(others) == 1:
+                return {rank for rank, _ in others[0].projection} == {rank for rank, _ in access.projection}
         return False
 
     def like(self, first: WrittenAccess, access: WrittenAccess, einsum: WrittenEinsum) -> Projection:
@@ -222,16 +222,16 @@ class SecondNames:
         self, einsum: WrittenEinsum, access: WrittenAccess, box: dict[str, list[int]]
     ) -> tuple[tuple[str, str], ...]:
         """The copy's ranks by the tensor's: those of the indices where possible, so that each can be cut by itself."""
-        found: list[tuple[str, str]] = []
+        ranks: list[tuple[str, str]] = []
         for rank, index in access.projection:
             plain = _variable(index)
             own = plain.upper() if plain else rank
             size = self.size_of(einsum, own)
             if size is not None and not box[rank][1] < size:
                 own = rank
-            found.append((rank, own))
+            ranks.append((rank, own))
         same = [(rank, rank) for rank, _ in access.projection]
-        return tuple(found if len({own for _, own in found}) == len(found) else same)
+        return tuple(ranks if len({own for _, own in ranks}) == len(ranks) else same)
 
     def fresh(self, rank: str) -> str:
         """A rank variable that no other Einsum has."""
@@ -242,12 +242,12 @@ class SecondNames:
 
     def lost_bounds(self, einsum: WrittenEinsum, access: WrittenAccess, copy: _Copy) -> list[str]:
         """What sizes of ranks say of the indices of a use, where the copy has other ranks."""
-        found: list[str] = []
+        bounds: list[str] = []
         for rank, index in access.projection:
             size = self.size_of(einsum, rank)
             if dict(copy.ranks)[rank] != rank and size is not None:
-                found.append(f"0 <= {index} < {size}")
-        return found
+                bounds.append(f"0 <= {index} < {size}")
+        return bounds
 
 
 def _variable(index: Affine) -> str | None:

@@ -65,13 +65,13 @@ def _names(raw: Raw | None) -> set[str]:
 
 
 def _text(raw: Raw, key: str) -> str | None:
-    found = raw.get(key) if isinstance(raw, RawMap) else None
-    return found.value if isinstance(found, RawScalar) and isinstance(found.value, str) else None
+    value = raw.get(key) if isinstance(raw, RawMap) else None
+    return value.value if isinstance(value, RawScalar) and isinstance(value.value, str) else None
 
 
 def _below(raw: Raw) -> tuple[Raw, ...]:
-    found = raw.get("nodes") if isinstance(raw, RawMap) else None
-    return found.items if isinstance(found, RawList) else ()
+    inner = raw.get("nodes") if isinstance(raw, RawMap) else None
+    return inner.items if isinstance(inner, RawList) else ()
 
 
 def _component(raw: Raw, readers: set[str]) -> str | None:
@@ -79,7 +79,7 @@ def _component(raw: Raw, readers: set[str]) -> str | None:
     if tag_of(raw) == "Compute" and _text(raw, "einsum") in readers:
         return _text(raw, "component")
     inner = raw.items if isinstance(raw, RawList) else _below(raw)
-    return next((found for one in inner if (found := _component(one, readers)) is not None), None)
+    return next((component for child in inner if (component := _component(child, readers)) is not None), None)
 
 
 class _Placing:
@@ -134,7 +134,7 @@ class _Placing:
         inner = _below(node)
         if not inner:
             return node
-        changed = [self.also_held(one, i, list(inner)) for i, one in enumerate(inner)]
+        changed = [self.also_held(branch, i, list(inner)) for i, branch in enumerate(inner)]
         return set_value(node, ("nodes",), RawList(tuple(changed)))
 
     def no_place(self) -> MappingError:
@@ -153,8 +153,8 @@ class _Placing:
 
 
 def _tensors(node: Raw) -> list[str]:
-    found = to_python(node.get("tensors") or RawList(())) if isinstance(node, RawMap) else []
-    return [found] if isinstance(found, str) else list(found)
+    tensors = to_python(node.get("tensors") or RawList(())) if isinstance(node, RawMap) else []
+    return [tensors] if isinstance(tensors, str) else list(tensors)
 
 
 def _branch(copy: Einsum, component: str) -> Raw:

@@ -69,15 +69,15 @@ class Symbols(Mapping[str, NameSet]):
         return replace(self, own={**self.own, **renames})
 
     def __getitem__(self, name: str) -> NameSet:
-        found = self._find(name)
-        if found is None:
+        value = self._find(name)
+        if value is None:
             raise KeyError(name)
-        return found
+        return value
 
     def get(self, name: str, default: Any = None) -> Any:
         """What a name means, or `default`."""
-        found = self._find(name)
-        return default if found is None else found
+        value = self._find(name)
+        return default if value is None else value
 
     def _find(self, name: object) -> NameSet | None:
         if name in self.own:
@@ -154,9 +154,9 @@ def apply_renames(
     """
     from einmap.expressions.arithmetic import evaluate, number
 
-    found: dict[str, NameSet] = {}
+    tables: dict[str, NameSet] = {}
     for position, rename in enumerate(renames):
-        current = scope.layer(found)
+        current = scope.layer(tables)
         try:
             value = evaluate(union_text(rename.source), current, at=rename.at)
         except ExpressionError as problem:
@@ -175,8 +175,8 @@ def apply_renames(
                     f"got {{{', '.join(value)}}}",
                     at=rename.at,
                 )
-        found[rename.name] = value
-    return found
+        tables[rename.name] = value
+    return tables
 
 
 def _suggest_order(problem: ExpressionError, later: list[Rename]) -> None:
@@ -186,6 +186,6 @@ def _suggest_order(problem: ExpressionError, later: list[Rename]) -> None:
             problem.hint = f"a rename sees only those before it: change the order, {rename.name!r} comes later"
 
 
-def unknown_einsum(name: str, known: list[str], at: At) -> SpecError:
+def unknown_einsum(name: str, einsums: list[str], at: At) -> SpecError:
     """A top-level rename for an Einsum that does not exist."""
-    return SpecError(f"no Einsum {name!r} in the workload", at=at, hint=did_you_mean(name, known))
+    return SpecError(f"no Einsum {name!r} in the workload", at=at, hint=did_you_mean(name, einsums))

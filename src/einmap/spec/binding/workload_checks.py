@@ -90,8 +90,8 @@ def _ranks(einsum: WrittenEinsum) -> set[str]:
     return {rank for access in einsum.accesses for rank, _ in access.projection}
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    guess = closest(name, known)
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    guess = closest(name, names)
     return f"; did you mean {guess!r}?" if guess else ""
 
 

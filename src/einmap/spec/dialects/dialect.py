@@ -48,14 +48,16 @@ class Choice:
     is_certain: bool
 
 
-def checked_dialect(wanted: str, known: Sequence[str] = ("older", "newer"), at: At | None = None) -> Dialect:
-    """`wanted` if it is a dialect. Raises SpecError with the closest name of `known`."""
-    match wanted:
+def checked_dialect(dialect: str, dialects: Sequence[str] = ("older", "newer"), at: At | None = None) -> Dialect:
+    """`dialect` if it is a dialect. Raises SpecError with the closest name of `dialects`."""
+    match dialect:
         case "older":
             return "older"
         case "newer":
             return "newer"
-    raise SpecError(f"unknown dialect {wanted!r}", at=at, hint=did_you_mean(str(wanted), known, listing="dialects"))
+    raise SpecError(
+        f"unknown dialect {dialect!r}", at=at, hint=did_you_mean(str(dialect), dialects, listing="dialects")
+    )
 
 
 def choose_dialect(arch: Raw | None, wanted: str = "auto", at: At | None = None) -> Choice:
@@ -114,9 +116,9 @@ def _marks_of_latency(text: str, actions: Sequence[str]) -> Iterator[tuple[Diale
     if newer := _NEWER_LATENCY.search(text):
         yield "newer", f"`{newer[0]}` in `total_latency`"
     older = {"action2latency", *(f"{action}_{kind}" for action in actions for kind in ("latency", "actions"))}
-    found = [word for word in re.findall(r"\w+", text) if word in older]
-    if found:
-        yield "older", f"`{found[0]}` in `total_latency`"
+    marks = [word for word in re.findall(r"\w+", text) if word in older]
+    if marks:
+        yield "older", f"`{marks[0]}` in `total_latency`"
 
 
 def action_names(component: RawMap, tag: str) -> list[str]:

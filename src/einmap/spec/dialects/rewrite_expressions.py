@@ -90,12 +90,12 @@ def _operand(text: str, node: ast.expr) -> str:
 
 def _divisors(tree: ast.expr) -> list[ast.expr] | None:
     """[a, b] of `1 / a / b`; None for anything else."""
-    found: list[ast.expr] = []
+    divisors: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Div):
-        found.insert(0, tree.right)
+        divisors.insert(0, tree.right)
         tree = tree.left
     is_one = isinstance(tree, ast.Constant) and type(tree.value) in (int, float) and tree.value == 1
-    return found if found and is_one else None
+    return divisors if divisors and is_one else None
 
 
 def _guarded(text: str, tree: ast.expr) -> str | None:
@@ -296,16 +296,16 @@ def _inexpressible(dialect: str, what: str, hint: str) -> ExpressionError:
 
 def _loose(tree: ast.expr) -> set[ast.expr]:
     """The nodes that a quotient may replace without parentheses."""
-    found: set[ast.expr] = {tree}
+    loose: set[ast.expr] = {tree}
     for node in ast.walk(tree):
         match node:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                found |= {left, right}
+                loose |= {left, right}
             case ast.BinOp(left=left, op=ast.Mult() | ast.Div()):
-                found.add(left)
+                loose.add(left)
             case ast.Call(args=args):
-                found |= {*args}
-    return found
+                loose |= {*args}
+    return loose
 
 
 def _in_parentheses(text: str) -> str:

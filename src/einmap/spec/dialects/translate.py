@@ -133,8 +133,8 @@ class _Names:
             text = f"which tensors {key!r} selects is known with a workload only"
             raise SpecError(text, at=at, hint="give the workload too, or name single tensors")
         selected = [tensor_set(key, scope, at=at) for scope in self.scopes()]
-        tensors = sorted(frozenset().union(*(one.members for one in selected)))
-        return {t: all(t in one.members for one in selected if t in one.universe) for t in tensors}
+        tensors = sorted(frozenset().union(*(name_set.members for name_set in selected)))
+        return {t: all(t in name_set.members for name_set in selected if t in name_set.universe) for t in tensors}
 
     def is_single(self, key: str, at: At) -> bool:
         """Whether `key` is a name of at most one tensor in every Einsum."""
@@ -271,8 +271,8 @@ class _Translator:
         return self.renamed_in(_rebuilt(raw, fields), component, raw)
 
     def direction(self, raw: RawMap, path: Path) -> Raw:
-        found = {value.value for _, value in raw.items if isinstance(value, RawScalar)}
-        if len(found) != 1:
+        directions = {value.value for _, value in raw.items if isinstance(value, RawScalar)}
+        if len(directions) != 1:
             self.refuse("a direction for each tensor", path, "give one direction for all, or a Toll for each")
             return raw
         return raw.items[0][1]
@@ -336,7 +336,7 @@ class _Translator:
         return [*fields[:index], *added, *fields[index + 1 :]]
 
     def bits_entries(self, table: RawMap, path: Path) -> Fields:
-        found: Fields = []
+        entries: Fields = []
         others = [key for key, _ in table.items if not _speaks_of_other(key)]
         for key, value in table.items:
             at = self.at((*path, key))
@@ -346,14 +346,14 @@ class _Translator:
             rest = f"~({' | '.join(others)})" if others else "All"
             chosen = _OTHER.sub(f"({rest})", key)
             if self.names.is_single(chosen, at):
-                found.append((chosen, _scalar(self.bits_text(text, chosen))))
+                entries.append((chosen, _scalar(self.bits_text(text, chosen))))
                 continue
             tensors = self.names.tensors(chosen, at)
             for tensor, always in tensors.items():
                 part = chosen if chosen.isidentifier() else f"({chosen})"
                 selector = chosen if len(tensors) == 1 else tensor if always else f"{tensor} & {part}"
-                found.append((selector, _scalar(self.bits_text(text, tensor))))
-        return found
+                entries.append((selector, _scalar(self.bits_text(text, tensor))))
+        return entries
 
     def bits_text(self, text: str, tensor: str) -> str:
         """2 --> 2 * A.bits_per_value, and for the older dialect 16 --> 16 / A.bits_per_value; or back."""
@@ -370,9 +370,9 @@ def _is_one_of(raw: Raw, values: tuple[Any, ...]) -> bool:
 def _numeric_fields(raw: RawMap) -> dict[str, Any]:
     """The fields that expressions of a component or action may use, its extra attributes among them."""
     extra = raw.get("extra_attributes_for_component_model")
-    own: dict[str, Any] = to_python(extra) if isinstance(extra, RawMap) else {}
+    extra_fields: dict[str, Any] = to_python(extra) if isinstance(extra, RawMap) else {}
     scalars = {key: to_python(value) for key, value in raw.items if isinstance(value, RawScalar)}
-    return {**own, **{key: value for key, value in scalars.items() if value is not None}}
+    return {**extra_fields, **{key: value for key, value in scalars.items() if value is not None}}
 
 
 def _spelled(raw: RawScalar) -> str:
