@@ -270,7 +270,7 @@ class _Binder:
         return refuse
 
     def nodes(self, nodes: tuple[LeafInput | BranchInput, ...]) -> tuple[Node, ...]:
-        found: list[Node] = []
+        bound: list[Node] = []
         for node in nodes:
             if isinstance(node, LeafInput):
                 try:
@@ -280,15 +280,15 @@ class _Binder:
                         problem.at = problem.at or self.where(node.path)
                     self.problems.append(problem)
                     continue
-                found.append(leaf)
+                bound.append(leaf)
             elif isinstance(node.given, ForkInput):
                 outside = self.scope
                 inner = self.nodes(node.nodes)
                 self.scope = outside
-                found.append(Fork(inner, node.given.forked_power_gateable, node.given.non_forked_power_gateable))
+                bound.append(Fork(inner, node.given.forked_power_gateable, node.given.non_forked_power_gateable))
             else:
-                found.append(Hierarchical(self.nodes(node.nodes)))
-        return tuple(found)
+                bound.append(Hierarchical(self.nodes(node.nodes)))
+        return tuple(bound)
 
     def leaf(self, node: LeafInput) -> Leaf:
         if node.tag in ("Container", "Fanout"):

@@ -66,29 +66,29 @@ class BoundWorkload:
     @property
     def second_names(self) -> dict[str, str]:
         """Tensors by the names of copies that were put in, where one Einsum uses a tensor by different indices."""
-        return {name: own.copy_of for name, own in self.einsums.items() if own.copy_of is not None}
+        return {name: of_einsum.copy_of for name, of_einsum in self.einsums.items() if of_einsum.copy_of is not None}
 
     @property
     def written_names(self) -> tuple[str, ...]:
         """The Einsums that stand in the specification, in order."""
-        return tuple(name for name, own in self.einsums.items() if own.copy_of is None)
+        return tuple(name for name, of_einsum in self.einsums.items() if of_einsum.copy_of is None)
 
 
-def bind_workload(root: RawMap, variables: Scope, known: BoundWorkload | None = None) -> BoundWorkload:
+def bind_workload(root: RawMap, variables: Scope, original: BoundWorkload | None = None) -> BoundWorkload:
     """Bind the key `workload` (and `renames`) of a raw spec; `variables` is the scope of its top level.
 
-    `known`: a workload that differs in nothing but some Einsums, and in renames that mean nothing in others.
+    `original`: a workload that differs in nothing but some Einsums, and in renames that mean nothing in others.
     Raises SpecError (or several together) naming Einsum, tensor or rank, and the place.
     """
-    return _Binder(root, variables, known).bind()
+    return _Binder(root, variables, original).bind()
 
 
 class _Binder:
     """The steps of binding; problems of one stage are collected and raised together."""
 
-    def __init__(self, root: RawMap, variables: Scope, known: BoundWorkload | None) -> None:
+    def __init__(self, root: RawMap, variables: Scope, original: BoundWorkload | None) -> None:
         self.root = root
-        self.known = known
+        self.original = original
         self.scope = variables
         self.problems: list[EinmapError] = []
         self.notes: list[Note] = []
@@ -96,7 +96,8 @@ class _Binder:
         self.spaces: dict[tuple[tuple[str, ...], tuple[str, ...]], Space] = {}
         self.as_read: dict[Path, WrittenEinsum] = {}
         self.second_names: dict[str, str] = {}
-        read = {id(own.raw): own.written for own in known.einsums.values()} if known is not None else {}
+        before = () if original is None else original.einsums.values()
+        read = {id(bound.raw): bound.written for bound in before}
         self.reader = WorkloadReader(root, self.problems, read)
 
     @cached_property
@@ -137,22 +138,22 @@ class _Binder:
         bound: dict[str, BoundEinsum] = {}
         for einsum in einsums:
             try:
-                bound[einsum.name] = self.same_as_known(einsum, facts) or self.bind_einsum(einsum, facts, renames)
+                bound[einsum.name] = self.same_as_original(einsum, facts) or self.bind_einsum(einsum, facts, renames)
             except EinmapError as problem:
                 self.problems.append(problem)
         raise_all(self.problems)
-        done = tuple(own.einsum for own in bound.values())
-        self.notes += [note for own in bound.values() for note in own.notes]
+        done = tuple(of_einsum.einsum for of_einsum in bound.values())
+        self.notes += [note for of_einsum in bound.values() for note in of_einsum.notes]
         paths = {e.name: e.path for e in einsums}
         self.problems += disagreements(done, lambda name: place(self.root, paths[name]))
         raise_all(self.problems)
         n_instances = self.count(checked.n_instances, self.sizes, "workload", "n_instances")
         self.notes += unused_sizes(checked, einsums, self.at)
-        tables = [own.symbols for own in bound.values()]
+        tables = [of_einsum.symbols for of_einsum in bound.values()]
         self.notes += hidden_variables(self.root.get("variables"), facts, tables, self.at)
         sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in checked.rank_sizes}
-        known = {rank: size for rank, size in sizes.items() if size is not None}
-        return BoundWorkload(Workload(done, n_instances), bound, known, tuple(self.notes))
+        rank_sizes = {rank: size for rank, size in sizes.items() if size is not None}
+        return BoundWorkload(Workload(done, n_instances), bound, rank_sizes, tuple(self.notes))
 
     def at(self, *path: str | int) -> At:
         return self.place(path)
@@ -186,21 +187,22 @@ class _Binder:
                 raise SpecError(f"{path[-1]} is too large: it is {_rounded(size)}, at most 2**40 is allowed")
             return size
 
-    def same_as_known(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
-        """An Einsum that the known workload has, too: written once, its tensors used alike."""
-        found = self.known.einsums.get(einsum.name) if self.known is not None else None
-        if self.known is None or found is None or found.raw is not get_value(self.root, einsum.path):
+    def same_as_original(self, einsum: WrittenEinsum, facts: CascadeFacts) -> BoundEinsum | None:
+        """An Einsum that the original workload has, too: written once, its tensors used alike."""
+        before = self.original.einsums.get(einsum.name) if self.original is not None else None
+        if self.original is None or before is None or before.raw is not get_value(self.root, einsum.path):
             return None
-        workload, own = self.known.workload, found.einsum.tensors
+        workload, tensors = self.original.workload, before.einsum.tensors
         alike = (
-            facts.intermediates & own == workload.intermediates & own and facts.shared & own == workload.shared & own
+            facts.intermediates & tensors == workload.intermediates & tensors
+            and facts.shared & tensors == workload.shared & tensors
         )
-        return found if alike and own == {access.name for access in einsum.accesses} else None
+        return before if alike and tensors == {access.name for access in einsum.accesses} else None
 
     def bind_einsum(self, einsum: WrittenEinsum, facts: CascadeFacts, renames: dict[str, list[Rename]]) -> BoundEinsum:
         problems: list[EinmapError] = []
         space = attempt(problems, lambda: self.space_of(einsum))
-        own = EinsumFacts(
+        einsum_facts = EinsumFacts(
             einsum.name,
             {a.name: a.projection for a in einsum.accesses},
             frozenset(a.name for a in einsum.accesses if a.output),
@@ -212,13 +214,13 @@ class _Binder:
         for rename in (*renames.get("default", ()), *renames.get(einsum.name, ()), *written):
             # what is expected of the number of weights, say, is said of Einsums that stand in the specification
             chosen[rename.name] = replace(rename, count=None) if einsum.copy_of else rename
-        table = self.with_renames(symbols(facts, own, {}), chosen, einsum)
+        table = self.with_renames(symbols(facts, einsum_facts, {}), chosen, einsum)
         bits = attempt(problems, lambda: self.bits_of(einsum, Scope(table, self.scope)))
         raise_all(problems)
         assert space is not None
         assert bits is not None
-        known = self.with_renames(symbols(facts, own, bits), chosen, einsum)
-        persistent = own.persistent
+        known = self.with_renames(symbols(facts, einsum_facts, bits), chosen, einsum)
+        persistent = einsum_facts.persistent
         if self.given.persistent_tensors is not None:
             persistent |= self.lasting(einsum, Scope(known, self.scope)) - self.second_names.keys()
         extents = tuple((v, high - low + 1) for (v, low), (_, high) in zip(space.low, space.high, strict=True))
@@ -315,22 +317,22 @@ class _Binder:
 
     def written_bounds(self, einsum: WrittenEinsum, problems: list[EinmapError]) -> list[tuple[str, Path]]:
         """The bounds that speak of the Einsum, with their places; keys in the wrong case are problems."""
-        given, own = self.given, einsum.given
+        workload, fields = self.given, einsum.given
         shape = "iteration_space_shape"
-        found: list[tuple[str, Path]] = [
-            (text, (*einsum.path, shape, i)) for i, text in enumerate(own.iteration_space_shape)
+        written: list[tuple[str, Path]] = [
+            (text, (*einsum.path, shape, i)) for i, text in enumerate(fields.iteration_space_shape)
         ]
-        for variable, text in given.iteration_space_shape.items():
+        for variable, text in workload.iteration_space_shape.items():
             path = ("workload", shape, variable)
             if not is_name(variable) or not variable[:1].islower():
                 problems.append(wrong_case(variable, "rank variable", place(self.root, path)))
             elif variable in einsum.variables and einsum.copy_of is None:  # the own bounds of a copy say all
-                found.append((text, path))
-        for sizes, where in ((given.rank_sizes, ("workload",)), (own.rank_sizes, einsum.path)):
+                written.append((text, path))
+        for sizes, where in ((workload.rank_sizes, ("workload",)), (fields.rank_sizes, einsum.path)):
             for rank in sizes:
                 if not is_name(rank) or not rank[:1].isupper():
                     problems.append(wrong_case(rank, "rank", place(self.root, (*where, "rank_sizes", rank))))
-        return found
+        return written
 
     def constraint(self, einsum: WrittenEinsum, text: str, path: Path) -> Constraint:
         """A bound on rank variables of the Einsum."""

@@ -68,13 +68,13 @@ class WrittenEinsum:
 class WorkloadReader:
     """Reads Einsums and renames; problems are collected in `problems`.
 
-    `known`: Einsums that are read already, by the id of the raw tree that they were read from.
+    `already_read`: Einsums by the id of the raw tree that they were read from.
     """
 
-    def __init__(self, root: RawMap, problems: list[EinmapError], known: Mapping[int, WrittenEinsum]) -> None:
+    def __init__(self, root: RawMap, problems: list[EinmapError], already_read: Mapping[int, WrittenEinsum]) -> None:
         self.root = root
         self.problems = problems
-        self.known = known
+        self.already_read = already_read
 
     def read_einsums(self, raw: Raw) -> Iterator[WrittenEinsum | None]:
         """All Einsums, nested lists flattened; None for those with problems."""
@@ -91,8 +91,8 @@ class WorkloadReader:
 
     def read_einsum(self, raw: Raw, path: Path) -> WrittenEinsum | None:
         """One Einsum, a string or a dictionary. Raises SpecError."""
-        if id(raw) in self.known:
-            return replace(self.known[id(raw)], path=path)
+        if id(raw) in self.already_read:
+            return replace(self.already_read[id(raw)], path=path)
         text_path = (*path, "einsum")
         if isinstance(raw, RawScalar):
             raw, text_path = RawMap((("einsum", raw),), at=raw.at), path
@@ -147,10 +147,10 @@ class WorkloadReader:
         uses = [Use(a.name, a.projection, a.name, a.by_position) for a in accesses]
         named = with_operands(uses, {a.name for a in accesses})
         firsts: dict[str, WrittenAccess] = {}
-        found: dict[str, WrittenAccess] = {}
+        by_name: dict[str, WrittenAccess] = {}
         for access, use in zip(accesses, named, strict=True):
             first = firsts.setdefault(access.name, access)
-            found.setdefault(use.operand, replace(access, operand=use.operand))
+            by_name.setdefault(use.operand, replace(access, operand=use.operand))
             if first is access:
                 continue
             if access.output or first.output:
@@ -163,7 +163,7 @@ class WorkloadReader:
                 if getattr(first.given, field) != getattr(access.given, field):
                     text = f"{field} of tensor {access.name!r} differs between its two uses in Einsum {given.name!r}"
                     raise SpecError(text, at=place(self.root, access.path), hint="give it the same in both")
-        return tuple(found.values()), tuple(use.operand for use in named), turned(named, str(given.name))
+        return tuple(by_name.values()), tuple(use.operand for use in named), turned(named, str(given.name))
 
     def read_concise(self, given: EinsumInput, path: Path, text_path: Path) -> WrittenEinsum:
         """An Einsum given as a string, with attributes added by `tensor_accesses`."""
@@ -187,14 +187,14 @@ class WorkloadReader:
             at = place(self.root, (*path, "tensor_accesses", index))
             raise SpecError(f"tensor {tensor!r} is listed twice in tensor_accesses", at=at, hint="join the two entries")
         extra = {access.name: access for access in given.tensor_accesses}
-        known = [parsed.output[0], *(t for t, _ in parsed.inputs)]
+        tensors = [parsed.output[0], *(t for t, _ in parsed.inputs)]
         for index, (tensor, access) in enumerate(extra.items()):
             here = (*path, "tensor_accesses", index)
-            if tensor not in known:
+            if tensor not in tensors:
                 raise SpecError(
                     f"tensor {tensor!r} is not in the Einsum string {given.einsum!r}",
                     at=place(self.root, here),
-                    hint=did_you_mean(tensor, known),
+                    hint=did_you_mean(tensor, tensors),
                 )
             for set_already in ("projection", "output"):
                 if set_already in access.model_fields_set:

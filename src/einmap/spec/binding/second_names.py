@@ -97,7 +97,7 @@ class SecondNames:
             accesses.append(replace(found, operand=found.name))
         shape = [*plain.given.iteration_space_shape, *bounds]
         given = plain.given.model_copy(update={"iteration_space_shape": shape})
-        operation = with_operands(plain.operation, {operand: names[one] for operand, one in same.items()})
+        operation = with_operands(plain.operation, {operand: names[other] for operand, other in same.items()})
         return [*added, replace(plain, accesses=tuple(accesses), operation=operation, given=given)]
 
     def note(self, einsum: WrittenEinsum, access: WrittenAccess, tensor: str, new: bool) -> None:
@@ -178,16 +178,16 @@ class SecondNames:
         low, high = dict(space.low), dict(space.high)
         box = tuple(sorted((rank, *_ends(index, low, high)) for rank, index in access.projection))
         instances = self.instances_of(einsum)
-        known = self.copies.setdefault(access.name, [])
-        for copy in known:
+        copies = self.copies.setdefault(access.name, [])
+        for copy in copies:
             if copy.box == box and copy.instances == instances and copy.name not in used:
                 return copy, []
         name = free_name(access.name, self.taken)
         self.taken.add(name)
         made, ranks = self.copy_einsum(name, einsum, access, {rank: ends for rank, *ends in box})
-        known.append(_Copy(name, box, instances, ranks))
+        copies.append(_Copy(name, box, instances, ranks))
         self.tensors[name] = access.name
-        return known[-1], [made]
+        return copies[-1], [made]
 
     def copy_einsum(
         self, name: str, einsum: WrittenEinsum, access: WrittenAccess, box: dict[str, list[int]]
@@ -225,13 +225,13 @@ class SecondNames:
         ranks: list[tuple[str, str]] = []
         for rank, index in access.projection:
             plain = _variable(index)
-            own = plain.upper() if plain else rank
-            size = self.size_of(einsum, own)
+            upper = plain.upper() if plain else rank
+            size = self.size_of(einsum, upper)
             if size is not None and not box[rank][1] < size:
-                own = rank
-            ranks.append((rank, own))
+                upper = rank
+            ranks.append((rank, upper))
         same = [(rank, rank) for rank, _ in access.projection]
-        return tuple(ranks if len({own for _, own in ranks}) == len(ranks) else same)
+        return tuple(ranks if len({upper for _, upper in ranks}) == len(ranks) else same)
 
     def fresh(self, rank: str) -> str:
         """A rank variable that no other Einsum has."""
