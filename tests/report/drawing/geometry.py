@@ -125,3 +125,28 @@ def shared_lines(picture: Picture) -> list[tuple[int, int]]:
         if (upright or level) and start < end - 1:
             found.add((source, other))
     return sorted(found)
+
+
+def crossings(picture: Picture) -> set[tuple[int, float, float]]:
+    """Where a horizontal part of an edge crosses a vertical one of another source: source of the former, x, y."""
+    parts = [(edge.source, a, b) for edge in picture.edges for a, b in pairwise(edge.points)]
+    return {
+        (source, c[0], a[1])
+        for source, a, b in parts
+        for other, c, d in parts
+        if source != other and a[1] == b[1] and c[0] == d[0]
+        and min(a[0], b[0]) < c[0] < max(a[0], b[0]) and min(c[1], d[1]) < a[1] < max(c[1], d[1])
+    }  # fmt: skip
+
+
+def touches(picture: Picture) -> set[tuple[int, int]]:
+    """Pairs of sources: a corner or an end of an edge of the first lies on a line of the second."""
+    parts = [(edge.source, a, b) for edge in picture.edges for a, b in pairwise(edge.points)]
+    return {
+        (edge.source, other)
+        for edge in picture.edges
+        for x, y in edge.points
+        for other, a, b in parts
+        if other != edge.source
+        and min(a[0], b[0]) - 2 < x < max(a[0], b[0]) + 2 and min(a[1], b[1]) - 2 < y < max(a[1], b[1]) + 2
+    }  # fmt: skip

@@ -1,20 +1,23 @@
 """Pictures of random mappings, architectures and workloads: nothing overlaps, sticks out or hangs loose."""
 
 import random
+import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cascades import drawn_cases
-from tests.report.drawing.geometry import problems, shared_lines
+from tests.report.drawing.geometry import crossings, problems, shared_lines, touches
 
 from einmap import Spec, load, loads
 from einmap.report.drawing.arch import arch_picture
 from einmap.report.drawing.draw import draw
-from einmap.report.drawing.layered import graph_layout, kept_apart
+from einmap.report.drawing.layered import WIDEST, graph_layout, joined_parts, kept_apart
 from einmap.report.drawing.looptree import looptree_picture
 from einmap.report.drawing.shapes import Line, Picture, Shape
+from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import LIGHT
 from einmap.report.drawing.workload import workload_picture
 
@@ -87,11 +90,65 @@ def test_graphs_do_not_overlap_and_their_edges_go_around_nodes(rng):
     assert [(edge.source, edge.target) for edge in layout.edges] == edges
 
 
+def test_lines_of_different_shapes_do_not_touch():
+    for seed in range(60):
+        layout = graph_layout(*chance_graph(random.Random(seed)))
+        picture = Picture(layout.width, layout.height, layout.shapes, layout.edges, LIGHT)
+        assert touches(picture) == set(), seed
+
+
+def test_a_narrow_shape_is_wide_enough_for_all_that_enters_it():
+    names = [Shape("pill", (Line("x"),), LIGHT.paint(None)) for _ in range(20)]
+    layout = graph_layout(names, [(source, 19) for source in range(19)])
+    picture = Picture(layout.width, layout.height, layout.shapes, layout.edges, LIGHT)
+    assert problems(picture) == []
+    assert shared_lines(picture) == []
+    ends = sorted(edge.points[-1][0] for edge in layout.edges)
+    assert min(b - a for a, b in pairwise(ends)) >= 5.9
+
+
 @pytest.mark.parametrize("name", ["gpt3_6.7b", "gpt3_6.7b_decode", "conv", "two_matvecs", "matmul_chain"])
 def test_the_lines_of_different_tensors_can_be_told_apart(name):
     picture = workload_picture(load(name).workload)
     assert problems(picture) == []
     assert shared_lines(picture) == []
+    assert touches(picture) == set()
+
+
+@pytest.mark.parametrize("name", ["gpt3_6.7b", "attention", "llama3_8b"])
+def test_lines_go_over_those_that_they_cross_in_an_arc(name):
+    """So that none seems to lead to the arrow of another: I, which V, K and Q read, passes the arrow from WK to K."""
+    picture = workload_picture(load(name).workload)
+    drawn = re.findall(r"A4 4 0 0 [01] (\S+) (\S+?)[LM\"]", to_svg(picture))
+    crossed = crossings(picture)
+    assert crossed
+    assert len(drawn) >= len(crossed)
+    for _, x, y in crossed:
+        assert {(f"{x + 4:g}", f"{y:g}"), (f"{x - 4:g}", f"{y:g}")} & {*drawn}
+
+
+def test_einsums_that_share_nothing_stand_in_rows():
+    picture = workload_picture(load("resnet50").workload)
+    assert picture.width < WIDEST + 100
+    assert problems(picture) == []
+    einsums = [p.box for p in picture.shapes if p.shape.kind == "box"]
+    assert len({box.y for box in einsums}) >= len(einsums) // 5
+    assert [box.middle for box in einsums[:3]] == sorted(box.middle for box in einsums[:3])
+
+
+def test_einsums_that_share_an_input_stand_in_rows_too():
+    einsums = [f"Z{i}[m, n] = I[m, k] * W{i}[k, n]" for i in range(24)]
+    workload = {"rank_sizes": {"M": 4, "N": 4, "K": 4}, "bits_per_value": {"All": 8}, "einsums": einsums}
+    picture = workload_picture(Spec.from_dict(workload=workload).workload)
+    assert picture.width < 1.4 * WIDEST
+    assert problems(picture) == []
+    assert shared_lines(picture) == []
+    assert touches(picture) == set()
+
+
+def test_parts_are_what_edges_join():
+    assert joined_parts(6, [(4, 1), (5, 4), (0, 2)]) == [[0, 2], [1, 4, 5], [3]]
+    assert graph_layout([], []).shapes == ()
 
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 20)), min_size=1, max_size=8))

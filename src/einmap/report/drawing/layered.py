@@ -1,6 +1,7 @@
 """Layout of a directed graph without cycles: nodes in layers, every edge from an upper layer to a lower one.
 
-Steps: layers (longest path), a point in each layer that an edge passes, the order in each layer (barycentres of the
+What is not joined stands side by side, in rows of at most WIDEST. Steps for each part that is joined: layers (longest
+path; nodes that find no room in theirs come further down), a point in each layer that an edge passes, the order in each layer (barycentres of the
 neighbours), middles as close to the neighbours' as the widths allow, then edges with one level of their own in the gap
 below each layer for every node that has edges there.
 """
@@ -22,7 +23,13 @@ LEVEL = 7.0
 ROOM = 15.0
 """Between a node and the first level, and between the last level and the nodes below."""
 PORT = 16.0
-"""Between two edges that enter a node side by side, where it is wide enough."""
+"""Between two edges that enter a node side by side, where it is wide enough ..."""
+_LEAST_PORT = 6.0
+"""... and at least."""
+WIDEST = 1400.0
+"""Width of a row of parts and of a layer, where a single node is not wider."""
+APART = 44.0
+"""Between parts that are not joined."""
 _POINT = 8.0
 """Width that a passing edge takes in a layer."""
 _SWEEPS = 12
@@ -43,7 +50,17 @@ class _Node:
 
     @property
     def width(self) -> float:
-        return self.shape.size[0] if self.shape else _POINT
+        """As wide as the text, and as the edges that enter need."""
+        if self.shape is None:
+            return _POINT
+        entries = 2 * math.ceil((len(self.above) - 1) * _LEAST_PORT / 2)
+        return max(self.shape.size[0], self.rim + entries)
+
+    @property
+    def rim(self) -> float:
+        """The part of the width, at both sides, where no edge enters: pills are round there."""
+        assert self.shape is not None
+        return self.height if self.shape.kind == "pill" else 2 * PORT
 
     @property
     def height(self) -> float:
@@ -52,15 +69,71 @@ class _Node:
 
 def graph_layout(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> Layout:
     """`edges` are pairs of places in `shapes`, without cycles; every pair at most once."""
+    parts = joined_parts(len(shapes), edges)
+    laid_out = []
+    for part in parts:
+        place = {node: index for index, node in enumerate(part)}
+        inner = [(place[source], place[target]) for source, target in edges if source in place]
+        laid_out.append(_part_layout([shapes[node] for node in part], inner))
+    return _in_rows(parts, laid_out, edges)
+
+
+def joined_parts(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """The nodes that edges join, whatever their direction: part by part, in order of the first node of each.
+
+    >>> joined_parts(4, [(2, 0), (3, 1)])
+    [[0, 2], [1, 3]]
+    """
+    leader = list(range(count))
+
+    def leading(node: int) -> int:
+        while leader[node] != node:
+            leader[node] = leader[leader[node]]
+            node = leader[node]
+        return node
+
+    for source, target in edges:
+        first, second = sorted((leading(source), leading(target)))
+        leader[second] = first
+    parts: dict[int, list[int]] = {}
+    for node in range(count):
+        parts.setdefault(leading(node), []).append(node)
+    return list(parts.values())
+
+
+def _part_layout(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> Layout:
     layers = _layers(shapes, edges)
     _order(layers)
     _set_middles(layers)
     return _routed(layers, shapes, edges)
 
 
-def _depths(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Longest path from above; nodes without anything above come down to just above what uses them."""
+def _in_rows(parts: Sequence[Sequence[int]], laid_out: Sequence[Layout], edges: Sequence[tuple[int, int]]) -> Layout:
+    """The parts side by side, from left to right and in as many rows as they need."""
+    placed: dict[int, Placed] = {}
+    routes: dict[tuple[int, int], Edge] = {}
+    x = y = height = 0.0
+    for part, layout in zip(parts, laid_out, strict=True):
+        if x and x + layout.width > WIDEST:
+            x, y, height = 0.0, y + height + APART, 0.0
+        for node, shape in zip(part, layout.shapes, strict=True):
+            placed[node] = Placed(shape.shape, shape.box.moved(x, y))
+        for edge in layout.edges:
+            source, target = part[edge.source], part[edge.target]
+            points = tuple((px + x, py + y) for px, py in edge.points)
+            routes[source, target] = Edge(source, target, points, edge.arrow)
+        x, height = x + layout.width + APART, max(height, layout.height)
+    return Layout(tuple(placed[node] for node in range(len(placed))), tuple(routes[edge] for edge in edges))
+
+
+def _depths(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Longest path from above; nodes without anything above come down to just above what uses them.
+
+    Where a layer would be too wide, nodes that find no room in it come further down, row by row (Coffman and Graham,
+    "Optimal scheduling for two-processor systems", 1972, with widths in place of a number of nodes).
+    """
     below: dict[int, list[int]] = {}
+    count = len(shapes)
     waiting = [0] * count
     for source, target in edges:
         below.setdefault(source, []).append(target)
@@ -76,11 +149,44 @@ def _depths(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
                 order.append(target)
     for node in roots:
         depths[node] = min((depths[target] - 1 for target in below.get(node, ())), default=0)
-    return depths
+    widths = [0.0] * (max(depths, default=0) + 1)
+    for node, depth in enumerate(depths):
+        widths[depth] += shapes[node].size[0] + GAP
+    return depths if max(widths, default=0.0) <= WIDEST else _limited(shapes, edges, order, roots)
+
+
+def _limited(
+    shapes: Sequence[Shape], edges: Sequence[tuple[int, int]], order: Sequence[int], roots: Sequence[int]
+) -> list[int]:
+    """Depths with layers of at most WIDEST, what only one node uses just above it. `order`: sources before targets."""
+    sources: dict[int, list[int]] = {node: [] for node in order}
+    for source, target in edges:
+        sources[target].append(source)
+    depths: dict[int, int] = {}
+    widths: dict[int, float] = {}
+    is_root = {*roots}
+
+    def width(*nodes: int) -> float:
+        return sum(shapes[node].size[0] + GAP for node in nodes)
+
+    def has_room(depth: int, needed: float) -> bool:
+        return not needed or not widths.get(depth) or widths[depth] + needed <= WIDEST
+
+    for node in (node for node in order if node not in is_root):
+        depth = max((depths[source] + 1 for source in sources[node] if source in depths), default=1)
+        fresh = [source for source in sources[node] if source not in depths]
+        while not (has_room(depth, width(node)) and has_room(depth - 1, width(*fresh))):
+            depth += 1
+        for root in fresh:
+            depths[root] = depth - 1
+        depths[node] = depth
+        widths[depth] = widths.get(depth, 0.0) + width(node)
+        widths[depth - 1] = widths.get(depth - 1, 0.0) + width(*fresh)
+    return [depths.get(node, 0) for node in range(len(shapes))]
 
 
 def _layers(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> list[list[_Node]]:
-    depths = _depths(len(shapes), edges)
+    depths = _depths(shapes, edges)
     layers: list[list[_Node]] = [[] for _ in range(max(depths, default=0) + 1)]
     nodes = [_Node(depths[index], index, shape) for index, shape in enumerate(shapes)]
     for node in nodes:
@@ -220,7 +326,7 @@ def _ports(node: _Node) -> dict[_Node, float]:
     order = sorted(node.above, key=lambda other: other.middle)
     if node.shape is None:
         return dict.fromkeys(order, node.middle)
-    reach = max(0.0, node.width - (node.height if node.shape.kind == "pill" else 2 * PORT)) / 2
+    reach = max(0.0, node.width - node.rim) / 2
     apart = min(PORT, 2 * reach / max(1, len(order) - 1))
     targets = [min(max(other.middle, node.middle - reach), node.middle + reach) for other in order]
     limits = node.middle - reach, node.middle + reach

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from einmap.report.drawing.font import FAMILY
@@ -17,6 +20,8 @@ MARK = "<!-- drawn by einmap -->"
 _BASELINE = 0.97
 """From the top of a line of text to its baseline, in font sizes."""
 _ARROW = 7.0
+_BRIDGE = 4.0
+"""Radius of the arc with which a line goes over another one."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -44,20 +49,56 @@ def _lines(picture: Picture) -> Iterator[str]:
     yield "</svg>"
 
 
-def _edges(edges: Iterable[Edge]) -> Iterable[str]:
+def _edges(edges: Sequence[Edge]) -> Iterable[str]:
     """One path for all lines from a shape: where they run together they are not drawn twice."""
+    uprights = _uprights(edges)
     paths: dict[int, str] = {}
     for edge in edges:
-        paths[edge.source] = paths.get(edge.source, "") + _edge(edge)
+        paths[edge.source] = paths.get(edge.source, "") + _edge(edge, uprights)
     return paths.values()
 
 
-def _edge(edge: Edge) -> str:
+type _Upright = tuple[float, float, float, int]
+"""Its x, upper and lower end, and the source of its edge."""
+
+
+def _uprights(edges: Sequence[Edge]) -> list[_Upright]:
+    """The vertical parts of edges, from left to right."""
+    lines = {
+        (a[0], min(a[1], b[1]), max(a[1], b[1]), edge.source)
+        for edge in edges
+        for a, b in pairwise(edge.points)
+        if a[0] == b[0]
+    }
+    return sorted(lines)
+
+
+def _edge(edge: Edge, uprights: Sequence[_Upright]) -> str:
+    path = f"M{_n(edge.points[0][0])} {_n(edge.points[0][1])}"
+    for start, end in pairwise(edge.points):
+        path += _bridges(start, end, edge.source, uprights) + f"L{_n(end[0])} {_n(end[1])}"
     if not edge.arrow:
-        return _path(edge.points)
+        return path
     x, y = edge.points[-1]
     head = (x - _ARROW / 2, y - _ARROW), (x, y), (x + _ARROW / 2, y - _ARROW)
-    return _path(edge.points) + _path(head)
+    return path + _path(head)
+
+
+def _bridges(start: Point, end: Point, source: int, uprights: Sequence[_Upright]) -> str:
+    """Where a horizontal part crosses lines of other shapes it goes over them in an arc: they do not meet."""
+    low, high, y = min(start[0], end[0]), max(start[0], end[0]), start[1]
+    if y != end[1] or high - low < 2 * _BRIDGE:
+        return ""
+    inside = uprights[bisect_left(uprights, (low + _BRIDGE,)) : bisect_right(uprights, (high - _BRIDGE, math.inf))]
+    crossed = sorted({x for x, top, bottom, other in inside if other != source and top < y < bottom})
+    # of lines that stand too close together the first has the arc
+    apart = [x for n, x in enumerate(crossed) if not n or x - crossed[n - 1] >= 2 * _BRIDGE]
+    step = 1.0 if end[0] > start[0] else -1.0
+    arcs = ""
+    for x in apart if step > 0 else reversed(apart):
+        arc = f"A{_n(_BRIDGE)} {_n(_BRIDGE)} 0 0 {int(step > 0)}"
+        arcs += f"L{_n(x - step * _BRIDGE)} {_n(y)}{arc} {_n(x + step * _BRIDGE)} {_n(y)}"
+    return arcs
 
 
 def _path(points: Sequence[Point]) -> str:

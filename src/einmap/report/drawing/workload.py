@@ -18,6 +18,8 @@ from einmap.report.drawing.theme import BLUE, GREEN, LIGHT, ORANGE, Theme
 from einmap.units import format_bits
 
 WIDEST = 300.0
+MOST_NAMES = 20
+"""Einsums that a title names."""
 _ROLES = {"input": BLUE, "intermediate": ORANGE, "output": GREEN}
 
 
@@ -41,7 +43,7 @@ def workload_picture(
         for access in e.accesses
     ]
     heading = Heading(
-        title or f"Workload: {', '.join(e.name for e in einsums)}",
+        title or f"Workload: {_listed([einsum.name for einsum in einsums])}",
         f"the whole runs {workload.n_instances:,} times" if workload.n_instances > 1 else "",
         "\n".join(equation(e).replace(GLUE, " ") for e in einsums),
     )
@@ -56,6 +58,13 @@ def equation(einsum: Einsum) -> str:
     reduction = einsum.operation.reduction
     text = pretty.equation(einsum, lambda projection: f",{GLUE}".join(str(index) for _, index in projection))
     return text + (f" (reduced by {reduction})" if reduction != "sum" else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """All names, or of many the first ones and the last."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])}, ..., {names[-1]} ({len(names):,} Einsums)"
 
 
 def _named(workload: Workload, name: str) -> Einsum:
