@@ -44,9 +44,9 @@ def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
         case PartialMapping():
             return {_named(given, spec): given}
         case Mapping():
-            return {name: _own(given, spec, name) for name in given.path_of if name in spec.workload.by_name}
+            return {name: _nodes_above(given, spec, name) for name in given.path_of if name in spec.workload.by_name}
         case MappingOf() if all(isinstance(name, str) for name in given):
-            return {name: partial for key, value in given.items() for name, partial in _one(key, value, spec).items()}
+            return {name: _given_for(name, value, spec) for name, value in given.items()}
         case _:
             raise SpecError(
                 f"expected a given mapping, found {short(given)}",
@@ -54,11 +54,12 @@ def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
             )
 
 
-def _one(name: str, given: object, spec: Spec) -> dict[str, PartialMapping]:
+def _given_for(name: str, given: object, spec: Spec) -> PartialMapping:
+    """What is given for one Einsum, as a partial mapping."""
     if isinstance(given, PartialMapping):
-        return {name: given}
+        return given
     if isinstance(given, Mapping) and name in given.path_of:
-        return {name: _own(given, spec, name)}
+        return _nodes_above(given, spec, name)
     raise SpecError(f"given for Einsum {name!r}: expected a PartialMapping or a Mapping of it, found {short(given)}")
 
 
@@ -75,7 +76,7 @@ def _named(given: PartialMapping, spec: Spec) -> str:
     )
 
 
-def _own(given: Mapping, spec: Spec, name: str) -> PartialMapping:
+def _nodes_above(given: Mapping, spec: Spec, name: str) -> PartialMapping:
     """The nodes above one Einsum, with its own tensors only."""
     nodes = tuple(p.node for p in given.path_of[name] if not isinstance(p.node, Sequential))
     places = tuple(At(path=f"given.{format_address(p.address)}") for p in given.path_of[name]
