@@ -1,7 +1,8 @@
 """Layout of a directed graph without cycles: nodes in layers, every edge from an upper layer to a lower one.
 
 What is not joined stands side by side, in rows of at most WIDEST. Steps for each part that is joined: layers (longest
-path; nodes that find no room in theirs come further down), a point in each layer that an edge passes, the order in each layer (barycentres of the
+path; nodes that find no room in theirs come further down), a point in each layer that an edge passes, the order in
+each layer (barycentres of the
 neighbours), middles as close to the neighbours' as the widths allow, then edges with one level of their own in the gap
 below each layer for every node that has edges there.
 """
