@@ -17,8 +17,9 @@ DOCS = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
 
 
 def test_the_report_has_every_section(run):
-    done = run("explain", *SIMPLE)
+    done = run("explain", *SIMPLE, "--all")
     assert done.status == 0
+    assert run("explain", *SIMPLE, "--full").out == done.out
     for title in ("Storage nodes:", "Stationary:", "Counts:", "Lives of", "Memories at", "Bottlenecks", "What one"):
         assert f"\n{title}" in done.out
 
@@ -26,8 +27,41 @@ def test_the_report_has_every_section(run):
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_no_line_is_wider_than_the_terminal(run, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    out = run("explain", "simple", "two_matvecs", "simple_two_matvecs_fused").out
+    words = ("explain", "simple", "two_matvecs", "simple_two_matvecs_fused")
+    out = run(*words).out + run(*words, "--all").out
     assert [line for line in out.splitlines() if line != line.rstrip() or len(line) > int(columns)] == []
+
+
+LARGE = {
+    "six Einsums": ("simple", "attention_core", "simple_attention_fused"),
+    "five memories": ("eyeriss", "resnet50_layer", "eyeriss_conv", "-D", "LAYER=conv2_2", "-D", "BITS=16"),
+}
+
+
+@pytest.mark.parametrize("words", LARGE.values(), ids=LARGE)
+def test_it_begins_with_what_matters(run, words):
+    out = run("explain", *words).out
+    assert len(out.splitlines()) <= 40
+    assert len(run("explain", *words, "--all").out.splitlines()) > 60
+    for title in (
+        "What limits the latency",
+        "Where the energy goes",
+        "What moves most in each memory",
+        "What one change",
+    ):
+        assert f"\n{title}" in out
+    assert "--all" in out
+
+
+def test_the_summary_says_why(run):
+    done = run("explain", *SIMPLE)
+    text = " ".join(done.out.split())
+    assert "Z 262 µs 100% limited by MAC, 2.7 x ahead of GlobalBuffer" in text
+    # B is read four times, once for each tile of m: 16,384 values where it has 4,096
+    assert "read B 67%: 16,384 values down to GlobalBuffer, each chunk 4 x since m 4 stands above" in text
+    assert "GlobalBuffer: 1.02 MiB moved; 2.25 KiB of 64 KiB in use at most" in text
+    assert "Storage nodes:" not in done.out
+    assert "Storage nodes:" in run("explain", *SIMPLE, "--tensor", "A").out
 
 
 def test_json_is_one_document_with_the_numbers_of_the_library(run):

@@ -12,6 +12,8 @@
 - `drawing`: pictures as SVG text, without any other program or library.
 - `explanation`: the terminal report of `einmap explain`: the four cases, what stays, what counts are made of, what
   would help.
+- `explanation_summary`: how `einmap explain` begins: what limits the latency, where the energy goes, what moves most and
+  why, what would help.
 - `formatting`: how one number is written in a report: percentages, areas, bars, and columns that share a unit.
 - `frames`: results as tidy tables: one row for each observation, units in the names of columns; pandas, CSV, Parquet.
 - `fusion`: what a mapping fuses, and what that saves, for a terminal.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -46,10 +46,8 @@ FIXED = (
 
 def explanation_report(explanation: Explanation, width: int = 80) -> RenderableType:
     """Everything about why a mapping costs what it does."""
-    cost = explanation.cost
-    total = f"energy {format_si(cost.energy, 'J')}, latency {format_si(cost.latency, 's')}, counted as exact"
     sections = [
-        Text(total, style="bold"),
+        head_line(explanation),
         cases_section(explanation.cases, several=len(explanation.order) > 1),
         stationary_section(explanation.stationary),
         counts_section(explanation.derivations),
@@ -63,6 +61,13 @@ def explanation_report(explanation: Explanation, width: int = 80) -> RenderableT
     ]
     shown = [section for section in sections if section is not None]
     return Group(*[part for section in shown for part in (section, Text(""))][:-1])
+
+
+def head_line(explanation: Explanation) -> Text:
+    """`energy 1.36 mJ, latency 5.02 ms, counted as exact`."""
+    cost = explanation.cost
+    total = f"energy {format_si(cost.energy, 'J')}, latency {format_si(cost.latency, 's')}, counted as exact"
+    return Text(total, style="bold")
 
 
 # the four cases
@@ -194,22 +199,22 @@ def count_line(d: Derivation) -> str:
     """`GlobalBuffer read A: 16,384 = 2,048 values x 8 actions`."""
     name = f"{d.component} {d.action}" + (f" {d.tensor}" if d.tensor else "")
     unit = ("value steps" if d.action == "hop" else "values") if d.tensor else "operations"
-    factors = [f"{_number(d.values)} {unit}"]
+    factors = [f"{number(d.values)} {unit}"]
     if d.per_value != 1 and d.tensor:
-        factors.append(f"{_number(d.per_value)} actions each{_bits(d)}")
+        factors.append(f"{number(d.per_value)} actions each{_bits(d)}")
     if d.scale != 1:
-        factors.append(f"actions_scale {_number(d.scale)}")
+        factors.append(f"actions_scale {number(d.scale)}")
     if d.instances != 1:
         factors.append(f"{d.instances} instances")
     energy = f", {format_si(d.energy, 'J')}" if d.energy else ""
-    return f"{name}: {_number(d.count)} = {' x '.join(factors)}{energy}"
+    return f"{name}: {number(d.count)} = {' x '.join(factors)}{energy}"
 
 
 def _bits(d: Derivation) -> str:
     if d.bits is None or not d.per_value:
         return ""
     per_action = d.bits / d.per_value
-    return f" ({_number(d.bits)} bits, {_number(per_action)} bit{'' if per_action == 1 else 's'} an action)"
+    return f" ({number(d.bits)} bits, {number(per_action)} bit{'' if per_action == 1 else 's'} an action)"
 
 
 def piece_line(piece: Piece, d: Derivation) -> str:
@@ -221,10 +226,11 @@ def piece_line(piece: Piece, d: Derivation) -> str:
     if piece.way == "hop":
         how = "passed on from lane to lane" if piece.merged else "to each lane by itself"
         return f"{piece.values:,} between {piece.parent} and {piece.child}: {how} ({_loops(piece.loops)})"
-    return f"{piece.values:,} {_purpose(piece, d)}: {_sum(piece)}{_extras(piece)}"
+    return f"{piece.values:,} {purpose(piece, d)}: {_sum(piece)}{_extras(piece)}"
 
 
-def _purpose(piece: Piece, d: Derivation) -> str:
+def purpose(piece: Piece, d: Derivation) -> str:
+    """Where the values of a piece come from or go to: `down to MAC`, `filled from MainMemory`."""
     if piece.way == "down":
         return f"filled from {piece.parent}" if _is_child(piece, d) else f"down to {piece.child}"
     return f"written back to {piece.parent}" if _is_child(piece, d) else f"up from {piece.child}"
@@ -252,7 +258,7 @@ def _extras(piece: Piece) -> str:
     if piece.multicast != 1:
         verb = "one serves" if piece.way == "down" else "one stands for"
         loops = f" ({_loops(piece.merged)})" if piece.merged else ""
-        text += f"; {verb} {_number(piece.multicast)} lanes{loops}"
+        text += f"; {verb} {number(piece.multicast)} lanes{loops}"
     if piece.kept:
         text += f"; less {piece.kept:,} that stay from visit to visit"
     if piece.skipped:
@@ -273,7 +279,7 @@ def lives_section(lives: tuple[Life, ...], einsums: int) -> RenderableType | Non
         return None
     table = _wide_table("", "in", "bits", "times", "lives", left=(1, 4))
     for life in lives:
-        table.add_row(life.tensor, life.memory, _number(life.bits), f"{life.times:,}", _span(life, einsums))
+        table.add_row(life.tensor, life.memory, number(life.bits), f"{life.times:,}", _span(life, einsums))
     return Group(section_title("Lives of the buffers"), table)
 
 
@@ -292,16 +298,16 @@ def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
     parts: list[RenderableType] = [section_title("Memories at their fullest")]
     for row in rows:
         parts.append(Padding(Text(fullest_line(row), style="cyan"), (0, 0, 0, 2)))
-        held = ", ".join(f"{tensor} {_number(bits)}" for tensor, _, bits in row.live)
+        held = ", ".join(f"{tensor} {number(bits)}" for tensor, _, bits in row.live)
         parts.append(Padding(Text(held), (0, 0, 0, 6)))
     return Group(*parts)
 
 
 def fullest_line(row: Fullest) -> str:
     """`GlobalBuffer while Z runs: 18,432 of 524,288 bits, 505,856 free`."""
-    limit = "" if math.isinf(row.capacity) else f" of {_number(row.capacity)}"
-    free = "no limit" if math.isinf(row.capacity) else f"{_number(row.free)} free"
-    return f"{row.memory} while {row.einsum} runs: {_number(row.bits)}{limit} bits, {free}"
+    limit = "" if math.isinf(row.capacity) else f" of {number(row.capacity)}"
+    free = "no limit" if math.isinf(row.capacity) else f"{number(row.free)} free"
+    return f"{row.memory} while {row.einsum} runs: {number(row.bits)}{limit} bits, {free}"
 
 
 def occupied_section(rows: tuple[Occupied, ...], order: tuple[str, ...]) -> RenderableType | None:
@@ -313,7 +319,7 @@ def occupied_section(rows: tuple[Occupied, ...], order: tuple[str, ...]) -> Rend
     table = _wide_table("while", *memories)
     for einsum in order:
         if any((einsum, memory) in bits for memory in memories):
-            table.add_row(einsum, *(_number(bits.get((einsum, memory), 0)) for memory in memories))
+            table.add_row(einsum, *(number(bits.get((einsum, memory), 0)) for memory in memories))
     return Group(section_title("Occupancy: the most bits at one time while each Einsum runs"), table)
 
 
@@ -341,14 +347,19 @@ def energy_section(rows: tuple[EnergyShare, ...]) -> RenderableType | None:
     paid = [row for row in rows if row.energy]
     if not paid:
         return None
-    scale = Scale.of((row.energy for row in paid), "J")
-    table = _wide_table("", "", "", scale.unit, "", "", left=(1, 2, 5))
-    for row in paid[:MOST_ENERGY]:
-        told = row.component, row.action, row.tensor or NONE
-        table.add_row(*told, scale.show(row.energy), percent(row.share), Bar(row.share))
     more = len(paid) - MOST_ENERGY
     rest = [Text(f"  ... and {more} more")] if more > 0 else []
-    return Group(section_title("Where the energy goes"), table, *rest)
+    return Group(section_title("Where the energy goes"), energy_table(paid[:MOST_ENERGY]), *rest)
+
+
+def energy_table(rows: Sequence[EnergyShare]) -> Table:
+    """Parts of the energy, with their shares as bars."""
+    scale = Scale.of((row.energy for row in rows), "J")
+    table = _wide_table("", "", "", scale.unit, "", "", left=(1, 2, 5))
+    for row in rows:
+        names = row.component, row.action, row.tensor or NONE
+        table.add_row(*names, scale.show(row.energy), percent(row.share), Bar(row.share))
+    return table
 
 
 def fanouts_section(rows: tuple[Fanout, ...]) -> RenderableType | None:
@@ -369,14 +380,20 @@ def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
     title = section_title("What one change would help")
     if not changes:
         return Group(title, Text("  no single change that was tried saves energy or time"))
-    table = _wide_table("", "energy", "latency", left=(0,))
-    table.columns[0].max_width = max(30, width - 24)
     shown = [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE][:MOST_CHANGES]
-    for change in shown:
-        table.add_row(change_line(change), _saved(change.energy_change), _saved(change.latency_change))
+    table = changes_table(shown, width)
     more = len(changes) - len(shown)
     rest = [Text(f"  ... and {more} more, the rest of less effect (--json has them all)")] if more > 0 else []
     return Group(title, table, *rest, Padding(Text(FIXED, style="dim"), (0, 0, 0, 2)))
+
+
+def changes_table(changes: Sequence[Change], width: int) -> Table:
+    """Changes, with what they do to energy and latency."""
+    table = _wide_table("", "energy", "latency", left=(0,))
+    table.columns[0].max_width = max(30, width - 24)
+    for change in changes:
+        table.add_row(change_line(change), _saved(change.energy_change), _saved(change.latency_change))
+    return table
 
 
 def change_line(change: Change) -> str:
@@ -408,7 +425,8 @@ def _saved(change: float) -> str:
 # small parts
 
 
-def _number(n: float) -> str:
+def number(n: float) -> str:
+    """Whole numbers with all their digits, others with six."""
     return f"{int(n):,}" if float(n).is_integer() else f"{n:,.6g}"
 
 

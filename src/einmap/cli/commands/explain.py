@@ -16,6 +16,7 @@ from einmap.model.explanation.energy_terms import EnergyExplanation, explain_ene
 from einmap.model.explanation.explain import explain
 from einmap.model.explanation.filters import only
 from einmap.report.explanation import explanation_report
+from einmap.report.explanation_summary import explanation_summary
 from einmap.report.provenance import energy_report
 from einmap.spec.spec import Spec
 
@@ -42,6 +43,11 @@ Energy = Annotated[
 ]
 
 
+Everything = Annotated[
+    bool, typer.Option("--all", "--full", help="Everything; also where --einsum, --tensor or --component is given.")
+]
+
+
 def explain_command(
     files: Files,
     *,
@@ -53,6 +59,7 @@ def explain_command(
     tensor: Tensors = None,
     component: Components = None,
     energy: Energy = False,
+    everything: Everything = False,
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
@@ -77,8 +84,10 @@ def explain_command(
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
     if as_json:
         print_json(explanation.to_dict())
-    else:
+    elif everything or einsum or tensor or component:
         print_report(explanation_report(explanation, console().width))
+    else:
+        print_report(explanation_summary(explanation, console().width))
     notes = [note for note in explanation.notes if note.kind == "warning"]
     if spec.model_options.semantics != "exact":
         notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))

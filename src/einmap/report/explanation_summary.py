@@ -1,0 +1,157 @@
+"""How `einmap explain` begins: what limits the latency, where the energy goes, what moves most and why, what would help.
+
+At most some forty lines for any mapping; the sections of `explanation` hold the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from einmap.model.explanation.values import Bottleneck, Change, Derivation, EnergyShare, Explanation, Fullest, Piece
+from einmap.report.explanation import LEAST_CHANGE, changes_table, energy_table, head_line, number, purpose
+from einmap.report.formatting import NONE, percent
+from einmap.report.layout import new_table, section_title
+from einmap.units import format_bits, format_si
+
+MOST_EINSUMS = 4
+MOST_ENERGY = 4
+MOST_MEMORIES = 4
+MOST_CHANGES = 3
+"""Rows of each section; what is left out is said."""
+MORE = "Everything: --all. What is about some of it: --einsum, --tensor, --component NAME. As data: --json, --csv FILE."
+
+
+def explanation_summary(explanation: Explanation, width: int = 80) -> RenderableType:
+    """What matters most of an explanation, in some forty lines."""
+    sections = [
+        head_line(explanation),
+        _latency(explanation.bottlenecks, explanation.cost.latency),
+        _energy(explanation.energy),
+        _traffic(explanation),
+        _changes(explanation.changes, width),
+        Text(MORE, style="dim"),
+    ]
+    shown = [section for section in sections if section is not None]
+    return Group(*[part for section in shown for part in (section, Text(""))][:-1])
+
+
+def _latency(rows: Sequence[Bottleneck], whole: float) -> RenderableType | None:
+    """The Einsums that take longest, and what sets their time."""
+    slowest = sorted((row for row in rows if row.latency), key=lambda row: -row.latency)
+    if not slowest:
+        return None
+    table = new_table("", "", "", "", left=(0, 3), whole=(1, 2))
+    table.show_header = False
+    for row in slowest[:MOST_EINSUMS]:
+        share = percent(row.latency / whole) if whole else NONE
+        table.add_row(row.einsum, format_si(row.latency, "s"), share, _limited(row))
+    rest = slowest[MOST_EINSUMS:]
+    return Group(
+        section_title("What limits the latency"), table, *_rest(len(rest), "Einsum", sum(r.latency for r in rest))
+    )
+
+
+def _limited(row: Bottleneck) -> str:
+    """`limited by MAC, 2.7 x ahead of GlobalBuffer`."""
+    text = f"limited by {row.busy[0][0]}"
+    if row.margin is None:
+        return text
+    return (
+        f"{text} and {row.busy[1][0]}" if row.margin == 1 else f"{text}, {row.margin:,.2g} x ahead of {row.busy[1][0]}"
+    )
+
+
+def _rest(count: int, noun: str, seconds: float) -> list[Text]:
+    several = "" if count == 1 else "s"
+    return [Text(f"  ... and {count:,} more {noun}{several}, {format_si(seconds, 's')}")] if count else []
+
+
+def _energy(rows: Sequence[EnergyShare]) -> RenderableType | None:
+    """The largest parts of the energy."""
+    paid = [row for row in rows if row.energy]
+    if not paid:
+        return None
+    parts: list[RenderableType] = [section_title("Where the energy goes"), energy_table(paid[:MOST_ENERGY])]
+    rest = paid[MOST_ENERGY:]
+    if rest:
+        parts.append(Text(f"  ... and {len(rest):,} more, {percent(sum(row.share for row in rest))}"))
+    return Group(*parts)
+
+
+def _traffic(explanation: Explanation) -> RenderableType | None:
+    """For each memory how much moves, the tensor that moves most and why; the fullest moment."""
+    by_memory: dict[str, list[Derivation]] = {}
+    for row in explanation.derivations:
+        if row.bits is not None:
+            by_memory.setdefault(row.component, []).append(row)
+    # those first whose traffic costs most energy
+    costs = {name: (sum(row.energy for row in rows), sum(map(_moved, rows))) for name, rows in by_memory.items()}
+    memories = sorted(by_memory, key=lambda name: costs[name], reverse=True)
+    if not memories:
+        return None
+    fullest = {row.memory: row for row in explanation.fullest}
+    parts: list[RenderableType] = [section_title("What moves most in each memory, and why")]
+    for name in memories[:MOST_MEMORIES]:
+        head, reason = _memory_lines(name, by_memory[name], fullest.get(name), explanation)
+        parts += [Padding(Text(head, style="cyan"), (0, 0, 0, 2)), Padding(Text(reason), (0, 0, 0, 4))]
+    if len(memories) > MOST_MEMORIES:
+        parts.append(Text(f"  ... and {len(memories) - MOST_MEMORIES:,} more"))
+    return Group(*parts)
+
+
+def _memory_lines(
+    name: str, rows: Sequence[Derivation], fullest: Fullest | None, explanation: Explanation
+) -> tuple[str, str]:
+    """`GlobalBuffer: 1.3 MiB, 9 KiB of 64 KiB full`, and `reads of T0 by T1, 17%: 4,096 values down to MAC, ...`."""
+    whole = sum(map(_moved, rows))
+    most = max(rows, key=_moved)
+    held = ""
+    if fullest is not None and fullest.capacity != float("inf"):
+        held = f"; {format_bits(fullest.bits)} of {format_bits(fullest.capacity)} in use at most"
+    piece = max(most.pieces, key=lambda piece: piece.values)
+    several = f" by {most.einsum}" if len(explanation.order) > 1 else ""
+    share = percent(_moved(most) / whole) if whole else NONE
+    what = f"{most.action} {most.tensor}{several} {share}: {_reason(piece, most, explanation)}"
+    return f"{name}: {format_bits(whole)} moved{held}", what
+
+
+def _moved(row: Derivation) -> float:
+    """Bits, all instances."""
+    return row.values * (row.bits or 0.0) * row.instances
+
+
+def _reason(piece: Piece, row: Derivation, explanation: Explanation) -> str:
+    """`4,096 values down to GlobalBuffer, each chunk fetched 4 x`."""
+    if piece.way == "copy":
+        return f"{piece.values:,} values copied, each once"
+    text = f"{piece.values:,} values {purpose(piece, row)}"
+    node = next(
+        (
+            c
+            for c in explanation.cases
+            if (c.einsum, c.tensor, c.address) == (row.einsum, row.tensor, piece.child_address)
+        ),
+        None,
+    )
+    if node is not None and node.fetches > 1:
+        loops = ", ".join(f"{use.variable} {use.iterations:,}" for use in node.above if use.kind == "irrelevant")
+        since = f" since {loops} {'stand' if ',' in loops else 'stands'} above" if loops else ""
+        return f"{text}, each chunk {node.fetches:,} x{since}"
+    if piece.child_address == () and piece.multicast != 1:
+        return f"{text}, one for {number(piece.multicast)} lanes"
+    return text if piece.child_address else f"{text}, one at a time"
+
+
+def _changes(changes: Sequence[Change], width: int) -> RenderableType | None:
+    """The changes that help most."""
+    helpful = [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE]
+    title = section_title("What one change would help most")
+    if not helpful:
+        return Group(title, Text("  no single change that was tried saves energy or time"))
+    rest = len(helpful) - MOST_CHANGES
+    more = [Text(f"  ... and {rest:,} more")] if rest > 0 else []
+    return Group(title, changes_table(helpful[:MOST_CHANGES], width), *more)
