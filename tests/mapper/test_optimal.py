@@ -331,7 +331,7 @@ def products_compared(seeds, monkeypatch):
         except einmap.NoMappingError:
             continue
         with monkeypatch.context() as whole_fronts:
-            whole_fronts.setattr(IndependentSearch, "narrow", lambda whole, token: None)
+            whole_fronts.setattr(IndependentSearch, "limit_fronts", lambda whole, token: None)
             assert best.cost.edp == pytest.approx(einmap.map_workload(given, metrics="edp").cost.edp, rel=1e-9), seed
         done += 1
     return done
