@@ -2,6 +2,7 @@
 
 - `commands`: one file for each command.
 - `main`: the command line: one function for each command, errors as exit status 2.
+- `html_report`: `--html` and `--figures`: a report as one HTML file, its figures as files.
 - `registry`: the commands by name.
 - `inputs`: what the commands take from the command line: files and names, template values, output paths.
 - `ordered`: options whose order across their names matters: `--split K=8 --delay K1 --split M=4`.

@@ -10,7 +10,7 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import outermost_memory
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
-from einmap.model.cost import Cost
+from einmap.model.cost import ActionRow, Cost
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies, path_of
 from einmap.spec.spec import Spec
 
@@ -97,9 +97,16 @@ def outside_bits(cost: Cost, spec: Spec) -> float:
         memory = outside.get((row.einsum, row.component))
         if memory is None or row.tensor is None or not row.count:
             continue
-        per_value = memory.action(row.action).actions_per_value.get(row.tensor, 0.0) * memory.actions_scale
-        bits += row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
+        bits += moved_bits(row, memory)
     return bits
+
+
+def moved_bits(row: ActionRow, memory: Memory) -> float:
+    """Bits of a tensor that the actions of a row move; values count as wide as the memory stores them."""
+    if row.tensor is None or not row.count:
+        return 0.0
+    per_value = memory.action(row.action).actions_per_value.get(row.tensor, 0.0) * memory.actions_scale
+    return row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
 
 
 def _kept(tensor: str, paths: list[EinsumPath]) -> KeptTensor:

@@ -14,7 +14,7 @@
   would help.
 - `explanation_summary`: how `einmap explain` begins: what limits the latency, where the energy goes, what moves most and
   why, what would help.
-- `formatting`: how one number is written in a report: percentages, areas, bars, and columns that share a unit.
+- `formatting`: how numbers are written in a report: percentages, bars, columns that share a unit, phrases.
 - `frames`: results as tidy tables: one row for each observation, units in the names of columns; pandas, CSV, Parquet.
 - `fusion`: what a mapping fuses, and what that saves, for a terminal.
 - `loop_tree`: the LoopTree of a result as an indented loop nest, with trip counts and tile shapes beside it.
@@ -31,5 +31,6 @@
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
 - `tables`: the numbers of a report as rows, taken from a Cost.
 - `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.
+- `html`: reports as one HTML file.
 - `layout`: titles and tables of reports on the terminal.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -22,7 +22,7 @@ from einmap.model.cost import Cost
 from einmap.model.fusion import fusion_of
 from einmap.report import tables
 from einmap.report.console import SafeConsole
-from einmap.report.formatting import NONE, Bar, Scale, area, percent
+from einmap.report.formatting import NONE, Bar, Scale, area, excess, largest, limited, percent, rates, wall_time
 from einmap.report.fusion import fusion_section
 from einmap.report.layout import new_table, section_title
 from einmap.report.loop_tree import loop_tree_lines
@@ -30,13 +30,14 @@ from einmap.report.provenance import models_section
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
 
-_OUTCOMES = {
+OUTCOMES = {
     "lane bounds": "ruled out\nby fanouts",
     "plan bounds": "by data-\nplacements",
     "root bounds": "with\ntables",
     "searched": "searched",
     "not covered": "not\ncovered",
 }
+"""What may become of a part of the mapspace, and the titles of its columns."""
 _FULL = 0.9
 """Memories filled to this part are worth a look."""
 _LONGEST_BAR = 10
@@ -118,14 +119,14 @@ def _timeless(result: MapResult) -> str:
 def _quality(result: MapResult) -> str:
     stats = result.stats
     metrics = " and ".join(METRICS[name].title for name in result.metrics)
-    took = f"{format_count(stats.evaluated)} evaluated in {_seconds(stats.seconds)}"
+    took = f"{format_count(stats.evaluated)} evaluated in {wall_time(stats.seconds)}"
     if result.cached:
         took += ", now from the cache"
     space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
     reason = f": {result.reason}" if result.reason else ""
     if result.optimal:
         return f"proven optimal in {metrics}{space} ({took}){reason}"
-    bound = f"; {_excess(result.gap)}" if result.gap is not None else ""
+    bound = f"; {excess(result.gap)}" if result.gap is not None else ""
     return f"best {metrics} of {took}, not proven optimal{reason}{bound}"
 
 
@@ -136,9 +137,14 @@ def quality_section(result: MapResult) -> RenderableType:
 
 def shared_lines(solution: Found) -> list[RenderableType]:
     """For each input that the mapper copies once for all its users a line that says so."""
+    return [Text(text) for text in shared_texts(solution)]
+
+
+def shared_texts(solution: Found) -> list[str]:
+    """`the input I is copied once, as I_shared, for V and K`: a line for each input copied for all its users."""
     users = solution.spec.workload.consumers
     return [
-        Text(f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}")
+        f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}"
         for tensor, copy in solution.copies.items()
     ]
 
@@ -167,14 +173,14 @@ def stats_section(stats: MapStats) -> RenderableType:
     sizes = new_table(
         "", "mappings", "data-\nplacements", "uses of\nfanouts", "tile\nshapes", "loops", "removed", "nodes"
     )
-    fates = new_table("", *_OUTCOMES.values())
+    fates = new_table("", *OUTCOMES.values())
     for name, row in rows:
         if row["same_as"]:
             sizes.add_row(name, Text(f"like {row['same_as']}", style="dim"))
             continue
         counts = (row[key] for key in ("templates", "lanes", "lattice_points", "loops", "loops_removed", "nodes"))
         sizes.add_row(name, powers_of_ten(row["mapspace_size"]), *(format_count(n) for n in counts))
-        fates.add_row(name, *(powers_of_ten(row["outcomes"][outcome]["mappings"]) for outcome in _OUTCOMES))
+        fates.add_row(name, *(powers_of_ten(row["outcomes"][outcome]["mappings"]) for outcome in OUTCOMES))
     timed = {step: seconds / stats.seconds for step, seconds in stats.steps.items()} if stats.seconds else {}
     rate = f", {format_si(stats.evaluated / stats.steps['search'], '')}/s" if stats.steps.get("search") else ""
     lines = [
@@ -216,16 +222,16 @@ def totals_section(cost: Cost) -> RenderableType:
     grid.add_column(style="dim")
     parts = {row.component: row.share for row in tables.energy_rows(cost)}
     leak = f"; leakage {percent(total.leak_share)}" if total.leak_share else ""
-    grid.add_row("energy", format_si(total.energy, "J"), Text(_largest(parts) + leak))
+    grid.add_row("energy", format_si(total.energy, "J"), Text(largest(parts) + leak))
     limits = {row.component: row.limits for row in tables.busy_rows(cost)}
-    grid.add_row("latency", format_si(total.latency, "s"), Text(_limited(limits)))
+    grid.add_row("latency", format_si(total.latency, "s"), Text(limited(limits)))
     grid.add_row("EDP", format_si(total.edp, "J*s"), "")
     areas = {row.component: row.total_area or 0.0 for row in cost.components}
     if total.area:
         shares = {name: value / total.area for name, value in areas.items()}
-        grid.add_row("area", area(total.area), Text(_largest(shares)))
+        grid.add_row("area", area(total.area), Text(largest(shares)))
     if total.computes:
-        grid.add_row("computes", format_count(total.computes), Text(_rates(total)))
+        grid.add_row("computes", format_count(total.computes), Text(rates(total)))
     if cost.semantics != "exact":
         grid.add_row("counted as", cost.semantics, "")
     return grid
@@ -293,7 +299,7 @@ def energy_section(cost: Cost, width: int) -> RenderableType:
     for row in rows:
         parts = {**row.by_tensor, "compute": row.compute, "leak": row.leak}
         shares = {name: value / row.total if row.total else 0.0 for name, value in parts.items()}
-        shown = Text(_largest(shares, most=5))
+        shown = Text(largest(shares, most=5))
         table.add_row(row.component, scale.show(row.total), percent(row.share), Bar(row.share), shown)
     _left(table, 3, 4)
     return Group(title, table)
@@ -342,7 +348,7 @@ def memory_section(rows: tuple[tables.MemoryRow, ...], width: int) -> Renderable
         copies = f"{row.instances:,} x " if row.instances > 1 else ""
         capacity = f"{copies}{format_bits(row.size_bits)}" if row.size_bits is not None else NONE
         bar = Bar(row.usage, 20 if width >= 100 else 12, "yellow" if row.usage >= _FULL else "cyan")
-        table.add_row(row.component, percent(row.usage), bar, capacity, Text(_largest(row.by_tensor)))
+        table.add_row(row.component, percent(row.usage), bar, capacity, Text(largest(row.by_tensor)))
     _left(table, 2, 4)
     return Group(section_title("Memories: how full at most"), table)
 
@@ -398,34 +404,3 @@ def _left(table: Table, *columns: int) -> None:
 def _natural_width(table: Table) -> int:
     console = SafeConsole(width=10_000, plain=True, file=io.StringIO())
     return console.measure(table).maximum
-
-
-def _largest(shares: Mapping[str, float], most: int = 3) -> str:
-    """`DRAM 62%, MAC 30%`: the largest shares, those below one percent left out."""
-    order = sorted((name for name in shares if shares[name] >= 0.005), key=lambda name: -shares[name])
-    return ", ".join(f"{name} {percent(shares[name])}" for name in order[:most])
-
-
-def _limited(limits: Mapping[str, float]) -> str:
-    """`limited by MAC`, or with the parts of the time: `limited by MAC 80%, DRAM 20%`."""
-    limiting = {name: part for name, part in limits.items() if part > 0}
-    if not limiting:
-        return "nothing takes time"
-    if all(part > 1 - 1e-9 for part in limiting.values()):
-        return "limited by " + " and ".join(limiting)
-    return "limited by " + (_largest(limiting) or max(limiting, key=lambda name: limiting[name]))
-
-
-def _rates(total: tables.Totals) -> str:
-    energy = f"{format_si(total.energy / total.computes, 'J')} each"
-    return energy + (f", {format_si(total.computes / total.latency, '')}/s" if total.latency else "")
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
-
-
-def _excess(gap: float) -> str:
-    if gap < 1:
-        return f"at most {gap * 100:.2g}% above the lower bound"
-    return f"at most {gap + 1:.3g} times the lower bound"

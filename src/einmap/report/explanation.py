@@ -380,7 +380,7 @@ def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
     title = section_title("What one change would help")
     if not changes:
         return Group(title, Text("  no single change that was tried saves energy or time"))
-    shown = [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE][:MOST_CHANGES]
+    shown = helpful(changes)
     table = changes_table(shown, width)
     more = len(changes) - len(shown)
     rest = [Text(f"  ... and {more} more, the rest of less effect (--json has them all)")] if more > 0 else []
@@ -392,8 +392,13 @@ def changes_table(changes: Sequence[Change], width: int) -> Table:
     table = _wide_table("", "energy", "latency", left=(0,))
     table.columns[0].max_width = max(30, width - 24)
     for change in changes:
-        table.add_row(change_line(change), _saved(change.energy_change), _saved(change.latency_change))
+        table.add_row(change_line(change), saved(change.energy_change), saved(change.latency_change))
     return table
+
+
+def helpful(changes: tuple[Change, ...]) -> list[Change]:
+    """The changes that help most, those of hardly any effect left out."""
+    return [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE][:MOST_CHANGES]
 
 
 def change_line(change: Change) -> str:
@@ -418,7 +423,8 @@ def change_line(change: Change) -> str:
             return f"{change.component}.{dimension}: {lanes}{wider}; {how}"
 
 
-def _saved(change: float) -> str:
+def saved(change: float) -> str:
+    """`-12.5%`, or a dash for hardly anything."""
     return NONE if abs(change) < LEAST_CHANGE else f"{change:+.1%}"
 
 

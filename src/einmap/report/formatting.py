@@ -1,19 +1,21 @@
-"""How one number is written in a report: percentages, areas, bars, and columns that share a unit."""
+"""How numbers are written in a report: percentages, areas, bars, columns that share a unit, and phrases of numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
+from einmap.report.tables import Totals
 from einmap.units import format_si
 
 NONE = "-"
 """What stands where there is nothing."""
+_DATA_UNITS = ((1, "bits"), *((8 * 1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGT", start=1)))
 
 
 def percent(part: float) -> str:
@@ -27,6 +29,11 @@ def percent(part: float) -> str:
     if 0.995 <= part < 1:
         return ">99%"
     return f"{part:.0%}"
+
+
+def data_unit(bits: float) -> tuple[int, str]:
+    """The unit for amounts of data of which `bits` is the largest, in bits, and its name."""
+    return next((pair for pair in reversed(_DATA_UNITS) if bits >= pair[0]), _DATA_UNITS[0])
 
 
 def area(value: float) -> str:
@@ -86,3 +93,40 @@ class Bar:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(self.width, self.width)
+
+
+# phrases
+
+
+def largest(shares: Mapping[str, float], most: int = 3) -> str:
+    """`DRAM 62%, MAC 30%`: the largest shares, those below one percent left out."""
+    order = sorted((name for name in shares if shares[name] >= 0.005), key=lambda name: -shares[name])
+    return ", ".join(f"{name} {percent(shares[name])}" for name in order[:most])
+
+
+def limited(limits: Mapping[str, float]) -> str:
+    """`limited by MAC`, or with the parts of the time: `limited by MAC 80%, DRAM 20%`."""
+    limiting = {name: part for name, part in limits.items() if part > 0}
+    if not limiting:
+        return "nothing takes time"
+    if all(part > 1 - 1e-9 for part in limiting.values()):
+        return "limited by " + " and ".join(limiting)
+    return "limited by " + (largest(limiting) or max(limiting, key=lambda name: limiting[name]))
+
+
+def rates(total: Totals) -> str:
+    """`1.2 pJ each, 3.4 T/s`: what one compute costs, and how many a second there are."""
+    energy = f"{format_si(total.energy / total.computes, 'J')} each"
+    return energy + (f", {format_si(total.computes / total.latency, '')}/s" if total.latency else "")
+
+
+def wall_time(seconds: float) -> str:
+    """`3.6 s`, `1,234 s`."""
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
+
+
+def excess(gap: float) -> str:
+    """How far a result may be above the lower bound, which is a fraction of the bound."""
+    if gap < 1:
+        return f"at most {gap * 100:.2g}% above the lower bound"
+    return f"at most {gap + 1:.3g} times the lower bound"

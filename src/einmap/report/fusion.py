@@ -20,7 +20,7 @@ def fusion_section(fusion: Fusion, saving: Saving | None = None) -> RenderableTy
         return Group(section_title("Fusion"), Text(f"  none: every intermediate tensor goes through {memories}"))
     rows = new_table("", "kept in", "tile", "bits", "used by", "below the loops", left=(0, 1, 2, 4, 5))
     for kept in fusion.tensors:
-        rows.add_row(kept.tensor, *_row(kept), style="" if kept.fused else "dim")
+        rows.add_row(kept.tensor, *kept_texts(kept), style="" if kept.fused else "dim")
     parts: list[RenderableType] = [section_title("Fusion: where intermediate tensors are kept"), rows]
     parts += [Text(f"  in one nest: {', '.join(nest)}") for nest in fusion.nests]
     if saving is not None:
@@ -31,16 +31,30 @@ def fusion_section(fusion: Fusion, saving: Saving | None = None) -> RenderableTy
 def saving_lines(saving: Saving) -> list[RenderableType]:
     """Best against best unfused, with how far the latter can be trusted."""
     rows = new_table("", "best", "unfused", "", left=(0,))
+    for texts in saving_texts(saving):
+        rows.add_row(*texts)
+    return [section_title(saving_title(saving)), rows]
+
+
+def saving_title(saving: Saving) -> str:
+    """What is compared, and whether the mapping that fuses nothing is proven best."""
+    doubt = "" if saving.unfused.optimal else " (not proven optimal)"
+    return f"Against the best mapping that fuses nothing{doubt}"
+
+
+def saving_texts(saving: Saving) -> list[tuple[str, str, str, str]]:
+    """For each quantity its name, the best, the best unfused, and the difference."""
+    found = []
     for row in saving.rows:
         name, *memories = row.name
         before, after = (_shown(name, value) for value in (row.before, row.after))
         label = f"{' + '.join(memories)} traffic" if memories else name.replace("edp", "EDP")
-        rows.add_row(label, after, before, _change(row.ratio))
-    doubt = "" if saving.unfused.optimal else " (not proven optimal)"
-    return [section_title(f"Against the best mapping that fuses nothing{doubt}"), rows]
+        found.append((label, after, before, _change(row.ratio)))
+    return found
 
 
-def _row(kept: KeptTensor) -> tuple[str, str, str, str, str]:
+def kept_texts(kept: KeptTensor) -> tuple[str, str, str, str, str]:
+    """Memory, tile, its size, users, and the loops above an intermediate."""
     shape = "x".join(map(str, kept.shape)) or "1"
     loops = ", ".join(_loop(loop) for loop in kept.loops) or ("none: whole" if kept.fused else "")
     return kept.memory, shape, format_bits(kept.bits), ", ".join(kept.einsums), loops

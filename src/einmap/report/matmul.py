@@ -40,22 +40,27 @@ def totals_section(plan: MatmulPlan) -> RenderableType:
     """Time and rate, how the plan was found, and by which rules."""
     m, k, n = plan.product.size
     types = dict.fromkeys(t.name for t in plan.product.types)
-    rules = plan.rules
-    counted = [f"fit {rules.fit}", f"{rules.accumulate} accumulation"]
-    counted += ["double buffering"] if rules.double_buffer else []
-    counted += [f"{tensor} lies in {level}" for tensor, level in rules.resident]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_column()
     grid.add_row("product", f"{m:,} x {k:,} x {n:,} in {', sums in '.join(types)} on {plan.machine.name}")
-    computing = _share(plan.compute_seconds, plan)
+    computing = share(plan.compute_seconds, plan)
     grid.add_row("time", f"{format_si(plan.seconds, 's')}, of which computing {computing}")
     grid.add_row("rate", f"{format_si(plan.flops_per_s, 'flop/s')}, {percent(plan.peak_part)} of the peak")
-    grid.add_row("plan", f"{_how(plan)}; {', '.join(counted)}")
+    grid.add_row("plan", f"{how_found(plan)}; {', '.join(rule_texts(plan))}")
     return grid
 
 
-def _how(plan: MatmulPlan) -> str:
+def rule_texts(plan: MatmulPlan) -> list[str]:
+    """The rules of a plan in words: `fit all`, `owned accumulation`."""
+    rules = plan.rules
+    texts = [f"fit {rules.fit}", f"{rules.accumulate} accumulation"]
+    texts += ["double buffering"] if rules.double_buffer else []
+    return texts + [f"{tensor} lies in {level}" for tensor, level in rules.resident]
+
+
+def how_found(plan: MatmulPlan) -> str:
+    """By which search a plan was found, and whether it is proven best."""
     if plan.method == "level by level":
         return plan.method
     return "joint, proven best" if plan.optimal else "joint, best so far: stopped before the proof"
@@ -86,9 +91,9 @@ def space_section(plan: MatmulPlan) -> RenderableType:
         full = Text(percent(row.used), style="bold red" if row.used > 1 else "")
         shown = [format_bits(bits) if bits else NONE for bits in row.bits]
         sizes = format_bits(row.needed_bits), format_bits(row.stage.level.size_bits)
-        times = format_si(row.seconds, "s"), _share(row.seconds, plan)
+        times = format_si(row.seconds, "s"), share(row.seconds, plan)
         table.add_row(row.stage.level.name, *shown, *sizes, full, *times)
-    times = format_si(plan.compute_seconds, "s"), _share(plan.compute_seconds, plan)
+    times = format_si(plan.compute_seconds, "s"), share(plan.compute_seconds, plan)
     table.add_row(plan.machine.compute.name, *[NONE] * 6, *times)
     return Group(section_title("Space of one worker, and time that transfers and computing add"), table)
 
@@ -135,7 +140,7 @@ def nest_section(plan: MatmulPlan) -> RenderableType:
     return Group(section_title(f"Loop nest ({loops})"), Padding(nest, (0, 0, 0, 2)))
 
 
-def _share(seconds: float, plan: MatmulPlan) -> str:
+def share(seconds: float, plan: MatmulPlan) -> str:
     """A part of a plan's time in percent; 0% where the plan takes no time."""
     return percent(seconds / plan.seconds if plan.seconds else 0.0)
 

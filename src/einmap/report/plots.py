@@ -12,7 +12,7 @@ import numpy as np
 from einmap.execute.result import Execution
 from einmap.frontends.files import write_bytes_atomically
 from einmap.optional import require
-from einmap.report.formatting import percent
+from einmap.report.formatting import data_unit, percent
 from einmap.report.occupancy import Series, series_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
@@ -21,7 +21,6 @@ EXTRA = "plots"
 """The extra of the package that brings Matplotlib."""
 MOST_CHANGES = 4_000
 """A series that changes more often is drawn as the peaks of this many intervals: finer ones cannot be seen."""
-_UNITS = ((1, "bits"), (8 * 1024, "KiB"), (8 * 1024**2, "MiB"), (8 * 1024**3, "GiB"), (8 * 1024**4, "TiB"))
 _LINE, _FILL, _CAPACITY = "#1f5a96", "#a9c8e8", "#b03a2e"
 _LOW = 0.25
 """A capacity of which less is used is told in words: a line so far up would press the curve flat."""
@@ -59,7 +58,7 @@ def occupancy_png(series: tuple[Series, ...], title: str) -> bytes:
 
 
 def _draw(axes: Any, series: Series) -> None:
-    size, unit = _unit(series.peak)
+    size, unit = data_unit(series.peak)
     steps, bits, thinned = _points(series)
     axes.fill_between(steps, bits / size, step="post", color=_FILL, linewidth=0)
     axes.step(steps, bits / size, where="post", color=_LINE, linewidth=1.2)
@@ -99,10 +98,6 @@ def _capacity(series: Series, shown: bool) -> str:
     used = percent(series.peak / series.capacity_bits) if series.capacity_bits else "0%"
     line = "– – " if shown else ""
     return f"{line}capacity {format_bits(series.capacity_bits)}, {used} used"
-
-
-def _unit(bits: float) -> tuple[int, str]:
-    return next((pair for pair in reversed(_UNITS) if bits >= pair[0]), _UNITS[0])
 
 
 def _title(spec: Spec) -> str:

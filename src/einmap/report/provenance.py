@@ -58,7 +58,7 @@ def energy_report(explanation: EnergyExplanation) -> RenderableType:
     table = new_table("", "", "actions", "each", "energy", "", "from", left=(0, 1), whole=(3, 4, 5, 6))
     for term in shown:
         table.add_row(
-            Text(term.component), Text(_what(term, several)), Text(_times(term)), _each(term.each),
+            Text(term.component), Text(term_name(term, several)), Text(term_count(term)), _each(term.each),
             format_si(term.energy, "J"), percent(term.share), f"[{sources[_key(term.each)]}]",
             style="" if term.share >= 0 else "yellow",
         )  # fmt: skip
@@ -104,13 +104,13 @@ def _each(each: CostSource) -> str:
     return shown(each.value, each.quantity)
 
 
-def _what(term: EnergyTerm, several: bool) -> str:
+def term_name(term: EnergyTerm, several: bool) -> str:
     """`read A`, and the Einsum where it is one of several."""
     name = " ".join(part for part in (term.action, term.tensor) if part is not None)
     return f"{name} ({term.einsums[0]})" if several and len(term.einsums) == 1 and term.tensor is None else name
 
 
-def _times(term: EnergyTerm) -> str:
+def term_count(term: EnergyTerm) -> str:
     """How many actions; of leakage instances x seconds, of which a part is not gated."""
     if term.seconds is None:
         return format_count(term.count or 0.0)

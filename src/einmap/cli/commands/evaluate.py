@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
@@ -13,6 +14,11 @@ from einmap.cli.target import Force
 from einmap.model.evaluate import evaluate
 from einmap.report.cost_report import cost_report
 from einmap.report.provenance import cost_document
+from einmap.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from einmap.model.cost import Cost
+    from einmap.report.html.parts import Page
 
 Strict = Annotated[
     bool, typer.Option("--strict", help="Violated architecture constraints are errors instead of notes.")
@@ -20,6 +26,7 @@ Strict = Annotated[
 
 
 def evaluate_command(
+    ctx: typer.Context,
     files: Files,
     *,
     define: Define = None,
@@ -31,6 +38,8 @@ def evaluate_command(
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
+    html: Html = None,
+    figures: Figures = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,11 +49,12 @@ def evaluate_command(
 
     Example: einmap evaluate simple matmul simple_matmul -D M=128
     """
-    tables = TableFiles.of(
-        "einmap.model.cost.Cost", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
-    )
-    with reading_inputs(define, *tables.targets):
+    inputs = [*files, *(allow_code or ())]
+    report = ReportFiles.of(ctx, html, figures, force, inputs)
+    tables = TableFiles.of("einmap.model.cost.Cost", csv, parquet, table, force=force, inputs=inputs)
+    with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
+    report = report.spared(read.files)
     cost = evaluate(spec, semantics=semantics, strict=strict)
     if as_json:
         print_json(cost_document(cost, spec))
@@ -52,3 +62,11 @@ def evaluate_command(
         print_report(cost_report(cost, spec, spec.mapping, console().width))
     print_notes(cost.notes)
     tables.write(cost)
+    report.write(lambda: _page(cost, spec, files))
+
+
+def _page(cost: Cost, spec: Spec, files: list[str]) -> Page:
+    from einmap.report.html.cost_page import evaluation_page
+
+    assert spec.mapping is not None
+    return evaluation_page(cost, spec, spec.mapping, names_of(files))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
@@ -19,6 +20,10 @@ from einmap.report.explanation import explanation_report
 from einmap.report.explanation_summary import explanation_summary
 from einmap.report.provenance import energy_report
 from einmap.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from einmap.model.explanation.values import Explanation
+    from einmap.report.html.parts import Page
 
 Einsums = Annotated[
     list[str] | None,
@@ -49,6 +54,7 @@ Everything = Annotated[
 
 
 def explain_command(
+    ctx: typer.Context,
     files: Files,
     *,
     define: Define = None,
@@ -63,6 +69,8 @@ def explain_command(
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
+    html: Html = None,
+    figures: Figures = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -73,13 +81,18 @@ def explain_command(
 
     Example: einmap explain simple matmul simple_matmul --tensor A
     """
+    inputs = [*files, *(allow_code or ())]
+    report = ReportFiles.of(ctx, html, figures, force, inputs)
     kind = f"einmap.model.explanation.{'energy_terms.EnergyExplanation' if energy else 'values.Explanation'}"
-    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())])
-    with reading_inputs(define, *tables.targets):
+    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
+    with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
+    report = report.spared(read.files)
     _check_names(spec, einsum or (), tensor or (), component or ())
     if energy:
-        tables.write(_explain_energy(spec, einsum or (), tensor or (), component or (), as_json))
+        terms = _explain_energy(spec, einsum or (), tensor or (), component or (), as_json)
+        tables.write(terms)
+        report.write(lambda: _energy_page(terms, spec, files))
         return
     explanation = only(explain(spec), einsum or (), tensor or (), component or ())
     if as_json:
@@ -93,6 +106,21 @@ def explain_command(
         notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))
     print_notes(notes)
     tables.write(explanation)
+    report.write(lambda: _page(explanation, spec, files))
+
+
+def _page(explanation: Explanation, spec: Spec, files: list[str]) -> Page:
+    from einmap.report.html.cost_page import explanation_page
+
+    assert spec.mapping is not None
+    return explanation_page(explanation, spec, spec.mapping, names_of(files))
+
+
+def _energy_page(explanation: EnergyExplanation, spec: Spec, files: list[str]) -> Page:
+    from einmap.model.evaluate import evaluate
+    from einmap.report.html.cost_page import energy_page
+
+    return energy_page(explanation, evaluate(spec), spec, names_of(files))
 
 
 def _explain_energy(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles, command_words, names_of
 from einmap.cli.inputs import (
     AllowCode,
     AsJson,
@@ -43,6 +44,7 @@ from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
     from einmap.mapper.result_cache import ResultCache
+    from einmap.report.html.parts import Page
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -52,6 +54,11 @@ LEAST_TIME = 0.5
 """Seconds that must be left of the time limit for a comparison with mappings that fuse nothing."""
 LEAST_COMPARED = 10.0
 """Seconds that this may take without a time limit, or as long as the search took."""
+_NOT_OF_MAPPING = (
+    "time_limit", "max_evaluations", "workers", "compare", "cache", "stats", "output", "html", "figures", "force",
+    "as_json",
+)  # fmt: skip
+"""Parameters that do not say which mapping is found by a search that ends by itself."""
 Metrics = Annotated[
     str | None,
     typer.Option(
@@ -125,6 +132,7 @@ Output = Annotated[
 
 
 def map_command(
+    ctx: typer.Context,
     files: Files,
     *,
     metrics: Metrics = None,
@@ -143,6 +151,8 @@ def map_command(
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
+    html: Html = None,
+    figures: Figures = None,
     force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
@@ -166,21 +176,20 @@ def map_command(
     if semantics is not None:
         semantics_named(semantics)
     inputs = [*files, *(allow_code or ()), *([] if given is None else [given])]
-    target = Target.of(output, force, inputs)
+    target, report = Target.of(output, force, inputs), ReportFiles.of(ctx, html, figures, force, inputs)
     tables = TableFiles.of("einmap.mapper.result.MapResult", csv, parquet, table, force=force, inputs=inputs)
-    with reading_inputs(define, target, *tables.targets):
+    with reading_inputs(define, target, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
         if given is not None:
             options["given"] = load_given(given, spec, definitions(define), root or ())
+    report = report.spared(read.files)
     if cache is not None:
         options["cache"] = _results_in(cache, spec)
     options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
     result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
-    command = command_of(
-        files, fuse, define=define, allow_code=allow_code, root=root, top_key=top_key, metrics=metrics,
-        semantics=semantics, given=given, option=option, seed=[seed] if seed else None,
-    )  # fmt: skip
-    failure = _written(target, mapping_file(result, command)) if target is not None else None
+    failure = (
+        _written(target, mapping_file(result, command_words(ctx, _NOT_OF_MAPPING))) if target is not None else None
+    )
     if as_json:
         print_json(document(result, saving))
     else:
@@ -191,6 +200,13 @@ def map_command(
     if output is not None:
         print_hint(_wrote(result, output))
     tables.write(result)
+    report.write(lambda: _page(result, saving, files))
+
+
+def _page(result: MapResult, saving: Saving | None, files: Sequence[str]) -> Page:
+    from einmap.report.html.cost_page import map_page
+
+    return map_page(result, saving, names_of(files))
 
 
 def _results_in(directory: str, spec: Spec) -> ResultCache:
@@ -236,19 +252,6 @@ def mapping_file(result: MapResult, command: Sequence[str]) -> str:
     comments = [f"Found by: {shlex.join(command)}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
     return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies)])
-
-
-def command_of(files: Sequence[str], fuse: bool, **flags: str | Sequence[object] | None) -> list[str]:
-    """The words of a command line that finds the same mapping. `flags`: values by the name of the option.
-
-    >>> command_of(["simple", "matmul"], True, metrics="energy", define=["M=4", "N=2"], given=None)
-    ['einmap', 'map', 'simple', 'matmul', '--metrics', 'energy', '--define', 'M=4', '--define', 'N=2']
-    """
-    words = ["einmap", "map", *files]
-    for name, value in flags.items():
-        values = [value] if isinstance(value, str) else value or ()
-        words += [word for item in values for word in (f"--{name.replace('_', '-')}", str(item))]
-    return words if fuse else [*words, "--no-fuse"]
 
 
 def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles
 from einmap.cli.inputs import AsJson, Define, Root, definitions, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from einmap.matmul.machine import Machine
     from einmap.matmul.measured.measure import Measured
     from einmap.matmul.result import MatmulPlan
+    from einmap.report.html.parts import Page
 
 THIS_CPU = "this-cpu"
 """The name of the processor at hand."""
@@ -119,6 +121,7 @@ Output = Annotated[
 
 
 def plan_matmul_command(
+    ctx: typer.Context,
     m: Size,
     k: Size,
     n: Size,
@@ -142,6 +145,8 @@ def plan_matmul_command(
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
+    html: Html = None,
+    figures: Figures = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -158,12 +163,14 @@ def plan_matmul_command(
     from einmap.matmul.to_mapping import to_mapping
 
     target = Target.of(output, force, [machine])
+    report = ReportFiles.of(ctx, html, figures, force, [machine])
     tables = TableFiles.of("einmap.matmul.result.MatmulPlan", csv, parquet, table, force=force, inputs=[machine])
     check_this_cpu(machine, cores, measure, define)
     measured: Measured | None = None
     with searching() as search:
-        with reading_inputs(define, target, *tables.targets):
+        with reading_inputs(define, target, *tables.targets) as read:
             described = machine_at_hand(machine, dtype, cores, measure, define, root, search.progress)
+        report = report.spared(read.files)
         plan = plan_matmul(
             m,
             k,
@@ -189,11 +196,19 @@ def plan_matmul_command(
     if output is not None:
         print_hint(f"wrote the plan to {output}")
     tables.write(plan)
+    report.write(lambda: page_of(plan, measured))
     if measure and measured is None:
         print_hint("stopped before there was anything measured")
         raise typer.Exit(INTERRUPTED)
     if measured is not None and not measured.correct:
         raise typer.Exit(WRONG)
+
+
+def page_of(plan: MatmulPlan, measured: Measured | None) -> Page:
+    """The HTML report of a plan."""
+    from einmap.report.html.matmul_page import matmul_page
+
+    return matmul_page(plan, measured)
 
 
 def show(plan: MatmulPlan, measured: Measured | None, described: str | None, as_json: bool) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import error_console, print_json, print_notes, print_report
 from einmap.cli.progress_bar import ProgressBar
@@ -17,6 +19,10 @@ from einmap.distribute.plan import Dtype
 from einmap.distribute.read import plan_of
 from einmap.progress import Progress
 from einmap.report.distribution import PlanRun, plan_document, plan_report, run_agrees, run_document, run_report
+from einmap.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from einmap.report.html.parts import Page
 
 WRONG = 1
 """Exit status when an output or the communication is wrong."""
@@ -62,6 +68,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Derive and print the pl
 
 
 def run_command(
+    ctx: typer.Context,
     files: Files,
     *,
     define: Define = None,
@@ -80,6 +87,8 @@ def run_command(
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
+    html: Html = None,
+    figures: Figures = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -93,9 +102,11 @@ def run_command(
     shown = ProgressBar(error_console())
     options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit)
     runner = engine_named(engine, options, Progress(shown.report))
+    report = ReportFiles.of(ctx, html, figures, force, files)
     tables = TableFiles.of("einmap.report.distribution.PlanRun", csv, parquet, table, force=force, inputs=files)
-    with reading_inputs(define, *tables.targets):
+    with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, None, root, top_key)
+    report = report.spared(read.files)
     plan = plan_of(spec, cast(Dtype | None, dtype))
     if not dry_run:
         runner.check(plan)
@@ -116,5 +127,12 @@ def run_command(
         print_json(document)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])
     tables.write(outcome)
+    report.write(lambda: _page(outcome, spec, engine, files))
     if not agrees:
         raise typer.Exit(WRONG)
+
+
+def _page(outcome: PlanRun, spec: Spec, engine: str, files: Sequence[str]) -> Page:
+    from einmap.report.html.distribution_page import distribution_page
+
+    return distribution_page(outcome, spec, engine, names_of(files))

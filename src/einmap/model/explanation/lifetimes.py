@@ -126,11 +126,16 @@ def _address(workings: Workings, buffer: Buffer, spread: frozenset[str]) -> Addr
     return _nodes(workings, buffer, spread=True)[0][1] if passed_on else buffer.address
 
 
-def occupied_of(workings: Workings) -> Iterator[Occupied]:
-    """Bits in each memory while each Einsum runs, in the order in which they run."""
+def live_buffers(workings: Workings) -> dict[str, list[Buffer]]:
+    """The buffers that live while each Einsum runs, in the order in which they run; a copy and its source are one."""
     same = aliases(workings.paths.values())
     live = {name: list(buffers) for name, buffers in workings.live.items()}
-    for name, buffers in (without_aliases(live, same) if same else live).items():
+    return without_aliases(live, same) if same else live
+
+
+def occupied_of(workings: Workings) -> Iterator[Occupied]:
+    """Bits in each memory while each Einsum runs, in the order in which they run."""
+    for name, buffers in live_buffers(workings).items():
         by_memory: dict[str, float] = {}
         for buffer in buffers:
             by_memory[buffer.memory.name] = by_memory.get(buffer.memory.name, 0) + buffer.bits

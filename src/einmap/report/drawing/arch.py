@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.arch.component import Container, Leaf, Memory, Network
@@ -51,20 +51,35 @@ class Branch:
 type Part = Unit | Branch
 
 
-def arch_svg(spec: Spec, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> str:
+def arch_svg(
+    spec: Spec,
+    *,
+    einsum: str | None = None,
+    title: str = "",
+    theme: Theme = LIGHT,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> str:
     """The architecture of a specification as SVG text: as it is for `einsum` (the first one), or as it is written.
 
-    Without a workload, sizes that depend on one are shown as expressions. Raises SpecError.
+    `notes`: lines to write into a component, by its name, or into a fanout (`PEs.X`). Without a workload, sizes that
+    depend on one are shown as expressions. Raises SpecError.
     """
-    return to_svg(arch_picture(spec, einsum=einsum, title=title, theme=theme))
+    return to_svg(arch_picture(spec, einsum=einsum, title=title, theme=theme, notes=notes))
 
 
-def arch_picture(spec: Spec, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> Picture:
+def arch_picture(
+    spec: Spec,
+    *,
+    einsum: str | None = None,
+    title: str = "",
+    theme: Theme = LIGHT,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> Picture:
     """The picture of an architecture before it is written."""
     is_bound = einsum is not None or spec.raw.get("workload") is not None
     parts = tuple(bound_parts(spec.arch(einsum).nodes)) if is_bound else written_parts(spec)
     memories = tuple(unit.name for unit in _units(parts) if unit.kind == "Memory")
-    painter = _Painter(theme, memory_hues(memories))
+    painter = _Painter(theme, memory_hues(memories), notes or {})
     chain = painter.chain(parts, 1)
     kinds = {unit.kind for unit in _units(parts)}
     legend = [
@@ -141,6 +156,7 @@ def _amount(expression: object, scope: Scope) -> float | str:
 class _Painter:
     theme: Theme
     hues: dict[str, str]
+    notes: Mapping[str, Sequence[str]]
 
     def chain(self, parts: Sequence[Part], outside: int | str) -> Chain:
         """`outside`: copies of the first part that the fanouts above it make."""
@@ -171,12 +187,16 @@ class _Painter:
         name = [Line(text, 13, bold=True) for text in words(unit.name, WIDEST, 13, bold=True)]
         notes = [Line(f"{copies:,} instances", 11, muted=True)] if isinstance(copies, int) and copies > 1 else []
         notes += [] if unit.enabled else [Line("disabled", 11, muted=True)]
+        notes += self.noted(unit.name)
         kind, paint = self.look(unit)
         if kind is not None:
             size = [Line(text) for text in words(_size(unit.size), WIDEST, 12)] if unit.size is not None else []
             size += [Line(unit.topology.replace("_", " "))] if unit.topology else []
             shapes.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
         return shapes
+
+    def noted(self, name: str) -> list[Line]:
+        return [Line(part, 11, muted=True) for text in self.notes.get(name, ()) for part in words(text, WIDEST, 11)]
 
     def look(self, unit: Unit) -> tuple[Kind | None, Paint]:
         match unit.kind:
@@ -196,6 +216,7 @@ class _Painter:
         for name, copies in unit.fanouts:
             shown = f"{copies:,}" if isinstance(copies, int) else copies
             lines += [Line(text) for text in words(f"{name} × {shown}", WIDEST, 12)]
+            lines += self.noted(f"{unit.name}.{name}")
         return Shape("double box", tuple(lines), self.theme.paint(PURPLE), f"fanout of {unit.name}")
 
 

@@ -10,6 +10,8 @@ BLUE, ORANGE, GREEN, SKY, YELLOW = "#0072b2", "#e69f00", "#009e73", "#56b4e9", "
 PURPLE, VERMILION, GREY = "#cc79a7", "#d55e00", "#808080"
 INDIGO, BROWN, TEAL = "#332288", "#8c510a", "#44aa99"
 MEMORY_HUES = (BLUE, ORANGE, GREEN, YELLOW, INDIGO, BROWN, SKY, TEAL)
+HUES = (BLUE, ORANGE, GREEN, SKY, YELLOW, PURPLE, VERMILION, GREY, INDIGO, BROWN, TEAL)
+"""Every hue that a drawing has."""
 
 
 @dataclass(frozen=True, slots=True)

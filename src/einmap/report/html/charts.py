@@ -1,0 +1,161 @@
+"""Kinds of plots that several sections use, as Vega-Lite specifications with data in rows.
+
+Names of a specification are values in rows, never fields or expressions of the plot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from einmap.report.html.colours import SERIES
+
+MOST_SERIES = len(SERIES) - 1
+"""What is told apart by colour; the rest is one more colour together."""
+MOST_ROWS = 40
+"""Bars with a name each; more of them are thin columns in order."""
+STEP = 26
+"""Pixels of a bar with the space to the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What `part` (a colour) has in `row` (a bar), in the unit of the plot; `note`: more for the tooltip."""
+
+    row: str
+    part: str
+    value: float
+    share: float = 0.0
+    note: str = ""
+
+
+def colour(number: int) -> str:
+    """The name of the colour of a series."""
+    return f"var(--series-{number % len(SERIES)})"
+
+
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name, by its place; they repeat after `MOST_SERIES`."""
+    return {name: colour(place % MOST_SERIES) for place, name in enumerate(dict.fromkeys(names))}
+
+
+def grouped(totals: Mapping[str, float], rest: str, most: int = MOST_SERIES) -> dict[str, str]:
+    """For each name itself, or the name of the rest for all but the `most` largest of too many.
+
+    >>> grouped({"A": 3.0, "B": 1.0, "C": 2.0}, "others", most=2)
+    {'A': 'A', 'B': 'others', 'C': 'C'}
+    """
+    if len(totals) <= most:
+        return {name: name for name in totals}
+    kept = set(sorted(totals, key=lambda name: -totals[name])[:most])
+    return {name: name if name in kept else rest for name in totals}
+
+
+def stacked(
+    amounts: Iterable[Amount], unit: str, what: str, part: str, colours: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Bars, one below the other, each in the colours of its parts; thin columns where there are many.
+
+    `what`: the title of the axis; `part`: what a colour stands for, in tooltips; `colours`: by part, in their order.
+    """
+    rows: list[dict[str, Any]] = [
+        {"row": a.row, "part": a.part, "value": a.value, "share": a.share, "note": a.note} for a in amounts if a.value
+    ]
+    names = list(dict.fromkeys(str(row["row"]) for row in rows))
+    palette = colours if colours is not None else colours_of([str(row["part"]) for row in rows])
+    used = {str(row["part"]) for row in rows}
+    order = {name: place for place, name in enumerate(palette)}
+    for row in rows:
+        row["order"] = order[str(row["part"])]
+    tooltip: list[dict[str, Any]] = [
+        {"field": "row", "title": "of"},
+        {"field": "part", "title": part},
+        {"field": "value", "type": "quantitative", "format": ",.4g", "title": f"{what} ({unit})"},
+        {"field": "share", "type": "quantitative", "format": ".1%", "title": "part of all"},
+    ]
+    if any(row["note"] for row in rows):
+        tooltip.append({"field": "note", "title": "more"})
+    amount = {
+        "field": "value",
+        "type": "quantitative",
+        "stack": "zero",
+        "axis": {"title": f"{what} ({unit})", "format": ",.4~g"},
+    }
+    encoding: dict[str, Any] = {
+        "color": legend(palette, used),
+        "order": {"field": "order", "type": "ordinal"},
+        "tooltip": tooltip,
+    }
+    return {"data": {"values": rows}, **_along(names, amount, encoding)}
+
+
+def _along(names: Sequence[str], amount: dict[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
+    """Few names: rows with labels. Many: columns in their order, without labels."""
+    if len(names) <= MOST_ROWS:
+        axis = {"title": None, "grid": False, "ticks": False, "domain": False, "labelPadding": 8}
+        encoding |= {"y": {"field": "row", "type": "nominal", "sort": None, "axis": axis}, "x": amount}
+        return {
+            "height": STEP * max(1, len(names)),
+            "mark": {"type": "bar", "height": {"band": 0.72}},
+            "encoding": encoding,
+        }
+    order = {"title": f"{len(names):,} in order of execution", "labels": False, "ticks": False, "grid": False}
+    encoding |= {"x": {"field": "row", "type": "nominal", "sort": None, "axis": order}, "y": amount}
+    return {"height": 260, "mark": {"type": "bar", "width": {"band": 1}}, "encoding": encoding}
+
+
+def log_ticks(least: float, most: float) -> list[float]:
+    """Where an axis by powers of ten has lines: at these; where they are few, also at 2 and 5 times those."""
+    powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    tens = [float(f"1e{power}") for power in powers]
+    ticks = tens if len(tens) > 5 else [factor * ten for ten in tens for factor in (1, 2, 5)]
+    return [value for value in ticks if least <= value <= most]
+
+
+def legend(colours: Mapping[str, str], used: Iterable[str], field: str = "part") -> dict[str, Any]:
+    """The channel of colours; what is not `used` is left out of the legend, and one name alone needs none."""
+    shown = [name for name in colours if name in set(used)]
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend = None if len(shown) < 2 else {"values": shown}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+
+
+def bars(
+    rows: Sequence[Mapping[str, Any]], axis: str, *, tooltip: Sequence[tuple[str, str]], domain: float | None = None
+) -> dict[str, Any]:
+    """Bars with a name (`row`), a `value`, whether they stand out (`marked`), and a `text` at their ends.
+
+    `tooltip`: fields and their titles; `domain`: where the axis ends.
+    """
+    scale = {} if domain is None else {"scale": {"domain": [0, domain]}}
+    return {
+        "data": {"values": [dict(row) for row in rows]},
+        "height": STEP * len(rows),
+        "encoding": {
+            "y": {
+                "field": "row",
+                "type": "nominal",
+                "sort": None,
+                "axis": {"title": None, "grid": False, "ticks": False, "domain": False, "labelPadding": 8},
+            },
+            "x": {"field": "value", "type": "quantitative", "axis": {"title": axis, "format": ",.4~g"}, **scale},
+            "tooltip": [{"field": field, "title": title} for field, title in tooltip],
+        },
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": {"band": 0.72}},
+                "encoding": {
+                    "color": {
+                        "condition": {"test": "datum.marked", "value": colour(5)},
+                        "value": colour(0),
+                    }
+                },
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 5, "baseline": "middle"},
+                "encoding": {"text": {"field": "text"}},
+            },
+        ],
+    }

@@ -1,0 +1,141 @@
+"""Pages about one mapping and its cost: what `evaluate`, `map` and `explain` show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.fusion_saving import Saving
+from einmap.mapper.result import MapResult
+from einmap.mapping.mapping import Mapping
+from einmap.model.cost import Cost
+from einmap.model.explanation.energy_terms import EnergyExplanation
+from einmap.model.explanation.values import Explanation
+from einmap.report import tables
+from einmap.report.formatting import NONE, largest, percent
+from einmap.report.html.notes import note_texts
+from einmap.report.html.parts import Code, Folded, Page, Part, Section, Table
+from einmap.report.html.sections.drawings import architecture_section, loop_tree_section, workload_section
+from einmap.report.html.sections.energy import energy_section
+from einmap.report.html.sections.explained import explained_sections, terms_section
+from einmap.report.html.sections.front import front_section
+from einmap.report.html.sections.fusion import fusion_section
+from einmap.report.html.sections.inputs import inputs_section
+from einmap.report.html.sections.latency import latency_section
+from einmap.report.html.sections.occupancy import occupancy_section
+from einmap.report.html.sections.roofline import roofline_section
+from einmap.report.html.sections.search import search_section, verdict
+from einmap.report.html.sections.summary import summary_section
+from einmap.spec.spec import Spec
+from einmap.units import format_bits
+
+_MOST_NAMED = 4
+
+
+def evaluation_page(cost: Cost, spec: Spec, mapping: Mapping, names: Sequence[str] = ()) -> Page:
+    """What a mapping costs. `names`: of the files or examples that it was made from, for the title.
+
+    Raises as `evaluate` does.
+    """
+    sections = (summary_section(cost), *cost_sections(cost, spec, mapping), inputs_section(spec))
+    return Page(title_of("Evaluation", spec, names), _subtitle(spec), sections, notes=note_texts(cost.notes))
+
+
+def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[str] = ()) -> Page:
+    """What a search found: how good it is, the Pareto front, the best mapping in full, what the search did.
+
+    `saving`: what fusion saves. Raises as `evaluate` does.
+    """
+    spec, cost, mapping = result.spec, result.cost, result.mapping
+    best = Folded("the best mapping as YAML", (Code(dump_mapping(mapping, result.front[0].copies)),))
+    sections = (
+        summary_section(cost, *verdict(result)),
+        front_section(result),
+        fusion_section(mapping, spec, saving),
+        *cost_sections(cost, spec, mapping),
+        search_section(result),
+        inputs_section(spec, best),
+    )
+    title = title_of("Best mapping" if len(result.front) == 1 else "Best mappings", spec, names)
+    return Page(title, _subtitle(spec), tuple(s for s in sections if s is not None), notes=note_texts(cost.notes))
+
+
+def explanation_page(explanation: Explanation, spec: Spec, mapping: Mapping, names: Sequence[str] = ()) -> Page:
+    """Why a mapping costs what it does. Raises as `evaluate` does."""
+    cost = explanation.cost
+    sections = (
+        summary_section(cost),
+        *explained_sections(explanation),
+        *cost_sections(cost, spec, mapping),
+        inputs_section(spec),
+    )
+    return Page(title_of("Explanation", spec, names), _subtitle(spec), sections, notes=note_texts(explanation.notes))
+
+
+def energy_page(explanation: EnergyExplanation, cost: Cost, spec: Spec, names: Sequence[str] = ()) -> Page:
+    """Every joule of a mapping followed to a line or a publication; `cost` is that of the specification's mapping."""
+    sections = (summary_section(cost), terms_section(explanation), energy_section(cost), inputs_section(spec))
+    shown = tuple(section for section in sections if section is not None)
+    return Page(title_of("Energy", spec, names), _subtitle(spec), shown, notes=note_texts(explanation.notes))
+
+
+def cost_sections(cost: Cost, spec: Spec, mapping: Mapping) -> tuple[Section, ...]:
+    """Everything about one mapping but the first numbers and the inputs."""
+    sections = (
+        loop_tree_section(mapping, spec, cost),
+        energy_section(cost),
+        latency_section(cost),
+        roofline_section(cost, spec),
+        occupancy_section(spec, mapping),
+        usage_section(cost, spec),
+        architecture_section(spec, cost),
+        workload_section(spec),
+    )
+    return tuple(section for section in sections if section is not None)
+
+
+def usage_section(cost: Cost, spec: Spec) -> Section:
+    """How full each memory is at most, and how much of each fanout works."""
+    arch = spec.arch()
+    memories = tables.memory_rows(cost, arch, [bound.arch for bound in spec.bound.values()])
+    full = tuple(
+        (
+            row.component,
+            percent(row.usage) if row.size_bits is None or row.size_bits < float("inf") else NONE,
+            format_bits(row.size_bits) if row.size_bits is not None and row.size_bits < float("inf") else "unlimited",
+            f"{row.instances:,}",
+            largest(row.by_tensor) or NONE,
+        )
+        for row in memories
+    )
+    head = ("memory", "full at most", "capacity", "instances", "largest tensors")
+    parts: list[Part] = [Table(head, full, left=(4,), bars={1: tuple(min(row.usage, 1.0) for row in memories)})]
+    fanouts = tables.spatial_rows(cost, arch)
+    if fanouts:
+        lines = tuple(
+            (
+                f"{row.component}.{row.dimension}",
+                percent(row.mean),
+                f"{row.fanout:,}" if row.fanout is not None else NONE,
+                f"{percent(row.lowest)} in {row.lowest_in}" if row.highest - row.lowest > 1e-9 else NONE,
+            )
+            for row in fanouts
+        )
+        bars = {1: tuple(min(row.mean, 1.0) for row in fanouts)}
+        parts.append(Table(("fanout", "in use", "lanes", "least"), lines, left=(3,), bars=bars))
+    return Section("usage", "Memories and fanouts", tuple(parts))
+
+
+def title_of(what: str, spec: Spec, names: Sequence[str]) -> str:
+    """`Best mapping of QK, AV: tpu_v4i, gpt3`, from the names of files or else of the Einsums."""
+    if names:
+        return f"{what}: {', '.join(names)}"
+    einsums = [einsum.name for einsum in spec.workload.einsums]
+    more = f" and {len(einsums) - _MOST_NAMED} more" if len(einsums) > _MOST_NAMED else ""
+    return f"{what} of {', '.join(einsums[:_MOST_NAMED])}{more}"
+
+
+def _subtitle(spec: Spec) -> str:
+    arch = spec.arch()
+    n = len(spec.workload.einsums)
+    return f"{n:,} Einsum{'' if n == 1 else 's'} on {', '.join(arch.components)}"

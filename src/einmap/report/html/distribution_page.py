@@ -1,0 +1,251 @@
+"""The page of `einmap run`: who holds what, what is exchanged, and whether results are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.compare import matches
+from einmap.distribute.check import OutputCheck
+from einmap.distribute.collectives import Traffic
+from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.notation import lines
+from einmap.distribute.placement import held
+from einmap.distribute.plan import BYTES, Buffer, Plan
+from einmap.frontends.yaml.spec import dump
+from einmap.report.distribution import PlanRun, check_line, run_agrees
+from einmap.report.drawing.workload import workload_svg
+from einmap.report.formatting import NONE, data_unit, percent
+from einmap.report.html.charts import STEP, bars, colours_of, legend
+from einmap.report.html.notes import note_texts
+from einmap.report.html.parts import (
+    Code,
+    Drawing,
+    Figure,
+    Folded,
+    Option,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    Tabs,
+    Tile,
+    Tiles,
+)
+from einmap.report.html.sections.drawings import short_title
+from einmap.report.simulation import exact
+from einmap.spec.spec import Spec
+from einmap.units import format_bits
+
+_MOST_PES = 32
+"""PEs of which it is drawn what they hold."""
+_MOST_TENSORS = 12
+
+
+def distribution_page(outcome: PlanRun, spec: Spec, engine: str = "", names: Sequence[str] = ()) -> Page:
+    """A plan, and what an engine found where it was run. `names`: of the files that it was made from."""
+    plan, run, checks = outcome.plan, outcome.run, outcome.checks
+    workload = plan.workload
+    title = short_title("Workload", list(workload.by_name))
+    drawing = Drawing("workload", "Einsums and tensors", lambda theme: workload_svg(workload, title=title, theme=theme))
+    sections = [
+        _summary(plan, engine, run, checks),
+        _einsums(plan),
+        _holders(plan),
+        _communication(plan, run),
+        Section("workload", "Workload", (drawing,)),
+        Section("inputs", "Inputs", (Folded("specification", (Code(dump(spec)),)),)),
+    ]
+    head = f"Distribution: {', '.join(names) or ', '.join(e.name for e in workload.einsums)}"
+    notes = note_texts((*spec.load_notes, *spec.bound_workload.notes))
+    return Page(head, f"mesh {plan.mesh}: {plan.mesh.n_devices:,} PEs, {plan.dtype}", tuple(sections), notes=notes)
+
+
+def _summary(plan: Plan, engine: str, run: Run | None, checks: Sequence[OutputCheck]) -> Section:
+    cost = plan_cost(plan)
+    verdict: list[Part] = [Paragraph("The plan was derived, and not run.")]
+    if run is not None:
+        agrees = run_agrees(plan, run, checks)
+        text = (
+            "All outputs are equal to the unpartitioned ones" if agrees else "Something differs from what was expected"
+        )
+        if agrees and run.lowered is not None:
+            text += ", and the program sends what was predicted"
+        verdict = [Paragraph(f"{text}.", "good" if agrees else "bad")]
+        verdict += [Paragraph(check_line(check, engine), "plain" if check.agrees else "bad") for check in checks]
+    tiles = Tiles(
+        (
+            Tile("processing elements", f"{plan.mesh.n_devices:,}", f"mesh {plan.mesh}"),
+            Tile("sent by each PE", _bytes(cost.sent_bytes), f"{exact(cost.sent_bytes)} bytes"),
+            Tile("points of each PE", exact(cost.points), "of the iteration spaces"),
+            Tile("buffers of each PE", _bytes(cost.buffer_bytes), f"{exact(cost.buffer_bytes)} bytes"),
+        )
+    )
+    return Section("summary", "Summary", (*verdict, tiles))
+
+
+def _bytes(count: float) -> str:
+    return format_bits(8 * count) if count >= 1024 else f"{exact(count)} bytes"
+
+
+def _einsums(plan: Plan) -> Section:
+    rows = tuple((f"{'  ' * line.depth}{line.what}", line.einsum, line.where or NONE) for line in lines(plan))
+    lead = "What each PE does, step by step; PEs are told by their coordinates, a prime marks those of another PE."
+    return Section("einsums", "Einsums of each PE", (Table(("step", "Einsum", "where"), rows, left=(1, 2)),), lead)
+
+
+def _holders(plan: Plan) -> Section:
+    width = BYTES[plan.dtype]
+    rows = []
+    for buffer in plan.buffers:
+        values = _product(buffer.shape)
+        whole = _product(tuple(size for _, size in buffer.sizes))
+        rows.append(
+            (
+                buffer.name,
+                buffer.tensor,
+                " x ".join(f"{size:,}" for _, size in buffer.sizes) or "1",
+                str(buffer.placement),
+                " x ".join(f"{size:,}" for size in buffer.shape) or "1",
+                _bytes(values * width),
+                percent(values / whole),
+            )
+        )
+    head = ("buffer", "of tensor", "whole", "placement", "on each PE", "takes", "part")
+    shares = tuple(min(1.0, _product(b.shape) / _product(tuple(s for _, s in b.sizes))) for b in plan.buffers)
+    table = Table(head, tuple(rows), left=(1, 3), bars={6: shares})
+    ends = dict.fromkeys(name for _, name in (*plan.inputs, *plan.outputs))
+    split = [plan.by_name[name] for name in ends if plan.by_name[name].ranks][:_MOST_TENSORS]
+    tabs = Tabs(tuple(Option(buffer.name, (_placed(plan.mesh, buffer),)) for buffer in split))
+    return Section("placement", "Who holds what", (tabs, table) if split else (table,))
+
+
+def _placed(mesh: Mesh, buffer: Buffer) -> Figure:
+    """A bar for each PE and rank: the coordinates that it holds."""
+    devices = range(min(mesh.n_devices, _MOST_PES))
+    rows: list[dict[str, Any]] = []
+    for device in devices:
+        place = ", ".join(f"{axis}={at}" for axis, at in mesh.coordinates(device).items())
+        for rank, size in buffer.sizes:
+            span = held(size, buffer.placement.of(rank), mesh, device)
+            if len(span):
+                rows.append(
+                    {
+                        "pe": f"PE {device}",
+                        "place": place,
+                        "rank": rank,
+                        "from": span.start / size,
+                        "to": span.stop / size,
+                        "text": f"{span.start:,} to {span.stop - 1:,} of {size:,}",
+                    }
+                )
+    quiet = {"title": None, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
+    plot = {
+        "data": {"values": rows},
+        "height": len(devices) * max(STEP, 11 * len(buffer.ranks)),
+        "mark": {"type": "bar", "height": {"band": 0.8}},
+        "encoding": {
+            "y": {"field": "pe", "type": "nominal", "sort": None, "axis": quiet, "scale": {"paddingInner": 0.25}},
+            "yOffset": {"field": "rank", "type": "nominal", "sort": None},
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1]},
+                "axis": {"title": "part of the rank", "format": ".0%"},
+            },
+            "x2": {"field": "to"},
+            "color": legend(colours_of(buffer.ranks), buffer.ranks, "rank"),
+            "tooltip": [
+                {"field": "pe", "title": "PE"},
+                {"field": "place", "title": "at"},
+                {"field": "rank", "title": "rank"},
+                {"field": "text", "title": "holds"},
+            ],
+        },
+    }
+    more = f" The first {_MOST_PES} of {mesh.n_devices:,} PEs." if mesh.n_devices > _MOST_PES else ""
+    partial = buffer.placement.partial
+    addends = f" Each PE holds addends over {', '.join(partial)}." if partial else ""
+    text = f"Placement {buffer.placement}.{addends}{more}"
+    return Figure(f"placement-{buffer.name}", f"The part of {buffer.name} that each PE holds", plot, text, text)
+
+
+def _communication(plan: Plan, run: Run | None) -> Section:
+    rows = communication(plan)
+    if not rows:
+        return Section("communication", "Communication", (Paragraph("Nothing is exchanged."),))
+    head = ("collective", "tensor", "groups", "times", "operand", "result", "sent", "sent in all")
+    table = Table(
+        head,
+        tuple(
+            (
+                _name(row),
+                row.tensor,
+                f"{', '.join(row.axes)}: {len(row.groups)} of {len(row.groups[0])}",
+                f"{row.count:,}",
+                *(exact(n) for n in (row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)),
+            )
+            for row in rows
+        ),
+        left=(1, 2),
+        caption="Bytes of one PE.",
+    )
+    parts: list[Part] = [_sent(rows), table]
+    if run is not None and run.lowered is not None:
+        compared = matches(rows, run.lowered)
+        parts.append(
+            Table(
+                ("executed by the program", "tensor", "predicted", "executed"),
+                tuple(
+                    (
+                        m.collective.kind.replace("_", "-"),
+                        ", ".join(m.tensors) or NONE,
+                        f"{m.predicted:,}",
+                        f"{m.lowered:,}",
+                    )
+                    for m in compared
+                ),
+                left=(1,),
+                strong=tuple(i for i, m in enumerate(compared) if not m.agrees),
+            )
+        )
+    lead = "What one PE sends in each step; rings are optimal in bandwidth."
+    return Section("communication", "Communication", tuple(parts), lead)
+
+
+def _sent(rows: Sequence[Traffic]) -> Figure:
+    most = max(row.total_sent_bytes for row in rows)
+    size, unit = (1, "bytes") if most < 1024 else data_unit(8 * most)
+    factor = size / 8 if unit != "bytes" else 1
+    values = [
+        {
+            "row": f"{number}: {_name(row)} {row.tensor}",
+            "value": row.total_sent_bytes / factor,
+            "marked": False,
+            "text": _bytes(row.total_sent_bytes),
+            "times": f"{row.count:,}",
+        }
+        for number, row in enumerate(rows, start=1)
+    ]
+    plot = bars(
+        values,
+        f"sent by each PE ({unit})",
+        tooltip=(("row", "step"), ("text", "sent"), ("times", "times")),
+        domain=most / factor * 1.2 or 1.0,
+    )
+    text = f"Bytes that each PE sends in each of {len(rows)} collectives."
+    return Figure("communication", "Sent by each PE, step by step", plot, text)
+
+
+def _name(row: Traffic) -> str:
+    return row.kind.replace("_", "-")
+
+
+def _product(sizes: Sequence[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product

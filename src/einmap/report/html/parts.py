@@ -1,0 +1,178 @@
+"""What a report is made of, as plain values: sections, and in them tiles, tables, figures, drawings, code.
+
+Nothing here knows HTML: `page` writes it. Texts are those of a specification or ours; they are escaped when written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from einmap.report.drawing.theme import Theme
+
+type Part = Paragraph | Tiles | Table | Figure | Drawing | Code | Tabs | Folded | Choices
+type Tone = Literal["plain", "good", "warning", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Running text; `tone` gives it the colour of good or bad news."""
+
+    kind: ClassVar[str] = "paragraph"
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number that matters: `energy`, `91.4 mJ`, and in small what is to be known of it."""
+
+    label: str
+    value: str
+    note: str = ""
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Numbers side by side."""
+
+    kind: ClassVar[str] = "tiles"
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under `columns`. `left`: the columns that are text, not numbers; the first one always is.
+
+    `bars`: for columns that are parts of a whole (`71%`), what part, row by row; drawn behind the text.
+    `strong`: rows that stand out.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: tuple[int, ...] = ()
+    bars: Mapping[int, tuple[float, ...]] | None = None
+    strong: tuple[int, ...] = ()
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot. `name`: of its files; `plot`: the Vega-Lite specification, without size, colours and `$schema`.
+
+    `description` says what is seen for those who do not see it; `caption` stands below.
+    """
+
+    kind: ClassVar[str] = "figure"
+    name: str
+    title: str
+    plot: Mapping[str, Any]
+    description: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture of `report.drawing`. `name`: of its files; `draw` gives its SVG text in a theme."""
+
+    kind: ClassVar[str] = "drawing"
+    name: str
+    title: str
+    draw: Callable[[Theme], str]
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text in lines, as it is."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Parts under a label, of which one is shown at a time."""
+
+    label: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tabs:
+    """Several views of one thing, side by side as tabs."""
+
+    kind: ClassVar[str] = "tabs"
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Parts that are shown when asked for."""
+
+    kind: ClassVar[str] = "folded"
+    label: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """One of many things, chosen in a plot or a list. A mark of `figure` with the number `index` chooses that option.
+
+    `label`: what is chosen, in words. Figures in the options would be drawn all at once: none may be there.
+    """
+
+    kind: ClassVar[str] = "choices"
+    label: str
+    figure: Figure
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A chapter of the page; `key` is its place in links: small letters and hyphens."""
+
+    key: str
+    title: str
+    parts: tuple[Part, ...]
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report. `command`: the words that make it again; `notes`: what the user should know, shown first."""
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+    command: str = ""
+    version: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def inner(part: Part) -> tuple[Part, ...]:
+    """The parts inside a part; of choices only the plot, since there may be hundreds of the others."""
+    match part:
+        case Tabs(options=options):
+            return tuple(p for option in options for p in option.parts)
+        case Choices(figure=figure):
+            return (figure,)
+        case Folded(parts=parts):
+            return parts
+        case _:
+            return ()
+
+
+def pictures(page: Page) -> tuple[Figure | Drawing, ...]:
+    """All figures and drawings of a page, in order, those inside of other parts too."""
+    shown: list[Figure | Drawing] = []
+    waiting: list[Part] = [part for section in page.sections for part in section.parts]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, Figure | Drawing):
+            shown.append(part)
+        waiting[:0] = inner(part)
+    return tuple(shown)

@@ -1,0 +1,89 @@
+"""Drawings of `report.drawing` as parts of a page: LoopTree, workload, architecture with what is used of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.pretty import pretty
+from einmap.model.cost import Cost
+from einmap.report import tables
+from einmap.report.drawing.arch import arch_svg
+from einmap.report.drawing.looptree import looptree_svg
+from einmap.report.drawing.workload import workload_svg
+from einmap.report.formatting import percent
+from einmap.report.html.parts import Code, Drawing, Folded, Part, Section
+from einmap.report.loop_tree import loop_tree_lines
+from einmap.spec.spec import Spec
+
+_MOST_NAMES = 12
+_WIDTH = 110
+"""Characters of a line of the loop nest."""
+
+
+def loop_tree_section(mapping: Mapping, spec: Spec, cost: Cost) -> Section:
+    """The mapping as a picture, and as a loop nest in text."""
+    return Section("looptree", "LoopTree", loop_tree_parts(mapping, spec, cost))
+
+
+def loop_tree_parts(mapping: Mapping, spec: Spec, cost: Cost, name: str = "looptree") -> tuple[Part, ...]:
+    """The parts of that section; `name` is that of the picture's files."""
+    title = short_title("LoopTree", list(mapping.path_of))
+    drawing = Drawing(
+        name,
+        "Loops, tiles and where they are held",
+        lambda theme: looptree_svg(mapping, spec, cost, title=title, theme=theme),
+    )
+    return drawing, Folded("as text", (Code("\n".join(loop_tree_lines(mapping, spec, _WIDTH))),))
+
+
+def short_title(what: str, einsums: Sequence[str]) -> str:
+    """`LoopTree of QK, AV`, or `LoopTree of 288 Einsums` where they are many."""
+    return f"{what} of {', '.join(einsums) if len(einsums) <= _MOST_NAMES else f'{len(einsums):,} Einsums'}"
+
+
+def plain_loop_tree(mapping: Mapping) -> tuple[Part, ...]:
+    """The picture and the text of a mapping of which no cost is known."""
+    drawing = Drawing(
+        "looptree", "Loops, tiles and where they are held", lambda theme: looptree_svg(mapping, theme=theme)
+    )
+    return drawing, Folded("as text", (Code(pretty(mapping)),))
+
+
+def workload_section(spec: Spec) -> Section:
+    """The Einsums and what flows between them."""
+    workload = spec.workload
+    n, values = len(workload.einsums), sum(math.prod(size for _, size in e.bounds) for e in workload.einsums)
+    count = f"{n:,} Einsum{'' if n == 1 else 's'}, {len(workload.users):,} tensors"
+    lead = f"{count}, {values:,} points of all iteration spaces."
+    title = short_title("Workload", list(workload.by_name))
+    drawing = Drawing("workload", "Einsums and tensors", lambda theme: workload_svg(workload, title=title, theme=theme))
+    return Section("workload", "Workload", (drawing,), lead)
+
+
+def architecture_section(spec: Spec, cost: Cost) -> Section:
+    """The tree of components; in each its part of energy and time, how full it is, and the lanes in use."""
+    notes: dict[str, list[str]] = {}
+
+    def note(name: str, text: str) -> None:
+        notes.setdefault(name, []).append(text)
+
+    for memory in tables.memory_rows(cost):
+        if memory.usage:
+            note(memory.component, f"at most {percent(memory.usage)} full")
+    for busy in tables.busy_rows(cost):
+        note(busy.component, f"works {percent(busy.share)} of the time{', limits' if busy.limits else ''}")
+    for energy in tables.energy_rows(cost):
+        if energy.total:
+            note(energy.component, f"{percent(energy.share)} of energy")
+    for fanout in tables.spatial_rows(cost):
+        note(f"{fanout.component}.{fanout.dimension}", f"{percent(fanout.mean)} in use")
+    # copies use little of an architecture: it is drawn as another Einsum sees it
+    einsum = next((e.name for e in spec.workload.einsums if not e.is_copy), None)
+    drawing = Drawing(
+        "architecture",
+        "Components and what is used of them",
+        lambda theme: arch_svg(spec, einsum=einsum, theme=theme, notes=notes),
+    )
+    return Section("architecture", "Architecture", (drawing,))

@@ -1,0 +1,112 @@
+"""Where energy goes: by component, by tensor and by Einsum, each stacked by what it is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from einmap.model.cost import ActionRow, Cost
+from einmap.report import tables
+from einmap.report.formatting import Scale, percent
+from einmap.report.html.charts import MOST_ROWS, Amount, colours_of, grouped, stacked
+from einmap.report.html.parts import Figure, Folded, Option, Section, Table, Tabs
+
+OPERATIONS, LEAKAGE = "computing", "leakage"
+"""What costs energy and is of no tensor."""
+
+type Key = Callable[[ActionRow], str]
+
+
+def energy_section(cost: Cost) -> Section | None:
+    """The section, or None where nothing costs energy."""
+    if not cost.energy:
+        return None
+    components = colours_of([row.component for row in cost.components])
+    tensors = colours_of([*tables.tensors(cost), OPERATIONS, LEAKAGE])
+    views = [
+        Option("by component", (_view(cost, "component", "tensor", _component, _what, tensors),)),
+        Option("by tensor", (_view(cost, "tensor", "component", _what, _component, components),)),
+    ]
+    if len(cost.latency_by_einsum) > 1:
+        views.append(Option("by Einsum", (_view(cost, "Einsum", "component", _einsum, _component, components),)))
+    return Section("energy", "Energy", (Tabs(tuple(views)), Folded("numbers", (_table(cost),))))
+
+
+def _component(row: ActionRow) -> str:
+    return row.component
+
+
+def _einsum(row: ActionRow) -> str:
+    return row.einsum
+
+
+def _what(row: ActionRow) -> str:
+    return row.tensor or (LEAKAGE if row.action == "leak" else OPERATIONS)
+
+
+def _view(cost: Cost, along: str, of: str, bar: Key, part: Key, colours: Mapping[str, str]) -> Figure:
+    parts = grouped(_sums(cost.actions, part), f"other {of}s")
+    bars = _sums(cost.actions, bar)
+    rows = grouped(bars, f"other {along}s", MOST_ROWS - 1) if along == "tensor" else {name: name for name in bars}
+    sums: dict[tuple[str, str], float] = {}
+    for row in cost.actions:
+        key = rows[bar(row)], parts[part(row)]
+        sums[key] = sums.get(key, 0.0) + row.energy
+    totals: dict[str, float] = {}
+    for (name, _), energy in sums.items():
+        totals[name] = totals.get(name, 0.0) + energy
+    if along == "tensor":
+        sums = dict(sorted(sums.items(), key=lambda item: -totals[item[0][0]]))
+    elif along == "component":
+        order = {row.component: place for place, row in enumerate(cost.components)}
+        sums = dict(sorted(sums.items(), key=lambda item: order.get(item[0][0], 0)))
+    scale = Scale.of(totals.values(), "J")
+    amounts = [
+        Amount(
+            name,
+            what,
+            energy / scale.factor,
+            energy / cost.energy,
+            f"all of {name}: {percent(totals[name] / cost.energy)}",
+        )
+        for (name, what), energy in sums.items()
+    ]
+    plot = stacked(amounts, scale.unit, "energy", of, _with_rest(colours, parts.values()))
+    most = max(totals, key=lambda name: totals[name])
+    text = f"Energy by {along}, stacked by {of}: most in {most}, {percent(totals[most] / cost.energy)} of all."
+    return Figure(f"energy-by-{along.lower()}", f"Energy by {along}, stacked by {of}", plot, text)
+
+
+def _with_rest(colours: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The colours, and that of the rest for the name that is not among them; again from the start for what is shown."""
+    shown = [name for name in dict.fromkeys([*colours, *names]) if name in set(names)]
+    if all(name in colours for name in shown) and len(colours) <= MOST_ROWS:
+        return dict(colours)
+    palette = colours_of([name for name in shown if name in colours])
+    return {**palette, **{name: "var(--series-11)" for name in shown if name not in colours}}
+
+
+def _sums(rows: Iterable[ActionRow], key: Key) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for row in rows:
+        sums[key(row)] = sums.get(key(row), 0.0) + row.energy
+    return sums
+
+
+def _table(cost: Cost) -> Table:
+    """Joules by component and what they are for, the largest tensors only where there are many."""
+    rows = tables.energy_rows(cost)
+    scale = Scale.of((row.total for row in rows), "J")
+    sums = {name: math.fsum(row.by_tensor.get(name, 0.0) for row in rows) for name in tables.tensors(cost)}
+    names = grouped(sums, "others")
+    columns = list(dict.fromkeys(names.values()))
+    has_leak = any(row.leak for row in rows)
+    head = ("", *columns, OPERATIONS, *([LEAKAGE] if has_leak else []), f"total ({scale.unit})", "part")
+    lines = []
+    for row in rows:
+        cells = dict.fromkeys(columns, 0.0)
+        for name, energy in row.by_tensor.items():
+            cells[names[name]] += energy
+        numbers = [*cells.values(), row.compute, *([row.leak] if has_leak else []), row.total]
+        lines.append((row.component, *map(scale.show, numbers), percent(row.share)))
+    return Table(head, tuple(lines), bars={len(head) - 1: tuple(row.share for row in rows)})

@@ -1,0 +1,145 @@
+"""What is in each memory while the Einsums run, one after the other as the LoopTree runs them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from einmap.arch.component import Memory
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.model.evaluate import Workings, workings_of
+from einmap.model.explanation.lifetimes import live_buffers
+from einmap.report.formatting import data_unit, percent
+from einmap.report.html.charts import MOST_ROWS, MOST_SERIES, colours_of, grouped, legend
+from einmap.report.html.parts import Figure, Option, Paragraph, Part, Section, Tabs
+from einmap.spec.spec import Spec
+from einmap.units import format_bits
+
+_LEAD = (
+    "The largest part of one instance of each memory that is in use while each Einsum runs, in the order of the "
+    "LoopTree. Below loops that several Einsums share, these steps take turns."
+)
+_OTHERS = "other tensors"
+_MOST_PARTS = 2_000
+"""Parts of bars of which each is drawn; of more the largest tensors are, and the rest as one."""
+_LOW = 0.2
+"""A capacity of which less is used stands in words: its line so far up would press the rest flat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One Einsum as it runs: its place, and the bits of each tensor in one memory."""
+
+    number: int
+    einsum: str
+    bits: Mapping[str, float]
+
+
+def occupancy_section(spec: Spec, mapping: LoopTree) -> Section | None:
+    """The section, or None where no memory holds anything. Raises as `evaluate` does."""
+    memories = steps_of(workings_of(spec, mapping))
+    options = [Option(memory.name, (_figure(memory, steps),)) for memory, steps in memories]
+    if not options:
+        return None
+    parts: tuple[Part, ...] = (Tabs(tuple(options)),) if len(options) > 1 else options[0].parts
+    if spec.model_options.semantics != "exact":
+        parts = (*parts, Paragraph("Lives of buffers are those of the counting rules `exact`."))
+    return Section("occupancy", "Occupancy", parts, _LEAD)
+
+
+def steps_of(workings: Workings) -> list[tuple[Memory, tuple[Step, ...]]]:
+    """For each memory what lives there step by step; those of limited size first."""
+    memories: dict[str, Memory] = {}
+    steps: dict[str, list[Step]] = {}
+    for number, (einsum, buffers) in enumerate(live_buffers(workings).items(), start=1):
+        by_memory: dict[str, dict[str, float]] = {}
+        for buffer in buffers:
+            name = buffer.memory.name
+            if name not in memories or buffer.memory.size_bits > memories[name].size_bits:
+                memories[name] = buffer.memory
+            held = by_memory.setdefault(name, {})
+            held[buffer.tensor] = held.get(buffer.tensor, 0.0) + float(buffer.bits)
+        for name, held in by_memory.items():
+            steps.setdefault(name, []).append(Step(number, einsum, held))
+    order = sorted(memories, key=lambda name: math.isinf(memories[name].size_bits))
+    return [(memories[name], tuple(steps[name])) for name in order]
+
+
+def _figure(memory: Memory, steps: tuple[Step, ...]) -> Figure:
+    most: dict[str, float] = {}
+    for step in steps:
+        for tensor, bits in step.bits.items():
+            most[tensor] = max(most.get(tensor, 0.0), bits)
+    is_small = sum(len(step.bits) for step in steps) <= _MOST_PARTS
+    names = {tensor: tensor for tensor in most} if is_small else grouped(most, _OTHERS, MOST_SERIES - 1)
+    peak = max(math.fsum(step.bits.values()) for step in steps)
+    capacity = memory.size_bits
+    shows_line = math.isfinite(capacity) and peak >= _LOW * capacity
+    size, unit = data_unit(max(peak, capacity if shows_line else 0.0))
+    rows = []
+    for step in steps:
+        held: dict[str, float] = {}
+        for tensor, bits in step.bits.items():
+            held[names[tensor]] = held.get(names[tensor], 0.0) + bits
+        rows += [
+            {"einsum": step.einsum, "tensor": tensor, "value": bits / size, "bits": format_bits(bits)}
+            for tensor, bits in held.items()
+        ]
+    fullest = max(steps, key=lambda step: math.fsum(step.bits.values()))
+    room = f", {percent(peak / capacity)} of {format_bits(capacity)}" if math.isfinite(capacity) and capacity else ""
+    text = f"At most {format_bits(peak)}{room}, while {fullest.einsum} runs."
+    top = max(peak, capacity if shows_line else 0.0) / size * 1.08 or 1.0
+    plot = _plot(rows, [s.einsum for s in steps], f"in use ({unit})", top, capacity / size if shows_line else None)
+    line = " Dashed: capacity." if shows_line else ""
+    return Figure(f"occupancy-{memory.name}", f"What {memory.name} holds", plot, text, text + line)
+
+
+def _plot(
+    rows: list[dict[str, Any]], einsums: list[str], title: str, top: float, capacity: float | None
+) -> dict[str, Any]:
+    few = len(einsums) <= MOST_ROWS
+    colours = colours_of([name for name in dict.fromkeys(row["tensor"] for row in rows) if name != _OTHERS])
+    colours[_OTHERS] = "var(--series-11)"
+    places = {name: place for place, name in enumerate(colours)}
+    rows = [{**row, "order": places[row["tensor"]]} for row in rows]
+    channel = legend(colours, [row["tensor"] for row in rows], "tensor")
+    if len(colours) > MOST_SERIES + 1:  # colours repeat: tooltips tell what is what
+        channel["legend"] = None
+    axis: dict[str, Any] = {
+        "title": None if few else f"{len(einsums):,} Einsums in order",
+        "grid": False,
+        "ticks": False,
+    }
+    axis |= {"labels": few, "labelAngle": 0 if len(einsums) <= 5 else -40}
+    bars = {
+        "data": {"values": rows},
+        "mark": {"type": "bar", "width": {"band": 0.94 if few else 1}},
+        "encoding": {
+            "x": {"field": "einsum", "type": "nominal", "sort": None, "scale": {"domain": einsums}, "axis": axis},
+            "y": {
+                "field": "value",
+                "type": "quantitative",
+                "scale": {"domain": [0, top], "nice": False},
+                "axis": {"title": title, "format": ",.4~g"},
+            },
+            "color": channel,
+            "order": {"field": "order", "type": "ordinal"},
+            "tooltip": [
+                {"field": "einsum", "title": "while"},
+                {"field": "tensor", "title": "holds"},
+                {"field": "bits", "title": "takes"},
+            ],
+        },
+    }
+    layers: list[dict[str, Any]] = [bars]
+    if capacity is not None:
+        layers.append(
+            {
+                "data": {"values": [{"capacity": capacity}]},
+                "mark": {"type": "rule", "strokeDash": [6, 4], "strokeWidth": 1.5, "color": "var(--bad)"},
+                "encoding": {"y": {"field": "capacity", "type": "quantitative"}},
+            }
+        )
+    return {"height": 260, "layer": layers}
