@@ -149,7 +149,8 @@ function equip(figure) {
   const picture = figure.querySelector(".picture");
   const { name } = picture.dataset;
   if (figure.querySelector(".tools")) return;
-  picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2; // where the root of a tree is
+  // the root of a wide tree is in its middle
+  if (picture.scrollWidth > 2 * picture.clientWidth) picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2;
   withTools(figure, name, button("full size", "full size, or as wide as the page", () => picture.classList.toggle("full")));
 }
 function unfold(details) {

@@ -39,14 +39,18 @@ def _by_component(cost: Cost) -> Figure:
             "row": row.component,
             "value": row.busy / scale.factor,
             "marked": bool(row.limits),
-            "text": percent(row.share) + _limits(row, several),
+            "text": percent(row.share),
+            "limits": _limits(row, several),
             "share": percent(row.share),
         }
         for row in rows
     ]
-    end = max(row.busy for row in rows) / scale.factor * (1.5 if several else 1.3)
+    end = max(row.busy for row in rows) / scale.factor * 1.12
     plot = bar_plot(
-        values, f"time at work ({scale.unit})", tooltip=(("row", "component"), ("share", "of the latency")), domain=end
+        values,
+        f"time at work ({scale.unit})",
+        tooltip=(("row", "component"), ("share", "at work"), ("limits", "limits")),
+        domain=end,
     )
     limiting = [row.component for row in rows if row.limits]
     text = f"How long each component works. The latency is limited by {', '.join(limiting)}."
@@ -55,8 +59,8 @@ def _by_component(cost: Cost) -> Figure:
 
 def _limits(row: tables.BusyRow, several: bool) -> str:
     if not row.limits:
-        return ""
-    return f", limits {percent(row.limits)}" if several else ", limits"
+        return NONE
+    return f"{percent(row.limits)} of the time" if several else "the latency"
 
 
 def _by_einsum(cost: Cost) -> Figure:
