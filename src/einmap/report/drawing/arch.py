@@ -186,7 +186,7 @@ class _Painter:
         shapes = [self.fanout(unit)] if unit.fanouts else []
         name = [Line(text, 13, bold=True) for text in words(unit.name, WIDEST, 13, bold=True)]
         notes = [Line(f"{copies:,} instances", 11, muted=True)] if isinstance(copies, int) and copies > 1 else []
-        notes += [] if unit.enabled else [Line("disabled", 11, muted=True)]
+        notes += [] if unit.enabled or unit.name in self.notes else [Line("disabled", 11, muted=True)]
         notes += self.noted(unit.name)
         kind, paint = self.look(unit)
         if kind is not None:
