@@ -1,4 +1,4 @@
-"""How `einmap explain` begins: what limits the latency, where the energy goes, what moves most and why, what would help.
+"""How `einmap explain` begins: what limits the latency, where the energy goes, what moves most, what would help.
 
 At most some forty lines for any mapping; the sections of `explanation` hold the rest.
 """
