@@ -5,7 +5,7 @@
 - `html_report`: `--html` and `--figures`: a report as one HTML file, its figures as files.
 - `registry`: the commands by name.
 - `inputs`: what the commands take from the command line: files and names, template values, output paths.
-- `ordered`: options whose order across their names matters: `--split K=8 --delay K1 --split M=4`.
+- `command`: commands: examples at the end of the help, and options whose order across their names matters.
 - `output`: what the commands print: reports and JSON on stdout, errors and notes on stderr.
 - `progress_bar`: how a long search shows itself and is stopped: a progress bar on stderr, and Ctrl-C.
 - `table_files`: `--csv`, `--parquet` and `--table`: the numbers of a result as files of tables, for every command that

@@ -17,11 +17,13 @@ from einmap.frontends.yaml.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.spec.spec import Spec
 
+INPUT, OUTPUT, EFFORT = "Input", "Output", "Effort"
+"""Panels of the help that several commands have."""
 Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="YAML files, patterns such as 'arch/*.yaml', or names that `einmap examples` lists.",
+        help="YAML files, patterns such as 'arch/*.yaml', or names of `einmap examples`.",
         show_default=False,
     ),
 ]
@@ -31,8 +33,9 @@ Define = Annotated[
         "--define",
         "-D",
         metavar="NAME=VALUE",
-        help="Value of a template variable {{ NAME }}; may be given several times.",
+        help="Value of a template variable {{ NAME }}; repeatable.",
         show_default=False,
+        rich_help_panel=INPUT,
     ),
 ]
 AllowCode = Annotated[
@@ -40,8 +43,9 @@ AllowCode = Annotated[
     typer.Option(
         "--allow-code",
         metavar="FILE.py",
-        help="Run this Python file; expressions may call the functions that it defines. May be given several times.",
+        help="Run this file: expressions may call its functions; repeatable.",
         show_default=False,
+        rich_help_panel=INPUT,
     ),
 ]
 SemanticsName = Annotated[
@@ -49,8 +53,8 @@ SemanticsName = Annotated[
     typer.Option(
         "--semantics",
         metavar="exact|accelforge",
-        help="Counting rules; the default is model.semantics of the specification, or exact.",
-        show_default=False,
+        help="Counting rules.",
+        show_default="model.semantics, or exact",
     ),
 ]
 Root = Annotated[
@@ -58,8 +62,9 @@ Root = Annotated[
     typer.Option(
         "--root",
         metavar="DIR",
-        help="Files may include what is in this folder and below it, too. May be given several times.",
+        help="Files may include what is below this folder, too; repeatable.",
         show_default=False,
+        rich_help_panel=INPUT,
     ),
 ]
 TopKey = Annotated[
@@ -67,12 +72,14 @@ TopKey = Annotated[
     typer.Option(
         "--top-key",
         metavar="KEY",
-        help="Read only what stands below this key of the files: a section such as arch (several may be given), or one "
-        "that holds a whole specification.",
+        help="Read only a section (arch, ...), or a key that holds all; repeatable.",
         show_default=False,
+        rich_help_panel=INPUT,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the report.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of the report.", rich_help_panel=OUTPUT)
+]
 
 
 @contextmanager

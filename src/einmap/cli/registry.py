@@ -12,7 +12,7 @@ import typer
 import typer.core
 from typer.main import get_command
 
-from einmap.cli.ordered import OrderedCommand
+from einmap.cli.command import Command, OrderedCommand, without_types
 from einmap.visible import visible
 
 
@@ -62,7 +62,7 @@ COMMANDS = {
         needs_arguments=False,
     ),
     "explain": Entry(
-        "explain", "Explain a mapping: reuse at every storage node, what each count is made of, what would help."
+        "explain", "Explain a mapping: what limits it, where energy and traffic come from, what would help."
     ),
     "diff": Entry(
         "diff", "Compare two mappings, architectures, workloads or whole specifications: structure and cost."
@@ -115,6 +115,10 @@ class LazyGroup(typer.core.TyperGroup):
         super().__init__(**settings)
         self.commands = Commands()
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, the one for the help among them."""
+        return without_types(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The names, in the order of the help."""
         return list(self.commands)
@@ -160,7 +164,7 @@ class _Named(typer.core.TyperCommand):
 
 def _made(name: str, entry: Entry) -> Any:
     function = getattr(import_module(f"einmap.cli.commands.{entry.module}"), f"{entry.module}_command")
-    kind = OrderedCommand if entry.is_ordered else typer.core.TyperCommand
+    kind = OrderedCommand if entry.is_ordered else Command
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, cls=kind, no_args_is_help=entry.needs_arguments)(function)
     return get_command(alone)

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
+from einmap.cli.inputs import OUTPUT
 from einmap.cli.output import print_hint
 from einmap.cli.target import Target
 from einmap.errors import SpecError
 from einmap.optional import require
 
-PANEL = "Tables"
 Csv = Annotated[
     Path | None,
     typer.Option(
-        "--csv", metavar="FILE", help="Write the numbers as a CSV table.", show_default=False, rich_help_panel=PANEL
+        "--csv", metavar="FILE", help="Write the numbers as a CSV table.", show_default=False, rich_help_panel=OUTPUT
     ),
 ]
 Parquet = Annotated[
@@ -26,9 +26,9 @@ Parquet = Annotated[
     typer.Option(
         "--parquet",
         metavar="FILE",
-        help="Write them as Parquet (needs the extra tables).",
+        help="Write them as Parquet; needs the extra tables.",
         show_default=False,
-        rich_help_panel=PANEL,
+        rich_help_panel=OUTPUT,
     ),
 ]
 TableName = Annotated[
@@ -36,9 +36,9 @@ TableName = Annotated[
     typer.Option(
         "--table",
         metavar="NAME",
-        help="Which table of the result; a wrong name lists them (docs/tables.md).",
+        help="Which table of the result (docs/tables.md).",
         show_default=False,
-        rich_help_panel=PANEL,
+        rich_help_panel=OUTPUT,
     ),
 ]
 

@@ -22,7 +22,10 @@ from einmap.frontends.files import (
 )
 from einmap.frontends.yaml.spec import example_paths
 
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists; one that is read is never replaced.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files that exist; never one that is read.", rich_help_panel="Output"),
+]
 
 
 @dataclass(frozen=True, slots=True)

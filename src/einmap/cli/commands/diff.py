@@ -27,7 +27,7 @@ With = Annotated[
         "--with",
         "-w",
         metavar="FILE",
-        help="A file or name that belongs to both, e.g. their architecture; may be given several times.",
+        help="A file or name that belongs to both, e.g. their architecture; repeatable.",
         show_default=False,
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_file, print_hint, print_notes
 from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
@@ -21,7 +21,10 @@ Dialect = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.", rich_help_panel=OUTPUT),
+]
 
 
 def dump_command(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_file, print_hint, print_notes
 from einmap.cli.target import Force, Target
 from einmap.emit.emit import emit, language_of
@@ -22,7 +22,9 @@ Lang = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the code there instead of printing it."),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the code instead of printing it.", rich_help_panel=OUTPUT
+    ),
 ]
 
 

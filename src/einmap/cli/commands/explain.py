@@ -27,30 +27,28 @@ if TYPE_CHECKING:
 
 Einsums = Annotated[
     list[str] | None,
-    typer.Option("--einsum", metavar="NAME", help="Only this Einsum; may be given several times.", show_default=False),
+    typer.Option("--einsum", metavar="NAME", help="Everything about this Einsum; repeatable.", show_default=False),
 ]
 Tensors = Annotated[
     list[str] | None,
-    typer.Option("--tensor", metavar="NAME", help="Only this tensor; may be given several times.", show_default=False),
+    typer.Option("--tensor", metavar="NAME", help="Everything about this tensor; repeatable.", show_default=False),
 ]
 Components = Annotated[
     list[str] | None,
     typer.Option(
-        "--component", metavar="NAME", help="Only this component; may be given several times.", show_default=False
+        "--component", metavar="NAME", help="Everything about this component; repeatable.", show_default=False
     ),
 ]
 Energy = Annotated[
     bool,
     typer.Option(
         "--energy",
-        help="Only the energy: each part of it as actions x J of one, with the line or publication of that number.",
+        help="Only the energy: each part with the line or publication of its number.",
     ),
 ]
 
 
-Everything = Annotated[
-    bool, typer.Option("--all", "--full", help="Everything; also where --einsum, --tensor or --component is given.")
-]
+Everything = Annotated[bool, typer.Option("--all", "--full", help="Every section in place of the summary.")]
 
 
 def explain_command(
@@ -74,7 +72,10 @@ def explain_command(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a mapping: reuse at every storage node, what each count is made of, what would help.
+    """Explain a mapping: what limits it, where energy and traffic come from, what would help.
+
+    Begins with a summary; --all, or the name of an Einsum, tensor or component, gives reuse at every storage node, what
+    each count is made of, and the lives of buffers.
 
     Counted as the preset `exact` does; every number is one that `einmap simulate` would count. With --energy the sum
     of `einmap evaluate`, under the preset of the specification.

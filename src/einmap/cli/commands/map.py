@@ -11,6 +11,8 @@ import typer
 
 from einmap.cli.html_report import Figures, Html, ReportFiles, command_words, names_of
 from einmap.cli.inputs import (
+    EFFORT,
+    OUTPUT,
     AllowCode,
     AsJson,
     Define,
@@ -59,33 +61,52 @@ _NOT_OF_MAPPING = (
     "as_json",
 )  # fmt: skip
 """Parameters that do not say which mapping is found by a search that ends by itself."""
+FUSION = "Fusion"
+"""A panel of the help."""
 Metrics = Annotated[
     str | None,
     typer.Option(
         metavar="METRICS",
-        help="What is minimised: edp, energy, latency, dynamic_energy, leak_energy or resource_usage; several, as in "
-        "energy,latency, give the Pareto front. The default is mapper.metrics of the specification, or edp.",
-        show_default=False,
+        help="What is minimised: edp, energy, latency, dynamic_energy, leak_energy, resource_usage; energy,latency: a "
+        "Pareto front.",
+        show_default="mapper.metrics, or edp",
     ),
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option("--time-limit", metavar="S", min=0, help="Seconds after which the best so far is given."),
+    typer.Option(
+        "--time-limit",
+        metavar="S",
+        min=0,
+        help="Seconds after which the best so far is given.",
+        show_default=False,
+        rich_help_panel=EFFORT,
+    ),
 ]
 MaxEvaluations = Annotated[
-    int | None, typer.Option("--max-evaluations", metavar="N", min=1, help="The same for evaluations.")
+    int | None,
+    typer.Option(
+        "--max-evaluations",
+        metavar="N",
+        min=1,
+        help="Evaluations after which it is given.",
+        show_default=False,
+        rich_help_panel=EFFORT,
+    ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Threads; the default is one for each processor.")
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Threads of the search.", show_default="one for each processor", rich_help_panel=EFFORT
+    ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of random choices.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of random choices.", rich_help_panel=EFFORT)]
 GivenFile = Annotated[
     str | None,
     typer.Option(
         "--given",
         metavar="FILE",
-        help="A partly given mapping: its nodes are kept in their order, nodes are inserted at !Any {} only "
-        "(docs/mapper.md). A complete mapping, or the name of a shipped one, is a given one too.",
+        help="A partly given mapping: its nodes are kept, others come in at !Any {} only (docs/mapper.md).",
         show_default=False,
     ),
 ]
@@ -94,7 +115,7 @@ MapperOption = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="An option of the mapper, by its name under mapper in a specification; may be given several times.",
+        help="An option of the mapper, named as under `mapper:`; repeatable.",
         show_default=False,
     ),
 ]
@@ -103,31 +124,41 @@ Cache = Annotated[
     typer.Option(
         "--cache",
         metavar="DIR",
-        help="Keep proven results in this directory; the same search again takes its result from there.",
+        help="Keep proven results here, and take them from here.",
         show_default=False,
+        rich_help_panel=EFFORT,
     ),
 ]
 Stats = Annotated[
-    bool, typer.Option("--stats", help="Show how large the mapspace is, and what became of all its parts.")
+    bool,
+    typer.Option("--stats", help="Show what became of all parts of the mapspace.", rich_help_panel=OUTPUT),
 ]
 Fuse = Annotated[
     bool,
     typer.Option(
         "--fuse/--no-fuse",
-        help="Whether intermediate tensors may stay inside between Einsums, tile by tile; else each Einsum is mapped "
-        "by itself, and they go through the outermost memory that may keep them.",
+        help="Intermediate tensors may stay inside, tile by tile; else each Einsum is mapped by itself.",
+        rich_help_panel=FUSION,
     ),
 ]
 Compare = Annotated[
     bool,
     typer.Option(
         "--compare/--no-compare",
-        help="Whether the best mapping that fuses nothing is searched too, after one that fuses, to say what that "
-        "saves; within what is left of the time limit.",
+        help="Search the best mapping that fuses nothing, too, to say what fusion saves.",
+        rich_help_panel=FUSION,
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the best mapping there, as YAML.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the best mapping, as YAML.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, assert_never
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.ordered import in_order
+from einmap.cli.command import in_order
+from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_notes, print_text
 from einmap.cli.target import Force, Target
 from einmap.einsum.pretty import pretty_einsums, pretty_loops
@@ -29,7 +29,7 @@ class Form(StrEnum):
 
 
 def _steps(kind: str, what: str) -> Any:
-    text = f"{what}: {escape(USAGE[kind])}. May be given several times."
+    text = f"{what}: {escape(USAGE[kind])}. Repeatable."
     return typer.Option(f"--{kind}", metavar="STEP", help=text, show_default=False)
 
 
@@ -45,10 +45,17 @@ Order = Annotated[
     str | None,
     typer.Option("--order", metavar="VARIABLES", help="Loops from the outside in: m1,k1,m0,k0.", show_default=False),
 ]
-Print = Annotated[Form, typer.Option("--print", help="What to print.")]
+Print = Annotated[Form, typer.Option("--print", help="What to print.", rich_help_panel=OUTPUT)]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the specification there as YAML.", show_default=False),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the specification, as YAML.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from einmap.cli.html_report import Figures, Html, ReportFiles
-from einmap.cli.inputs import AsJson, Define, Root, definitions, reading_inputs
+from einmap.cli.inputs import EFFORT, OUTPUT, AsJson, Define, Root, definitions, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 THIS_CPU = "this-cpu"
 """The name of the processor at hand."""
 WRONG, INTERRUPTED = 1, 130
+BLOCKS, CPU = "Blocks", "This processor"
+"""Panels of the help."""
 
 Size = Annotated[int, typer.Argument(show_default=False)]
 MachineName = Annotated[
@@ -41,71 +43,84 @@ MachineName = Annotated[
 DataTypeName = Annotated[
     str, typer.Option("--dtype", metavar="TYPE", help="Data type of A and B: fp8, bf16, fp32, ...", show_default=False)
 ]
-Accumulator = Annotated[
-    str | None, typer.Option(metavar="TYPE", help="Data type of C; the default is --dtype.", show_default=False)
-]
+Accumulator = Annotated[str | None, typer.Option(metavar="TYPE", help="Data type of C.", show_default="--dtype")]
 Fit = Annotated[
     str,
     typer.Option(
         metavar="all|resident",
-        help="What has to fit into each memory: all three blocks, or, level by level, the resident one.",
+        help="What has to fit into each memory: all blocks, or the resident one.",
+        rich_help_panel=BLOCKS,
     ),
 ]
 Accumulate = Annotated[
     str,
     typer.Option(
         metavar="owned|atomic",
-        help="owned: workers load and store blocks of C that are theirs alone; atomic: always zero and accumulate.",
+        help="owned: workers have blocks of C of their own; atomic: zero, accumulate.",
+        rich_help_panel=BLOCKS,
     ),
 ]
 Joint = Annotated[
     bool | None,
     typer.Option(
         "--joint/--level-by-level",
-        help="Optimise all levels together, or one after the other from the outermost in; joint where fit is all.",
-        show_default=False,
+        help="All levels together, or one after the other from the outermost in.",
+        show_default="joint where fit is all",
+        rich_help_panel=BLOCKS,
     ),
 ]
 Resident = Annotated[
     list[str] | None,
     typer.Option(
         metavar="A@LEVEL",
-        help="An operand that lies whole in a level from before; may be given several times.",
+        help="An operand that lies whole in a level from before; repeatable.",
         show_default=False,
+        rich_help_panel=BLOCKS,
     ),
 ]
 DoubleBuffer = Annotated[
     bool,
-    typer.Option("--double-buffer", help="Overlap transfers with computing; streamed blocks take space twice."),
+    typer.Option(
+        "--double-buffer",
+        help="Overlap transfers with computing; streamed blocks take space twice.",
+        rich_help_panel=BLOCKS,
+    ),
 ]
 Grain = Annotated[
     str | None,
-    typer.Option(metavar="G|M,K,N", help="The least block; the default is the machine's.", show_default=False),
+    typer.Option(metavar="G|M,K,N", help="The least block.", show_default="the machine's", rich_help_panel=BLOCKS),
 ]
 Candidates = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=1,
-        help="Most block sizes of one dimension that are tried; the default is 16.",
-        show_default=False,
+        help="Most block sizes of one dimension that are tried.",
+        show_default="16",
+        rich_help_panel=EFFORT,
     ),
 ]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
-        "--time-limit", metavar="S", min=0, help="Seconds after which the best so far is given.", show_default=False
+        "--time-limit",
+        metavar="S",
+        min=0,
+        help="Seconds after which the best so far is given.",
+        show_default=False,
+        rich_help_panel=EFFORT,
     ),
 ]
 Cores = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Cores of this-cpu to plan for; the default is 1.", show_default=False),
+    typer.Option(metavar="N", min=1, help="Cores to plan for.", show_default="1", rich_help_panel=CPU),
 ]
 Measure = Annotated[
     bool,
     typer.Option(
         "--measure",
-        help="Measure the rates of this-cpu first; then run the plan on one core, against plain loops and BLAS.",
+        help="Measure rates first; then run the plan, beside plain loops and BLAS.",
+        rich_help_panel=CPU,
     ),
 ]
 Output = Annotated[
@@ -114,8 +129,9 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the plan as a specification with its mapping, for `einmap evaluate` and others.",
+        help="Write the plan as a specification, for `einmap evaluate`.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 

@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, SemanticsName, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import (
+    OUTPUT,
+    AllowCode,
+    AsJson,
+    Define,
+    Files,
+    Root,
+    SemanticsName,
+    TopKey,
+    load_spec,
+    reading_inputs,
+)
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
@@ -35,13 +46,21 @@ Steps = Annotated[
     typer.Option(
         "--do",
         metavar="REWRITE",
-        help="A rewrite, may be given several times: " + escape("; ".join(USAGE.values())) + ". "
+        help="A rewrite; repeatable: " + escape("; ".join(USAGE.values())) + ". "
         "A LOOP is a rank variable (k, or k#2 for the second loop over it) or an address such as nodes[3].",
         show_default=False,
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the new mapping there, as YAML.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the new mapping, as YAML.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 

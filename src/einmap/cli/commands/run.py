@@ -27,40 +27,48 @@ if TYPE_CHECKING:
 WRONG = 1
 """Exit status when an output or the communication is wrong."""
 
-EngineName = Annotated[str, typer.Option("--engine", metavar="|".join(ENGINES), help="What runs the plan.")]
+ENGINE = "Engine"
+"""A panel of the help."""
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="|".join(ENGINES), help="What runs the plan.", rich_help_panel=ENGINE)
+]
 Processes = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, help="Processes on this host that share the PEs evenly (engine jax).", show_default="1"
+        metavar="N", min=1, help="Processes on this host, engine jax.", show_default="1", rich_help_panel=ENGINE
     ),
 ]
 Platform = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Devices to use (engine jax): cpu makes as many as there are PEs, any takes the best that JAX finds.",
+        help="Devices, engine jax: cpu makes as many as PEs, any takes the best.",
         show_default="cpu",
+        rich_help_panel=ENGINE,
     ),
 ]
 Hosts = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Hosts that run this command (engine jax).", show_default="1")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Hosts that run this command.", show_default="1", rich_help_panel=ENGINE),
 ]
-Host = Annotated[int | None, typer.Option(metavar="I", min=0, help="Which of the hosts this one is, from 0.")]
+Host = Annotated[
+    int | None, typer.Option(metavar="I", min=0, help="Which of the hosts this one is, from 0.", rich_help_panel=ENGINE)
+]
 Coordinator = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS:PORT", help="A free port of host 0 that all hosts reach.", show_default=False),
+    typer.Option(metavar="ADDRESS:PORT", help="A free port of host 0.", show_default=False, rich_help_panel=ENGINE),
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="How long the engine jax may take to compile and run.", show_default="600"),
+    typer.Option(metavar="SECONDS", help="Time to compile and run.", show_default="600", rich_help_panel=ENGINE),
 ]
 DtypeName = Annotated[
     str | None,
     typer.Option(
         "--dtype",
         metavar="float64|float32",
-        help="Type of all values; the default is distribution.dtype, or float64.",
-        show_default=False,
+        help="Type of all values.",
+        show_default="distribution.dtype, or float64",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from einmap.cli.commands.dump import write_or_print
+from einmap.cli.inputs import OUTPUT
 from einmap.cli.output import print_report
 from einmap.cli.target import Force, Target
 from einmap.errors import SpecError
@@ -36,7 +37,10 @@ Field = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.", rich_help_panel=OUTPUT),
+]
 
 
 def schema_command(section: Section = None, field: Field = None, output: Output = None, force: Force = False) -> None:

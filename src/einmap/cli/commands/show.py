@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_file, print_hint, print_notes
 from einmap.cli.target import Force, Target
 from einmap.errors import At, EinmapError, SpecError
@@ -25,8 +25,9 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE.svg",
-        help="Where to write; - is stdout. The default is here, named after the file that holds what is drawn.",
-        show_default=False,
+        help="Where to write; - is stdout.",
+        show_default="here, named after the file",
+        rich_help_panel=OUTPUT,
     ),
 ]
 WhatName = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from einmap.arch.component import Compute, Network
-from einmap.cli.inputs import AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import OUTPUT, AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Target
@@ -29,18 +29,29 @@ DIFFERENT = 1
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.png", help="Draw the occupancy of memories over time.", show_default=False),
+    typer.Option(
+        metavar="FILE.png",
+        help="Draw the occupancy of memories over time.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Trace = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write the events of components to a .csv or .parquet file.", show_default=False),
+    typer.Option(
+        metavar="FILE",
+        help="Write the events of components to a .csv or .parquet file.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Perfetto = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.json",
-        help="Write what happens when, by the model's seconds, as a trace for ui.perfetto.dev or chrome://tracing.",
+        help="Write what happens when, as a trace for ui.perfetto.dev.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 ComponentNames = Annotated[
@@ -48,15 +59,17 @@ ComponentNames = Annotated[
     typer.Option(
         "--component",
         metavar="NAME",
-        help="A component of which --trace writes the events, may be given several times; "
-        "the default is all memories and tolls.",
-        show_default=False,
+        help="A component of which --trace writes the events; repeatable.",
+        show_default="all memories and tolls",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", help="Run also what is estimated to take very long or much memory; replace files that exist."
+        "--force",
+        help="Replace files that exist; run also what may take very long or much memory.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 

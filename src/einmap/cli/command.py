@@ -1,0 +1,55 @@
+"""Commands: examples at the end of the help, and options whose order across their names matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import typer.core
+
+_KEY = "einmap.order"
+EXAMPLE = "Example:"
+"""How the paragraphs begin that stand at the end of a help."""
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help ends with its examples and says no type of what takes no value."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        from rich.markup import escape  # here, since most starts show no help
+
+        # lines of a docstring are broken where its source is, not where the terminal is
+        paragraphs = [" ".join(text.split()) for text in (self.help or "").split("\n\n")]
+        self.help = "\n\n".join(text for text in paragraphs if not text.startswith(EXAMPLE))
+        self.epilog = "\n\n".join(escape(text) for text in paragraphs if text.startswith(EXAMPLE))
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, the one for the help among them."""
+        return without_types(super().get_params(ctx))
+
+
+def without_types(parameters: list[Any]) -> list[Any]:
+    """The parameters; those that take no value have no type in the help."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class OrderedCommand(Command):
+    """A command that remembers in which order its options were given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as usual, and keep the names of the parameters, one for each use, in `ctx.meta`."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        ctx.meta[_KEY] = [parameter.name for parameter in order]
+        return super().parse_args(ctx, args)
+
+
+def in_order(ctx: typer.Context, options: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, str]]:
+    """Name and value of every use of these repeatable options, in the order of the command line."""
+    values = {name: iter(texts or ()) for name, texts in options.items()}
+    for name in ctx.meta[_KEY]:
+        if name in values:
+            yield name, next(values[name])

@@ -1,0 +1,84 @@
+"""`--help` of every command, in 80 columns, with an example that can be run; completion in shells."""
+
+import shlex
+
+import pytest
+from rich.cells import cell_len
+
+from einmap.cli.command import EXAMPLE
+from einmap.cli.registry import COMMANDS, Commands
+
+LONGEST_HELP = 110
+"""Characters that say what an option is for."""
+LONG_HELPS = {
+    ("rewrite", "--do"): "every rewrite with its arguments",
+    ("map", "--metrics"): "every metric",
+    ("partition", "--split"): "both ways to write it",
+}
+"""Options that need more, with what they say."""
+
+
+def plain(text):
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_fits_and_ends_with_an_example(run, name):
+    done = run(name, "--help")
+    assert done.status == 0
+    lines = [line.rstrip() for line in done.out.splitlines() if line.strip()]
+    assert max(map(cell_len, lines)) <= 80
+    assert len(lines) <= 90
+    after_panels = plain(done.out[done.out.rindex("╯") + 1 :])
+    assert after_panels.startswith(f"{EXAMPLE} einmap {name}")
+    assert EXAMPLE not in done.out[: done.out.rindex("╯")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_calls_that_the_command_takes(name):
+    command = Commands()[name]
+    examples = command.epilog.replace("\\[", "[").split("\n\n")
+    assert examples
+    for example in examples:
+        words = shlex.split(example.removeprefix(EXAMPLE))
+        assert words[:2] == ["einmap", name]
+        context = command.make_context(name, words[2:])
+        assert context.params
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_say_what_they_are_for_in_few_words(name):
+    for option in Commands()[name].params:
+        if option.param_type_name == "option" and (name, option.opts[0]) not in LONG_HELPS:
+            assert 10 <= len(option.help) <= LONGEST_HELP, option.opts
+
+
+def test_the_help_of_all_commands_fits_too(run):
+    out = run("--help").out
+    assert max(cell_len(line.rstrip()) for line in out.splitlines()) <= 80
+    assert "--install-completion" in out
+    assert "<bool>" not in out + run("map", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "completed"),
+    [
+        ("einmap ma", 1, ["map"]),
+        ("einmap plan-matmul --mea", 2, ["--measure"]),
+        ("einmap explain simple --te", 3, ["--tensor"]),
+    ],
+)
+def test_shells_complete_commands_and_options(run, monkeypatch, words, number, completed):
+    monkeypatch.setenv("_EINMAP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(number))
+    done = run()
+    assert (done.status, done.out.split()) == (0, completed)
+
+
+def test_completion_is_installed_where_the_shell_reads_it(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("--install-completion", "bash").status == 0
+    script = (tmp_path / ".bash_completions" / "einmap.sh").read_text()
+    assert "complete -o default -F _einmap_completion einmap" in script
+    assert "einmap.sh" in (tmp_path / ".bashrc").read_text()
