@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import einmap
+from einmap.cli.inputs import OUTPUT
 from einmap.cli.output import print_hint
 from einmap.cli.target import Target
 from einmap.errors import At, SpecError
@@ -27,6 +28,7 @@ Html = Annotated[
         metavar="FILE.html",
         help="Write a report to look at: one file that works offline, with plots and drawings (extra html).",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Figures = Annotated[
@@ -36,6 +38,7 @@ Figures = Annotated[
         metavar="DIR",
         help="Write each figure of the HTML report as SVG and PNG into this folder, new or empty (extra html).",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 _ENDINGS = (".html", ".htm")
