@@ -11,7 +11,7 @@
   results are right.
 - `drawing`: pictures as SVG text, without any other program or library.
 - `explanation`: the terminal report of `einmap explain`: the four cases, what stays, what counts are made of, what
-  what would help.
+  would help.
 - `explanation_summary`: how `einmap explain` begins: what limits the latency, where the energy goes, what moves most,
   what would help.
 - `formatting`: how numbers are written in a report: percentages, bars, columns that share a unit, phrases.
