@@ -26,7 +26,7 @@ Html = Annotated[
     typer.Option(
         "--html",
         metavar="FILE.html",
-        help="Write a report to look at: one file that works offline, with plots and drawings (extra html).",
+        help="Write a report with plots and drawings as one file (extra html).",
         show_default=False,
         rich_help_panel=OUTPUT,
     ),
@@ -36,7 +36,7 @@ Figures = Annotated[
     typer.Option(
         "--figures",
         metavar="DIR",
-        help="Write each figure of the HTML report as SVG and PNG into this folder, new or empty (extra html).",
+        help="Write its figures as SVG and PNG into this folder (extra html).",
         show_default=False,
         rich_help_panel=OUTPUT,
     ),
