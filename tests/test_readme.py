@@ -1,9 +1,13 @@
 """What the README shows is what happens."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from tests.pages import output_of
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
@@ -18,3 +22,29 @@ def test_the_worked_example_prints_what_the_readme_says(tmp_path):
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     printed = README.split("prints\n\n```\n")[1].split("```")[0]
     assert done.stdout == printed
+
+
+DEMO = "map tpu_v4i gpt3_6.7b --option max_fused_loops=1 --time-limit 50"
+
+
+def test_what_the_demo_prints_is_shown_shortened():
+    """Parts between lines "..." stand in what the command of `make demo` prints, in this order; blanks may differ."""
+    assert f"$(BIN)/einmap {DEMO}" in (Path(__file__).parent.parent / "Makefile").read_text()
+    shown = README.split("`make demo` prints (shortened):\n\n```\n")[1].split("```")[0]
+    shown, printed = (
+        " ".join(re.sub(r"in [\d.]+ s\)", "in TIME)", text).split())
+        for text in (shown, output_of(["einmap", *DEMO.split()]))
+    )
+    for part in shown.split(" ... "):
+        assert part.removesuffix(" ...") in printed
+        printed = printed.split(part.removesuffix(" ..."), 1)[1]
+
+
+@pytest.mark.parametrize(
+    "command", [c for c in re.findall(r"^\| `(einmap .*?)`", README, re.MULTILINE) if "FILES" not in c]
+)
+def test_commands_of_the_table_work(command):
+    words = shlex.split(command)
+    if words[1:] in (["partition"], ["map", "tpu_v4i", "gpt3_6.7b"]) or "--with" in words:
+        pytest.skip("named only, or run by another test")
+    assert not output_of(words).startswith(("error", "Usage"))
