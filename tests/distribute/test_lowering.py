@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from einmap.distribute.backends.jax.hlo import compiled_collectives
+from einmap.distribute.backends.jax.compiled_collectives import compiled_collectives
 from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.processes import Command, Processes
 from einmap.distribute.backends.observed_collectives import groups_over, rings

@@ -3,7 +3,7 @@
 import pytest
 
 from einmap import SpecError
-from einmap.spec.dialects.rewrite_expressions import LatencyNames, reciprocal, renamed
+from einmap.spec.dialects.convert_expressions import LatencyNames, reciprocal, renamed
 
 NAMES = LatencyNames(("read", "write"))
 

@@ -13,7 +13,7 @@
 - `infeasibility`: why nothing fits, and the least changes that would help.
 - `mapper`: find the best mapping of a workload: what `einmap.map_workload` does once files are read.
 - `mapspace`: which mappings exist: dataplacements, tile shapes, uses of the fanouts.
-- `memory`: how much memory the process has in use, and what a limit leaves to a search.
+- `memory_limit`: how much memory the process has in use, and what a limit leaves to a search.
 - `objective_kernels`: compiled formulas on values of the objectives: what costs are worth, and which values are of
   no use.
 - `objectives`: objectives as the kernels know them, and the columns of cost that they need.

@@ -19,7 +19,7 @@ from einmap.gc_pause import set_aside
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.memory import left_of
+from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
@@ -216,10 +216,10 @@ def searches_whole(asked: Options, patterns: Mapping[str, Pattern]) -> bool:
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
     from einmap.mapper.cascade_sizes import explain_infeasible_cascade
-    from einmap.mapper.fusion.fallback import Early, all_but_reserve, begun, for_fused
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import sharing
+    from einmap.mapper.fusion.stopped_search import Early, all_but_reserve, begun, for_fused
     from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unfused_result
 

@@ -31,15 +31,8 @@ from einmap.model.counting.reuse import TensorCounts
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.model.counting.sliding import Slides, Windows, slides_on
 from einmap.model.isomorphism import Nodes, alike, renamed_buffers, renamed_slides
-from einmap.model.occupancy.occupancy import (
-    Buffer,
-    Peak,
-    buffers_of,
-    live_by_shared_tensors,
-    live_by_tree,
-    peaks,
-    without_aliases,
-)
+from einmap.model.occupancy.lifetimes import Peak, live_by_shared_tensors, live_by_tree, peaks, without_aliases
+from einmap.model.occupancy.occupancy import Buffer, buffers_of
 from einmap.model.occupancy.sharing import (
     SharedNode,
     SharedTensors,

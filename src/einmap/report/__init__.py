@@ -29,7 +29,7 @@
   the models used.
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
-- `tables`: the numbers of a report as rows, taken from a Cost.
+- `cost_tables`: the numbers of a report as rows, taken from a Cost.
 - `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.
 - `html`: reports as one HTML file.
 - `layout`: titles and tables of reports on the terminal.

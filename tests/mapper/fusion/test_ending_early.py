@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.mapper.fusion import fallback
+from einmap.mapper.fusion import stopped_search
 from einmap.mapper.fusion.budget import StoppedError
-from einmap.mapper.fusion.fallback import begun
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.refinement import LazyRefinement
 from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.fusion.stopped_search import begun
 from einmap.mapper.independent import independent_search as independent
 from einmap.mapper.options import read_options
 from einmap.model.fusion import fusion_of
@@ -124,7 +124,7 @@ def test_a_fused_search_that_leaves_no_time_is_not_worse_than_the_einsums_one_by
         return []
 
     plain = einmap.map_workload(small(), metrics=metric, fuse=False)
-    monkeypatch.setattr(fallback, "AT_LEAST", 0.0)
+    monkeypatch.setattr(stopped_search, "AT_LEAST", 0.0)
     monkeypatch.setattr(independent, "GRACE", 0.0)
     monkeypatch.setattr(FusedSearch, "run", endless)
     result = einmap.map_workload(small(), metrics=metric, time_limit_s=20)

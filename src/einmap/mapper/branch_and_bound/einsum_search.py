@@ -30,7 +30,7 @@ from einmap.mapper.cost_bounds.sparse_tables import Limit
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable
-from einmap.mapper.memory import Ceiling
+from einmap.mapper.memory_limit import Ceiling
 from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder, Request

@@ -18,7 +18,7 @@
 - `tree`: the LoopTree of chains that fit: what they share above splits, the rest in branches.
 - `fused_result`: the result of a fused search, and what it leaves out: Einsums that tables cannot search, and what
   had no room.
-- `fallback`: fallback when a fused search is stopped: map each Einsum by itself, and report a lower bound.
+- `stopped_search`: fallback when a fused search is stopped: map each Einsum by itself, and report a lower bound.
 - `whether`: whether a workload has any mapping: what hints are checked with before they are given.
 - `budget`: the budget of a search of a cascade: progress, nodes and work so far, and whether it was stopped.
 """

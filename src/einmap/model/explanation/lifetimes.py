@@ -12,7 +12,8 @@ from einmap.model.counting.reuse import VariableTiles
 from einmap.model.counting.tiles import ALL, FIRST, SKIP, number_of
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import Fullest, Life, Occupied
-from einmap.model.occupancy.occupancy import Buffer, without_aliases
+from einmap.model.occupancy.lifetimes import without_aliases
+from einmap.model.occupancy.occupancy import Buffer
 from einmap.model.traffic.copies import aliases, stations_used
 
 

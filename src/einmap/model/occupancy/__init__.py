@@ -1,5 +1,6 @@
 """What memories hold at one time.
 
-- `occupancy`: space: what each storage node needs, how long it lives, and whether everything fits.
+- `lifetimes`: how long each buffer lives, and what a memory holds at one time.
+- `occupancy`: space: what each storage node needs in its memory, as a buffer.
 - `sharing`: storage nodes above a split: one buffer for several Einsums, filled once, and what fusion may do.
 """

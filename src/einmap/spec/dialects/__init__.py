@@ -1,7 +1,7 @@
 """The older and the newer names of one format.
 
 - `dialect`: which of the two spellings in circulation an architecture is written in.
-- `rewrite_expressions`: expressions from one dialect into the other: reciprocals, names of fields, names in
+- `convert_expressions`: expressions from one dialect into the other: reciprocals, names of fields, names in
   `total_latency`.
-- `translate`: a specification in the other dialect: the raw tree rewritten, everything else left as it is.
+- `convert`: a specification in the other dialect: the raw tree rewritten, everything else left as it is.
 """

@@ -23,8 +23,8 @@ from einmap.expressions.arithmetic import evaluate, number, parse, tensor_set
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.expressions.syntax import one_line
+from einmap.spec.dialects.convert_expressions import LatencyNames, reciprocal, renamed, times, without_factor
 from einmap.spec.dialects.dialect import Dialect, action_names, choose_dialect
-from einmap.spec.dialects.rewrite_expressions import LatencyNames, reciprocal, renamed, times, without_factor
 from einmap.spec.names import RESERVED
 from einmap.spec.raw import FREE_FORM, Path, Raw, RawList, RawMap, RawScalar, place, tag_of, to_python
 
