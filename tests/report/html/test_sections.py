@@ -11,6 +11,7 @@ from einmap.model.roofline import Roof, roofline
 from einmap.report.html.charts import grouped
 from einmap.report.html.parts import Figure, inner
 from einmap.report.html.sections.energy import energy_section
+from einmap.report.html.sections.front import spread
 from einmap.report.html.sections.latency import latency_section
 from einmap.report.html.sections.occupancy import steps_of
 
@@ -39,6 +40,13 @@ def test_of_many_the_largest_are_told_apart_and_the_rest_is_one():
     names = {f"T{i}": float(i) for i in range(30)}
     found = grouped(names, "others")
     assert [name for name in names if found[name] == "others"] == [f"T{i}" for i in range(19)]
+
+
+def test_of_a_long_front_both_ends_can_be_chosen():
+    assert spread(3, 5) == (0, 1, 2)
+    assert spread(10, 4) == (0, 3, 6, 9)
+    places = spread(1302, 200)
+    assert (len(set(places)), places[0], places[-1]) == (200, 0, 1301)
 
 
 def test_what_limits_is_marked():

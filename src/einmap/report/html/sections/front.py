@@ -18,27 +18,40 @@ _LEAD = (
     "No mapping is better than another one of these in all metrics. Click a mark, or choose from the list, to see a "
     "mapping."
 )
-_MOST_NODES = 4_000
-"""Nodes of all mappings together that are drawn; those of later mappings are shown as text."""
+_MOST_NODES = 2_500
+"""Nodes of all mappings together that are drawn; where there are more, every second or third mapping, say, is."""
+_MOST_MARKS = 5_000
 _WIDE = 30
 """Values of which the largest is so many times the least are shown by powers of ten."""
 _MOST = 200
-"""Mappings that can be chosen."""
+"""Mappings that can be chosen; of more they lie at equal distances in the front, with both its ends."""
 
 
 def front_section(result: MapResult) -> Section | None:
     """The section, or None where one mapping is best."""
     if len(result.front) < 2:
         return None
-    shown = result.front[:_MOST]
-    more = len(result.front) - len(shown)
-    figure = _figure(shown, result.metrics, more)
-    nodes = 0
-    options = []
-    for number, solution in enumerate(shown, start=1):
-        nodes += len(solution.mapping.placed)
-        options.append(Option(_label(number, solution, result.metrics), _parts(solution, nodes <= _MOST_NODES, number)))
-    return Section("front", "Pareto front", (Choices("mapping", figure, tuple(options)),), _LEAD)
+    chosen = spread(len(result.front), _MOST)
+    nodes = sum(len(result.front[place].mapping.placed) for place in chosen)
+    stride = -(-nodes // _MOST_NODES)
+    options = tuple(
+        Option(
+            _label(place + 1, result.front[place], result.metrics),
+            _parts(result.front[place], index % stride == 0, place + 1),
+        )
+        for index, place in enumerate(chosen)
+    )
+    figure = _figure(result.front, result.metrics, chosen)
+    return Section("front", "Pareto front", (Choices("mapping", figure, options),), _LEAD)
+
+
+def spread(count: int, most: int) -> tuple[int, ...]:
+    """At most so many of the places 0, 1, ..., at equal distances, the first and the last one among them.
+
+    >>> spread(3, 5), spread(10, 4)
+    ((0, 1, 2), (0, 3, 6, 9))
+    """
+    return tuple(range(count)) if count <= most else tuple(round(i * (count - 1) / (most - 1)) for i in range(most))
 
 
 def _parts(solution: Found, is_drawn: bool, number: int) -> tuple[Part, ...]:
@@ -58,34 +71,44 @@ def _shown(value: float, metric: str) -> str:
     return format_si(value, METRICS[metric].unit) if METRICS[metric].unit else f"{value:.1%}"
 
 
-def _figure(front: tuple[Found, ...], metrics: tuple[str, ...], more: int) -> Figure:
-    """The first two metrics as axes; a third one as size."""
+def _figure(front: tuple[Found, ...], metrics: tuple[str, ...], chosen: tuple[int, ...]) -> Figure:
+    """The first two metrics as axes; a third one as size. `chosen`: the places of mappings that can be looked at."""
+    index_of = {place: index for index, place in enumerate(chosen)}
+    shown = sorted({*chosen, *spread(len(front), _MOST_MARKS)})
     first, second = metrics[0], metrics[1]
     scales = {name: _scale(front, name) for name in metrics}
     rows: list[dict[str, Any]] = [
         {
-            "index": index,
+            "index": index_of.get(place),
             "x": objective(solution.cost, first) / scales[first].factor,
             "y": objective(solution.cost, second) / scales[second].factor,
             **({"z": objective(solution.cost, metrics[2]) / scales[metrics[2]].factor} if len(metrics) > 2 else {}),
-            "label": _label(index + 1, solution, metrics),
+            "label": _label(place + 1, solution, metrics),
         }
-        for index, solution in enumerate(front)
+        for place, solution in ((place, front[place]) for place in shown)
     ]
     is_chosen = {"test": "datum.index === chosen"}
     encoding: dict[str, Any] = {
         "x": _axis("x", first, scales[first], [float(row["x"]) for row in rows]),
         "y": _axis("y", second, scales[second], [float(row["y"]) for row in rows]),
         "color": {"condition": {**is_chosen, "value": colour(5)}, "value": colour(0)},
-        "opacity": {"condition": {**is_chosen, "value": 1}, "value": 0.8},
+        "opacity": {
+            "condition": [{**is_chosen, "value": 1}, {"test": "datum.index === null", "value": 0.25}],
+            "value": 0.85,
+        },
         "strokeWidth": {"condition": {**is_chosen, "value": 3}, "value": 1},
         "tooltip": [{"field": "label", "title": "mapping"}],
     }
     if len(metrics) > 2:
         title = f"{METRICS[metrics[2]].title} {_unit(scales[metrics[2]])}".rstrip()
-        scale = {"range": [60, 500], "zero": False}
-        encoding["size"] = {"field": "z", "type": "quantitative", "scale": scale, "legend": {"title": title}}
-    size = {} if len(metrics) > 2 else {"size": 130}
+        scale = {"range": [60, 500] if len(shown) <= _MOST else [15, 160], "zero": False}
+        encoding["size"] = {
+            "field": "z",
+            "type": "quantitative",
+            "scale": scale,
+            "legend": {"title": title, "symbolType": "circle", "titleFontWeight": "normal"},
+        }
+    size = {} if len(metrics) > 2 else {"size": 130 if len(shown) <= _MOST else 45}
     plot = {
         "data": {"values": rows},
         "height": 320,
@@ -93,8 +116,8 @@ def _figure(front: tuple[Found, ...], metrics: tuple[str, ...], more: int) -> Fi
         "mark": {"type": "point", "filled": True, "stroke": "var(--ink)", "cursor": "pointer", **size},
         "encoding": encoding,
     }
-    others = f" (the first {len(front)}; {more:,} more are left out)" if more else ""
-    text = f"{len(front) + more:,} mappings by {' and '.join(METRICS[name].title for name in metrics)}{others}."
+    others = f"; {len(chosen)} of them, in full colour, can be chosen" if len(chosen) < len(front) else ""
+    text = f"{len(front):,} mappings by {' and '.join(METRICS[name].title for name in metrics)}{others}."
     return Figure("front", "Best mappings", plot, text, text)
 
 
