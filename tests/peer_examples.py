@@ -24,7 +24,11 @@ DEFINE = {
     "DECODE": False, "CHUNK_SIZE": 128, "ATTENTION_TYPE": "grouped_query",
 }  # fmt: skip
 SEARCH_SECONDS = 10.0
-MODELS = "component models are not supported yet"
+IN_MEMORY = "compute_in_memory"
+NO_ACCELFORGE = "No module named 'accelforge'"
+NO_NEUROSIM = "NeuroSim ships a program that needs glibc 2.38"
+MISSPELT = "name 'P' is not defined"
+NO_MAPPING = "no mapping of Einsum 'Matmul'"
 OLD_FORMAT = "unknown field 'version'"
 NOT_A_SPECIFICATION = "unknown top-level key"
 SINGLE_NODE = "this file is a single node"
@@ -56,6 +60,8 @@ def end_of(file: Path, folder: Path) -> End:
     """Load the file with what it needs beside it, and go as far as it goes."""
     kind = file.relative_to(folder).parts[0]
     try:
+        if file.parent.name == IN_MEMORY and kind == "arches":
+            return _mapped(in_memory(file))
         alone = load(file, define=DEFINE)
         match kind:
             case "arches":
@@ -67,7 +73,20 @@ def end_of(file: Path, folder: Path) -> End:
                 return _mapped(_with(folder / "arches/simple.yaml", file))
     except EinmapError as error:
         problems = error.problems if isinstance(error, ManyErrors) else (error,)
-        return End("refused", "; ".join(dict.fromkeys(str(problem.message) for problem in problems)))
+        return End("refused", "; ".join(dict.fromkeys(f"{one.message} ({one.hint})" for one in problems)))
+
+
+def in_memory(file: Path, installed: bool | str = True) -> Spec:
+    """An architecture with the workload in its file, as AccelForge's `_load_spec.py` makes it with a main memory.
+
+    `installed`: whether installed models go before built-in ones ("first").
+    """
+    beside = (file.parent / "_include_functions.py", file.with_name(f"{file.stem}_helper_functions.py"))
+    code = [path for path in beside if path.exists()]
+    spec = load(file, top_key=("arch", "variables", "workload"), allow_code=code)
+    memory = {"type": "Memory", "name": "MainMemory", "component_class": "Dummy", "size": "inf"}
+    nodes = [{**memory, "tensors": {"keep": "~weight"}}, *spec.get("arch.nodes")]
+    return spec.set("arch.nodes", nodes).set("config.use_installed_component_models", installed)
 
 
 def _with(*files: Path) -> Spec:

@@ -99,7 +99,7 @@ HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept System
         ("import einmap.cli.main", [], 10, {"typer"}),
         (HELP, ["--help"], 10, {"typer", "rich"}),
         (HELP, ["--version"], 10, {"typer"}),
-        (HELP, ["schema", "-o", "/"], 110, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
+        (HELP, ["schema", "-o", "/"], 112, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
     ],
     ids=["import", "version", "one class", "command line", "--help", "--version", "schema"],
 )

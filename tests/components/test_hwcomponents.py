@@ -8,6 +8,7 @@ import pytest
 
 from einmap.components import hwcomponents
 from einmap.errors import SpecError
+from einmap.spec.spec import Spec
 
 
 class FakeADC:
@@ -70,3 +71,48 @@ def test_every_installed_class_is_a_model_or_refused():
     assert {kind.__name__ for kind in get_models()} <= names
     estimate = hwcomponents.installed_model("IsaacADC").estimate({"tech_node": 32}, {"convert": {}})
     assert estimate.actions["convert"].energy == pytest.approx(1.667e-12, rel=1e-3) and estimate.log
+
+
+VALUES = {
+    "tech_node": 45e-9, "cycle_period": 1e-9, "width": 64, "size": 64 * 2048, "depth": 2048, "n_bits": 8, "resolution": 8, "voltage": 0.9,
+    "adder_width": 16, "multiplier_width": 8, "length": 1e-3, "capacitance": 1e-15, "unit_capacitance": 1e-15,
+    "unit_resistance": 1e3, "rows": 128, "cols": 128, "cols_active_at_once": 16, "average_input_value": 0.5,
+    "average_cell_value": 0.5, "read_pulse_width": 1e-9, "cell_config": "placeholder", "n_adder_tree_inputs": 4,
+    "n_mux_inputs": 4, "pool_window": 4, "shift_register_n_bits": 16, "n_flags": 8, "entry_bits": 8,
+    "speculation_enabled": True, "n_bits_per_output": 8, "n_center_entries": 8, "n_comparators": 4, "throughput": 1e8,
+    "a_hist": [1, 2, 1], "b_bit_distribution": [0.5] * 8, "n_instances": 1,
+}  # fmt: skip
+"""A value for each argument that a class of hwcomponents needs."""
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_every_installed_class_prices_a_component_or_is_refused_by_name():
+    pytest.importorskip("hwcomponents", reason="hwcomponents is not installed: pip install 'einmap[components]'")
+    installed = hwcomponents.installed_models().models
+    workload = {"rank_sizes": {"M": 4}, "bits_per_value": {"All": 8}, "einsums": ["Z[m] = A[m]"]}
+    main = {"type": "Memory", "name": "Main", "size": "inf", "component_class": "Dummy"}
+    refused = {}
+    for model in installed:
+        action = next(name for name in ("read", "compute", "write", *model.actions) if name in model.actions)
+        needed = {one.name for one in model.attributes if not one.optional or one.name in ("width", "size", "depth")}
+        extra = {name: VALUES[name] for name in needed}
+        unit = {"type": "Compute", "name": "Unit", "actions": [{"name": action}, {"name": "compute", "energy": 0}]}
+        unit["actions"][1] |= {"throughput": 1}
+        unit["component_class"] = f"hwcomponents.{model.aliases[-1]}"
+        if action == "compute":
+            del unit["actions"][1]
+        unit["extra_attributes_for_component_model"] = extra
+        spec = Spec.from_dict(arch={"nodes": [main, unit]}, workload=workload)
+        try:
+            price = {a.name: a.energy for a in spec.arch("Z").components["Unit"].actions}
+        except SpecError as error:
+            assert "'Unit': " in str(error) and "component_class" in str(error) and model.name in str(error)
+            refused[model.name] = str(error)
+        else:
+            assert price[action] >= 0
+    assert len(installed) > 90, refused
+    # what needs no program of its own is priced
+    assert {"IsaacADC", "AladdinAdder", "LPDDR4", "AlbireoDAC"}.isdisjoint(refused)
+    # CACTI and NeuroSim run, or it is said why they do not
+    assert all("needs glibc 2.38" in text for name, text in refused.items() if name in ("SRAM", "Cache", "NANDGate"))
+    assert all("glibc" not in text for text in refused.values() if "placeholder" in text)

@@ -119,7 +119,7 @@ AREAS = [
     ("Router", {"tech_node": 32}, 0.151e6),
     ("ChipLink", {}, 22.88e6),
     ("EDRAM", {"size": 64 * KB, "tech_node": 32}, 0.083e6),
-    ("EDRAMBus", {"width": 256, "tech_node": 32}, 0.090e6),
+    ("EDRAMBus", {"width": 384, "tech_node": 32}, 0.090e6),
     ("ADC", {"tech_node": 32}, 0.0012e6),
     ("DAC", {"rows": 1024, "tech_node": 32}, 0.00017e6),
     ("ShiftAdd", {"tech_node": 32}, 0.00006e6),
@@ -254,3 +254,12 @@ def test_an_action_has_attributes_of_its_own():
 def test_impossible_components_are_errors(name, action, attributes, message):
     with pytest.raises(SpecError, match=message):
         cost(name, action, **attributes)
+
+
+def test_converters_work_side_by_side():
+    one = builtin().estimate("ADC", {"tech_node": 32, "resolution": 8}, {"read": {}})
+    four = builtin().estimate("ADC", {"tech_node": 32, "resolution": 8, "n_adcs": 4}, {"read": {}})
+    assert (four.area, four.actions["read"].throughput) == pytest.approx((4 * one.area, 4e9))
+    assert four.actions["read"].energy == one.actions["read"].energy
+    shared = builtin().estimate("ADC", {"tech_node": 32, "n_adcs": 4, "throughput": 7e8}, {"read": {}})
+    assert shared.actions["read"].throughput == 7e8

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from einmap.components.reference_tables import models_from_reference_tables
 from einmap.components.registry import Registry
-from einmap.components.tables import models_from_csv, models_from_reference_tables
+from einmap.components.tables import models_from_csv
 from einmap.errors import At, SpecError
 
 SPAD = "system.PE[0..13].spad[1..1]"
@@ -106,3 +107,13 @@ def test_what_is_not_in_the_csv_is_an_error_with_the_nearest_rows():
 def test_a_broken_csv_is_an_error_with_its_line(text, message):
     with pytest.raises(SpecError, match=message):
         models_from_csv(text, At("t.csv"))
+
+
+def test_version_2_has_dictionaries_of_components_and_actions():
+    tables = {"chip.spad": {"read": [{"arguments": {"x": 0}, "energy": 5}, {"arguments": {"x": 1}, "energy": 6}]}}
+    tables["chip.mac"] = {"compute": {"arguments": None, "energy": 1}}
+    spad, mac = models_from_reference_tables({"ERT": {"version": 0.2, "tables": tables}})
+    assert spad.estimate({"x": 1}, {"read": {}}).actions["read"].energy == 6e-12
+    assert (mac.aliases, mac.estimate({}, {}).actions["compute"].energy) == (("mac",), 1e-12)
+    with pytest.raises(SpecError, match=r"ERT_summary of version 0.2 is not read"):
+        models_from_reference_tables({"ERT_summary": {"version": 0.2, "ERT summaries": {}}})

@@ -164,12 +164,6 @@ def test_listed_code_of_a_specification_from_python_is_refused(folder):
         assert spec.dialect
 
 
-def test_component_models_are_refused(folder):
-    folder({"a.yaml": SPEC + "config: {component_models: [code.py]}", "code.py": CODE})
-    with pytest.raises(SpecError, match="component_models names code files"):
-        assert load("a.yaml", allow_code=["code.py"]).dialect
-
-
 def test_functions_of_files_reach_other_processes(folder):
     folder({"a.yaml": SPEC, "code.py": CODE})
     spec = load("a.yaml", allow_code=["code.py"])
@@ -177,3 +171,72 @@ def test_functions_of_files_reach_other_processes(folder):
     assert copy == spec
     assert copy.variables.lookup("N") == 4
     assert copy != loads(SPEC)
+
+
+FANOUTS = """
+from typing import NamedTuple
+
+class Leaf:
+    pass
+
+class Memory:
+    pass
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+def columns(spec):
+    spatial = [one for leaf in spec.arch.get_nodes_of_type(Leaf) for one in leaf.spatial]
+    return sum(one.fanout for one in spatial if str(one.reuse) == "A" or str(one.may_reuse) == "A")
+
+def names(spec):
+    return [leaf.name for leaf in spec.arch.get_nodes_of_type(Memory)] + sorted(spec.arch.variables)
+
+def sizes(spec):
+    return spec.workload["rank_sizes"]["M"] + spec["workload"]["rank_sizes"]["M"]
+
+def pair(x):
+    return Pair(x, 2 * x)
+
+def second(pair):
+    return pair.second
+
+def applied(function, x):
+    return function(x)
+"""
+
+
+def test_functions_ask_for_fanouts_as_those_in_circulation_do(folder):
+    text = SPEC.replace("nodes:", "variables: {n: 3, late: columns(spec), of_tensors: len(All)}\n  nodes:")
+    spatial = "spatial: [{name: X, fanout: n * 2, may_reuse: A}, {name: Y, fanout: 5, reuse: Z}, {name: Q, fanout: 7}]"
+    text = text.replace("!Compute {name: MAC,", f"!Compute {{name: MAC, {spatial},").replace(
+        "leak_power: 0", "leak_power: late", 1
+    )
+    folder(
+        {
+            "a.yaml": text.replace("double(3)", "1").replace("double(2)", "2").replace("double(N)", "4"),
+            "code.py": FANOUTS,
+        }
+    )
+    spec = load("a.yaml", allow_code=["code.py"])
+    main = "arch.nodes.Main.leak_power"
+    assert spec.arch().components["Main"].leak_power == 6
+    for expression, value in {
+        "len(names(spec))": 2,  # Main, and of the variables n alone: the others need functions of the Einsum
+        "sizes(spec)": 8,
+        "second(pair(3))": 6,
+        "second(applied(pair, 5))": 10,
+    }.items():
+        assert spec.set(main, expression).arch().components["Main"].leak_power == value
+    with pytest.raises(SpecError, match="has no key 'arch'"):
+        spec.set(main, "spec.arch").arch()
+
+
+def test_fanouts_of_components_below_are_known_and_nothing_else_of_them():
+    spec = loads(SPEC, functions={"double": lambda x: 2 * x})
+    spec = spec.set("arch.nodes.MAC.spatial", [{"name": "X", "fanout": 6}, {"name": "Y", "fanout": 2}])
+    sized = spec.set("arch.nodes.Main.leak_power", "MAC.get_fanout() + MAC.get_fanout_along('X')")
+    assert sized.arch().components["Main"].leak_power == 18
+    with pytest.raises(SpecError, match="MAC is not above; only components above can be referenced"):
+        spec.set("arch.nodes.Main.leak_power", "MAC.area").arch()

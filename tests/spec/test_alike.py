@@ -51,7 +51,8 @@ def alone(spec: Spec, einsum: str) -> object:
     """The architecture as it is bound for one Einsum by itself."""
     table = spec.bound_workload.einsums[einsum].symbols
     variables, dialect = spec.bindings.arch_scope, spec.bindings.dialect_choice
-    return bind_arch(spec.arch_inputs, partial(place, spec.raw), variables, table, einsum, dialect)[0]
+    where, models = partial(place, spec.raw), spec.bindings.model_choice
+    return bind_arch(spec.arch_inputs, where, variables, table, einsum, dialect, models)[0]
 
 
 def described(value: object, held: list[dict[str, frozenset[str]]]) -> object:

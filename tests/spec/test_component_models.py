@@ -1,11 +1,16 @@
 """Costs that a specification leaves out come from the model that its `component_class` names."""
 
+import pickle
+from types import SimpleNamespace
+from typing import ClassVar
+
 import pytest
 
 import einmap
+from einmap.components import hwcomponents
 from einmap.components.base import FormulaModel
 from einmap.components.registry import builtin
-from einmap.spec.cost_sources import cost_sources
+from einmap.spec.cost_sources import component_modeling_log, cost_sources
 
 SRAM = {"type": "Memory", "name": "Buffer", "component_class": "sram", "size": 32 * 1024 * 8, "bits_per_action": 64}
 SRAM["extra_attributes_for_component_model"] = {"tech_node": "45nm", "width": 64}
@@ -122,3 +127,138 @@ def test_each_cost_has_its_source():
     assert rows["Buffer", "write", "energy"].source.startswith("SRAM: Horowitz")
     assert rows["Buffer", "write", "latency"].source == "<text>:13"
     assert rows["Buffer", "write", "latency"].value == 1e-9
+
+
+class Latches:
+    """A model as users write it: arguments are attributes, methods are actions."""
+
+    leak_power = 2e-6
+    made: ClassVar[list[dict]] = []
+
+    def __init__(self, width, size, cells=1):
+        self.made.append({"width": width, "size": size, "cells": cells})
+        self.width, self.area = width, size * 1e-12
+
+    def read(self, bits_per_action):
+        return bits_per_action * 5e-15, 1e-9
+
+    def write(self, bits_per_action, penalty=1):
+        return bits_per_action * 7e-15 * penalty, 2e-9
+
+    def get_log_messages(self):
+        return [f"{self.width} bits"]
+
+
+def test_a_python_class_prices_a_component_before_its_class():
+    extra = {"width": 64, "cells": [1, 2]}
+    actions = [{"name": "read"}, {"name": "write", "extra_attributes_for_component_model": {"penalty": 2}}]
+    given = spec(component_model=Latches, extra_attributes_for_component_model=extra, actions=actions)
+    Latches.made.clear()
+    memory = given.arch("Z").components["Buffer"]
+    costs = {action.name: (action.energy, action.throughput) for action in memory.actions}
+    assert (memory.area, memory.leak_power) == (2**18 * 1e-12, 2e-6)
+    assert costs == {"read": pytest.approx((64 * 5e-15, 1e9)), "write": pytest.approx((64 * 14e-15, 5e8))}
+    assert Latches.made == [{"width": 64, "size": 2**18, "cells": [1, 2]}]  # once, with extra attributes as given
+    assert given.get("arch.nodes.Buffer.component_model") == "Latches"
+    assert component_modeling_log(given, "Z") == {"Buffer": ("64 bits",)}
+
+
+def test_without_a_width_a_python_model_is_asked_for_one_bit():
+    given = spec(component_model=Latches, bits_per_action=None, extra_attributes_for_component_model={"width": 64})
+    read, _ = given.arch("Z").components["Buffer"].actions
+    assert read.energy == 5e-15
+
+
+def test_models_of_python_are_a_part_of_the_specification():
+    given = spec(component_model=Latches, extra_attributes_for_component_model={"width": 64})
+    assert pickle.loads(pickle.dumps(given)) == given != spec()
+    assert given.runs_code and not spec().runs_code
+    other = given.set("arch.nodes.Main.component_model", Latches(1, 1))
+    assert other.get("arch.nodes.Main.component_model") == "Latches_2"
+    other = spec(component_class="latches").set("arch.nodes.Buffer.size", 128)
+    with pytest.raises(einmap.SpecError, match="'latches' of 'Buffer' is not a known model"):
+        other.arch("Z")
+    named = einmap.Spec.from_dict(other.to_dict(), component_models=[Latches])
+    assert named.arch("Z").components["Buffer"].area == pytest.approx(128e-12)
+    with pytest.raises(einmap.SpecError, match=r"component_model 'Latches' of 'Buffer' is not a model(.|\n)*load"):
+        einmap.Spec.from_dict(given.to_dict()).arch("Z")
+    with pytest.raises(einmap.SpecError, match="expected Python classes, objects or models"):
+        einmap.Spec.from_dict({}, component_models=["costs.csv"])
+
+
+def test_a_failing_model_is_an_error_with_its_place():
+    class Broken(Latches):
+        def read(self, bits_per_action):
+            raise RuntimeError("no such cell")
+
+    with pytest.raises(einmap.SpecError) as error:
+        spec(component_model=Broken).arch("Z")
+    assert str(error.value).startswith("arch.nodes[1] \"Buffer\".component_model: 'Buffer': read of Broken failed")
+    assert "RuntimeError: " in str(error.value)
+
+
+def test_a_hop_takes_energy_throughput_and_latency_of_its_model():
+    wire = {"type": "Network", "name": "Wires", "component_class": "Wire", "bits_per_action": 64}
+    extra = {"tech_node": "40nm", "length": 10e-3, "width": 256, "cycle_period": 2e-9}
+    given = spec(extra_attributes_for_component_model={"tech_node": "45nm", "width": 64})
+    nodes = given.get("arch.nodes")
+    nodes.insert(1, {**wire, "extra_attributes_for_component_model": extra})
+    network = given.set("arch.nodes", nodes).arch("Z").components["Wires"]
+    (hop,) = network.actions
+    assert hop.energy == pytest.approx(310e-12 / 4)  # Keckler et al.: 256 bits over 10 mm
+    assert hop.throughput == pytest.approx(4 / 2e-9)
+    assert network.hop_latency == 2e-9
+    nodes[1] |= {"actions": [{"name": "hop", "latency": 7e-9}], "latency_scale": 2, "throughput_scale": 3}
+    network = given.set("arch.nodes", nodes).arch("Z").components["Wires"]
+    assert (network.hop_latency, network.actions[0].throughput) == pytest.approx((14e-9, 6e9))
+    del nodes[1]["bits_per_action"], nodes[1]["actions"], nodes[1]["latency_scale"]
+    bit = given.set("arch.nodes", nodes).arch("Z").components["Wires"]
+    assert bit.actions[0].energy == pytest.approx(310e-12 / 256)
+    assert bit.hop_latency == 2e-9  # a bit takes as long as a row
+
+
+def test_actions_that_move_values_cost_a_whole_action():
+    extra = {"tech_node": 32, "width": 16}
+    toll = {"type": "Toll", "name": "Adder", "component_class": "ShiftAdd", "direction": "up"}
+    given = spec(extra_attributes_for_component_model={"tech_node": "45nm", "width": 64})
+    nodes = given.get("arch.nodes")
+    nodes.insert(2, {**toll, "values_per_action": {"All": 1}, "extra_attributes_for_component_model": extra})
+    assert given.set("arch.nodes", nodes).arch("Z").components["Adder"].actions[0].energy == pytest.approx(0.021e-12)
+
+
+def test_what_is_installed_prices_no_class_that_einmap_has(monkeypatch):
+    class SRAM(Latches):
+        pass
+
+    class Other(Latches):
+        component_name = "other_latches"
+
+    finder = SimpleNamespace(installed_models=lambda: [SRAM, Other])
+    monkeypatch.setattr(hwcomponents, "require", lambda module, extra: finder)
+    monkeypatch.setattr(hwcomponents, "has_packages", lambda: True)
+    hwcomponents.installed_registry.cache_clear()
+    extra = {"width": 64, "tech_node": 45}
+
+    def area(name, installed=True):
+        given = spec(component_class=name, extra_attributes_for_component_model=extra)
+        given = given.set("config", {"use_installed_component_models": installed})
+        return given.arch("Z").components["Buffer"].area, given.runs_code
+
+    built_in, theirs = buffer()[0].area, 2**18 * 1e-12
+    try:
+        assert area("SRAM") == area("SRAM", False) == (pytest.approx(built_in), False)
+        assert area("SRAM", "first") == area("hwcomponents.SRAM") == area("OtherLatches") == (theirs, True)
+        with pytest.raises(einmap.SpecError, match="use_installed_component_models is false"):
+            area("hwcomponents.SRAM", False)
+        with pytest.raises(einmap.SpecError, match="'OtherLatches' of 'Buffer' is not a known model"):
+            area("OtherLatches", False)
+        with pytest.raises(einmap.SpecError, match="use_installed_component_models"):
+            area("SRAM", "last")
+    finally:
+        hwcomponents.installed_registry.cache_clear()
+
+
+def test_a_class_of_a_package_that_is_not_installed_names_the_package(monkeypatch):
+    monkeypatch.setattr(hwcomponents, "has_packages", lambda: False)
+    with pytest.raises(einmap.SpecError, match=r"hwcomponents-neurosim(.|\n)*pip install 'einmap\[components\]'"):
+        spec(component_class="ArrayRowDrivers").arch("Z")

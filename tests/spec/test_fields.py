@@ -174,7 +174,6 @@ def test_variables_that_the_workload_hides_are_noted():
     [
         ("arch.nodes.MainMemory.tensors", 3, "expected a dictionary with the fields of Tensors, found 3"),
         ("arch.nodes.MainMemory.spatial", ["X"], "expected a dictionary with the fields of Spatial, found 'X'"),
-        ("arch.nodes.MainMemory.component_model", "x", "models that are Python objects are not supported yet"),
         ("arch.nodes.MainMemory.enabled", "A", "enabled must be true or false, found tensors {A} (`A`)"),
         ("arch.nodes.GlobalBuffer.area", "len(MainMemory)", "MainMemory has attributes, and no elements"),
     ],

@@ -7,6 +7,7 @@ Read `base`, then `registry`, then a model.
 - `cells`: area of SRAM from published 6T cells.
 - `dram`: off-chip memories by kind.
 - `hwcomponents`: models of installed hwcomponents packages.
+- `hwcomponents_classes`: names of classes by the package that has them.
 - `inputs`: attributes that many models share.
 - `logic`: integer arithmetic and small logic.
 - `measured_nodes`: arithmetic and caches published for 45 nm and 7 nm.
@@ -14,7 +15,8 @@ Read `base`, then `registry`, then a model.
 - `network`: wires, routers, links.
 - `object_model`: models that are Python objects or classes.
 - `plausible`: ranges that catch slips of units.
+- `reference_tables`: models from energy and area reference tables of Accelergy and Timeloop.
 - `registry`: models by name; an estimate is made once for each distinct component.
-- `tables`: models from energy and area reference tables and from CSV.
+- `tables`: models that are tables, and those read from CSV.
 - `technology`: scaling between nodes and voltages.
 """

@@ -37,9 +37,12 @@ def _estimate(values: Values, spent: float, area: float, actions: tuple[str, ...
 
 
 def _adc(values: Values) -> Estimate:
-    """Energy and area double with each bit (figure of merit of Walden)."""
-    steps = 2 ** (values.number("resolution") - 8)
-    return _estimate(values, 1.6667e-12 * steps, 0.0012e-6 * steps, ("convert",))
+    """Energy and area double with each bit (figure of merit of Walden). Converters work side by side."""
+    steps, count = 2 ** (values.number("resolution") - 8), values.number("n_adcs")
+    estimate = _estimate(values, 1.6667e-12 * steps, 0.0012e-6 * steps * count, ("convert",))
+    cost = estimate.actions["convert"]
+    rate = values.get("throughput") or cost.throughput * count
+    return replace(estimate, actions={"convert": replace(cost, throughput=rate)})
 
 
 def _dac(values: Values) -> Estimate:
@@ -56,7 +59,8 @@ def _edram(values: Values) -> Estimate:
 
 
 def _bus(values: Values) -> Estimate:
-    return _estimate(values, 0.054e-12 * moved_bits(values), 0.090e-6 * values.number("width") / 256, ("transfer",))
+    """384 wires past twelve crossbar units, of which a bit travels to one."""
+    return _estimate(values, 0.054e-12 * moved_bits(values), 0.090e-6 * values.number("width") / 384, ("transfer",))
 
 
 def _shift_add(values: Values) -> Estimate:
@@ -82,8 +86,19 @@ def _resolution(default: float, most: float) -> Attribute:
 
 
 _ROWS = Attribute("rows", "", "rows that are driven at a time", 1, 1, 1024, ("n_rows",))
+_ADCS = Attribute("n_adcs", "", "converters that work side by side", 1, 1, 1024)
+_THROUGHPUT = Attribute(
+    "throughput", "1/s", "conversions of all converters in a second; without it, one each in a cycle", optional=True
+)
 MODELS = (
-    _model("ADC", "analog-to-digital converter", ("convert",), _adc, (_resolution(8, 12),), ("isaacadc",)),
+    _model(
+        "ADC",
+        "analog-to-digital converters",
+        ("convert",),
+        _adc,
+        (_resolution(8, 12), _ADCS, _THROUGHPUT),
+        ("isaacadc", "sar_adc", "pim_adc", "cim_adc"),
+    ),
     _model("DAC", "digital-to-analog converters", ("convert",), _dac, (_resolution(1, 4), _ROWS), ("isaacdac",)),
     _model(
         "EDRAM",

@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import brief
 
-type AttributeValue = float | str | bool
-"""Value of one attribute, as a spec gives it: a number in J, s, m, V, bits, or a name."""
+type AttributeValue = float | str | bool | list[Any] | tuple[Any, ...] | dict[str, Any]
+"""Value of one attribute, as a spec gives it: a number in J, s, m, V, bits, or a name; Python models take lists too."""
 
 _QUANTITY = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Zµ]*)\s*")
 _PREFIXES = {"": 1.0, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "c": 1e-2, "k": 1e3}
@@ -88,7 +88,8 @@ def quantity(value: object, unit: str) -> float | None:
 @dataclass(frozen=True, slots=True)
 class ActionCost:
     """One action: `energy` in J, `throughput` in actions per second (may be inf), `source` of the figure, and
-    `scaling`: what was done to it since, a phrase for each step."""
+    `scaling`: what was done to it since, a phrase for each step. `delay`: s from the start of one action to its end,
+    None where that is the inverse of the throughput."""
 
     __repr__ = brief
 
@@ -96,11 +97,12 @@ class ActionCost:
     throughput: float
     source: str
     scaling: tuple[str, ...] = ()
+    delay: float | None = None
 
     @property
     def latency(self) -> float:
-        """Seconds of one action: the inverse of the throughput."""
-        return 1 / self.throughput
+        """Seconds of one action: its delay, or else the inverse of the throughput."""
+        return 1 / self.throughput if self.delay is None else self.delay
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ def wire_energy(length: float, node: float) -> float:
 def _clocked(
     values: Values, spent: float, area: float, source: str, steps: tuple[str, ...], area_from: Origin | None = None
 ) -> Estimate:
-    """An estimate of a unit that moves a width of bits in each cycle."""
-    rate = values.number("width") / moved_bits(values) / values.number("cycle_period")
-    cost, leak = ActionCost(spent, rate, source, steps), Origin("0: within the energy of a transfer")
+    """An estimate of a unit that moves a width of bits in each cycle; a value passes it in one cycle."""
+    cycle = values.number("cycle_period")
+    cost = ActionCost(spent, values.number("width") / moved_bits(values) / cycle, source, steps, delay=cycle)
+    leak = Origin("0: within the energy of a transfer")
     return Estimate(area, 0.0, {"transfer": cost}, source, steps, log=steps, area_from=area_from, leak_from=leak)
 
 

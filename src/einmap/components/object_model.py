@@ -25,7 +25,8 @@ class ObjectModel:
     `subject`: the class or object. Its methods are the actions, or those that are marked as actions where some are;
     they return energy in J, a pair of energy and latency in s, or an object with `energy` and `throughput` or
     `latency`. It has `area` in m^2 and `leak_power` in W, as attributes or methods.
-    `hint` goes with its errors.
+    `hint` goes with its errors; `advice` gives another one for the text of what its code raises. `check` may refuse
+    values before they are handed over, by raising SpecError.
     """
 
     __repr__ = brief
@@ -37,6 +38,10 @@ class ObjectModel:
     source: str
     aliases: tuple[str, ...] = ()
     hint: str = _HINT
+    advice: Callable[[str], str] | None = None
+    floats: tuple[str, ...] = ()
+    """Arguments of the constructor that are declared as float; expressions make integers of whole numbers."""
+    check: Callable[[Mapping[str, AttributeValue]], None] | None = None
 
     @property
     def summary(self) -> str:
@@ -52,17 +57,30 @@ class ObjectModel:
         Raises SpecError that names the argument, action or quantity that is missing, or says what the object raised.
         """
         values = _values(attributes)
+        self._check(values)
         component = self._made(values)
         area, leak_power = (self._quantity(component, name) for name in _NEITHER)
         log = self._messages(component)
         costs = {}
-        for action, overrides in (actions or {name: {} for name in self.actions}).items():
+        for action, overrides in (actions or self._without_arguments(component, values)).items():
             merged = values | _values(overrides)
+            self._check(merged)
             constructed = {attribute.name.lower() for attribute in self.attributes} & _values(overrides).keys()
             target = self._made(merged) if constructed else component
             costs[action] = self._cost(target, self._action(action), merged)
             log += tuple(message for message in self._messages(target) if message not in log)
         return Estimate(area, leak_power, costs, self.source, (), log)
+
+    def _check(self, values: Mapping[str, AttributeValue]) -> None:
+        if self.check is not None:
+            self.check({attribute.name: values.get(attribute.name.lower(), 0.0) for attribute in self.attributes})
+
+    def _without_arguments(
+        self, component: Any, values: Mapping[str, AttributeValue]
+    ) -> dict[str, Mapping[str, AttributeValue]]:
+        """All actions whose arguments are among the values."""
+        required = {name: _parameters(getattr(component, name))[1] for name in self.actions}
+        return {name: {} for name, needed in required.items() if values.keys() >= {key.lower() for key in needed}}
 
     def _made(self, values: Mapping[str, AttributeValue]) -> Any:
         """The object with these values as arguments. Raises SpecError."""
@@ -71,10 +89,15 @@ class ObjectModel:
         missing = [a.name for a in self.attributes if not a.optional and a.name.lower() not in values]
         if missing:
             raise SpecError(
-                f"{self.name} needs {', '.join(missing)}, which is missing",
+                f"{self.name} needs {', '.join(missing)}, which {_is(missing)} missing",
                 hint=f"set {missing[0]} in extra_attributes_for_component_model",
             )
-        arguments = {a.name: values[a.name.lower()] for a in self.attributes if a.name.lower() in values}
+        arguments: dict[str, Any] = {
+            a.name: values[a.name.lower()] for a in self.attributes if a.name.lower() in values
+        }
+        for name in self.floats:
+            if isinstance(value := arguments.get(name), int) and not isinstance(value, bool):
+                arguments[name] = float(value)
         return self._run("the constructor", lambda: self.subject(**arguments))
 
     def _run(self, part: str, call: Callable[[], Any]) -> Any:
@@ -83,7 +106,7 @@ class ObjectModel:
             return call()
         except Exception as error:  # code of others raises anything
             text = f"{part} of {self.name} failed: {type(error).__name__}: {short(str(error))}"
-            raise SpecError(text, hint=self.hint) from error
+            raise SpecError(text, hint=self.advice(str(error)) if self.advice else self.hint) from error
 
     def _quantity(self, component: Any, name: str) -> float:
         """`area` or `leak_power`. Raises SpecError if it is missing or impossible."""
@@ -103,7 +126,9 @@ class ObjectModel:
 
     def _action(self, name: str) -> str:
         """The method of an action, without regard to case. Raises SpecError."""
-        action = next((action for action in self.actions if action.lower() == name.lower()), None)
+        spellings = (name, "transfer", "read") if name == "hop" else (name,)
+        by_name = {action.lower(): action for action in self.actions}
+        action = next((by_name[spelling.lower()] for spelling in spellings if spelling.lower() in by_name), None)
         if action is None:
             raise SpecError(
                 f"{self.name} has no action {short(name)}, it has {', '.join(self.actions) or 'none'}",
@@ -118,28 +143,29 @@ class ObjectModel:
         names |= {name.lower(): name for name in getattr(method, "_additional_kwargs", ())}
         missing = [name for name in required if name.lower() not in values]
         if missing:
-            raise SpecError(f"{action} of {self.name} needs {', '.join(missing)}, which is missing", hint=self.hint)
+            text = f"{action} of {self.name} needs {', '.join(missing)}, which {_is(missing)} missing"
+            raise SpecError(text, hint=f"set {missing[0]} in extra_attributes_for_component_model")
         arguments = {name: values[key] for key, name in names.items() if key in values}
         result = self._run(action, lambda: method(**arguments))
         if isinstance(result, tuple) and len(result) == 2:
             energy, latency, throughput = result[0], result[1], None
         elif hasattr(result, "energy"):
-            energy, latency = result.energy, getattr(result, "latency", 0.0)
+            energy, latency = result.energy, getattr(result, "latency", None)
             throughput = getattr(result, "throughput", None)
         else:
-            energy, latency, throughput = result, 0.0, None
+            energy, latency, throughput = result, None, None
         if energy is None:
             raise SpecError(f"{action} of {self.name} gives no energy", hint=self.hint)
         energy = self._number(f"energy of {action}", energy)
+        seconds = None if latency is None else self._number(f"latency of {action}", latency)
         if throughput is None:
-            seconds = self._number(f"latency of {action}", latency)
-            return ActionCost(energy, 1 / seconds if seconds else math.inf, self.source)
+            return ActionCost(energy, 1 / seconds if seconds else math.inf, self.source, delay=seconds)
         if throughput == math.inf:
-            return ActionCost(energy, math.inf, self.source)
+            return ActionCost(energy, math.inf, self.source, delay=seconds)
         rate = self._number(f"throughput of {action}", throughput)
         if not rate:
             raise SpecError(f"throughput of {action} of {self.name} is 0, expected a number above 0", hint=self.hint)
-        return ActionCost(energy, rate, self.source)
+        return ActionCost(energy, rate, self.source, delay=seconds)
 
     def _messages(self, component: Any) -> tuple[str, ...]:
         """Steps of modelling that the object has kept, if it keeps any."""
@@ -176,7 +202,8 @@ def model_from_object(subject: Any, name: str | None = None) -> ComponentModel:
             for parameter in parameters.values()
             for needless in (parameter not in required,)
         )
-    return ObjectModel(name, subject, attributes, actions, f"{kind.__module__}.{kind.__qualname__}")
+    source = f"{kind.__module__}.{kind.__qualname__}"
+    return ObjectModel(name, subject, attributes, actions, source, floats=_floats(subject))
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[dict[str, str], list[str]]:
@@ -189,6 +216,17 @@ def _parameters(function: Callable[..., Any]) -> tuple[dict[str, str], list[str]
     return {p.name.lower(): p.name for p in named}, [p.name for p in named if p.default is p.empty]
 
 
+def _floats(subject: object) -> tuple[str, ...]:
+    """Arguments of a constructor whose annotation is float."""
+    if not isinstance(subject, type):
+        return ()
+    try:
+        parameters = inspect.signature(subject).parameters.values()
+    except (TypeError, ValueError):  # classes that are not written in Python
+        return ()
+    return tuple(p.name for p in parameters if p.annotation in (float, "float"))
+
+
 def _values(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
     """Values by small letters; a number written with its unit is a number, nodes of 1 and above are nm."""
     values: dict[str, AttributeValue] = {}
@@ -199,5 +237,9 @@ def _values(attributes: Mapping[str, AttributeValue | None]) -> dict[str, Attrib
         number = quantity(value, _UNITS.get(name, "")) if isinstance(value, str) else None
         read = value if number is None else number
         is_node = name == "tech_node" and isinstance(read, int | float) and read >= 1
-        values[name] = read * 1e-9 if is_node and not isinstance(read, str) else read
+        values[name] = float(read) * 1e-9 if is_node and isinstance(read, int | float) else read
     return values
+
+
+def _is(names: list[str]) -> str:
+    return "are" if len(names) > 1 else "is"

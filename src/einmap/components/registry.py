@@ -52,6 +52,7 @@ class Registry:
         model = self.find(name)
         key = (
             model.name,
+            model.source,
             _frozen(attributes),
             tuple((action, _frozen(overrides)) for action, overrides in sorted(actions.items())),
         )
@@ -65,9 +66,12 @@ def _key(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
-def _frozen(attributes: Mapping[str, AttributeValue]) -> tuple[tuple[str, str, AttributeValue], ...]:
-    """Attributes as a key: 1 and True are different values."""
-    return tuple((name, type(value).__name__, value) for name, value in sorted(attributes.items()))
+def _frozen(attributes: Mapping[str, AttributeValue]) -> tuple[tuple[str, str, object], ...]:
+    """Attributes as a key: 1 and True are different values, lists are told by what they hold."""
+    return tuple(
+        (name, type(value).__name__, value if isinstance(value, bool | int | float | str) else repr(value))
+        for name, value in sorted(attributes.items())
+    )
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
-"""Component models read from tables: energy and area reference tables of Accelergy and Timeloop, and CSV.
+"""Component models that are tables, and those read from CSV; `reference_tables` reads those of Accelergy and Timeloop.
 
-Pure functions from parsed data, or text, to models: files are read elsewhere.
+Pure functions from text to models: files are read elsewhere.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from einmap.components.base import ActionCost, Attribute, AttributeValue, Estima
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.visible import brief, short
 
-PICOJOULE, SQUARE_MICROMETRE = 1e-12, 1e-12
-"""J and m^2 of the units in which reference tables are written."""
 NEAREST = 3
 """Rows that an error shows where none matches."""
-_LEAK = "leak"
 _PERIOD = Attribute(
     "cycle_period",
     "s",
@@ -89,6 +86,15 @@ class TableModel:
         """What is modelled, one sentence."""
         return f"{self.name}, from a table"
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What the table says, wherever it was written."""
+        rows = tuple(
+            (row.action, sorted(row.values.items()), row.energy, row.latency, row.area, row.leak_power)
+            for row in self.rows
+        )
+        return self.name, self.aliases, rows, self.arguments_optional, self.cycle_leak
+
     def estimate(
         self, attributes: Mapping[str, AttributeValue], actions: Mapping[str, Mapping[str, AttributeValue]]
     ) -> Estimate:
@@ -104,7 +110,8 @@ class TableModel:
             read = self._read({**attributes, **actions.get(action, {})})
             row = self._row(self._action(action), read, warnings)
             log.append(f"{self.name} {action}: {row.at or self.source}")
-            costs[action] = ActionCost(row.energy or 0.0, 1 / row.latency if row.latency else math.inf, self.source)
+            rate = 1 / row.latency if row.latency else math.inf
+            costs[action] = ActionCost(row.energy or 0.0, rate, self.source, delay=row.latency)
         rows = [row for row in self.rows if not _misses(row, values)]
         area = self._unambiguous("area", {row.area for row in rows if row.area is not None}, values)
         leak = self._unambiguous("leakage", {row.leak_power for row in rows if row.leak_power is not None}, values)
@@ -121,9 +128,9 @@ class TableModel:
         """Values of the columns that `attributes` give. Raises SpecError for a list and the like."""
         names = _present(attributes)
         return {
-            attribute.name: _value(attribute.name, names[_folded(attribute.name)], None)
+            attribute.name: value_of(attribute.name, names[folded(attribute.name)], None)
             for attribute in self.attributes
-            if _folded(attribute.name) in names
+            if folded(attribute.name) in names
         }
 
     def _action(self, name: str) -> str:
@@ -176,40 +183,6 @@ class TableModel:
         return (self.cycle_leak or 0.0) / float(_PERIOD.read(names[spelling], self.name))
 
 
-def models_from_reference_tables(
-    energies: object, areas: object = None, *, energies_at: At | None = None, areas_at: At | None = None
-) -> tuple[TableModel, ...]:
-    """Models of the parsed content of an energy reference table and, if there is one, an area reference table.
-
-    Both forms are read: `ERT: {version, tables: [{name, actions: [{name, arguments, energy}]}]}` and `ERT_summary:
-    {version, table_summary: [{name, actions: [{name, energy}]}]}` with `average_energy` for `energy`; likewise `ART`.
-    Energies are in pJ, areas in um^2. The last part of a path, without `[0..13]`, is an alias where it is unique. An
-    action `leak` is energy of a cycle. Raises SpecError, at `energies_at` or `areas_at` with the field's path.
-    """
-    tables = _tables(energies, "ERT", energies_at)
-    area_of = _areas(areas, areas_at)
-    tails = [_tail(name) for name, _, _ in tables]
-    models = []
-    for (name, table, at), tail in zip(tables, tails, strict=True):
-        rows = _energy_rows(table, at)
-        leaks = [row.energy or 0.0 for row in rows if row.action.lower() == _LEAK]
-        if name in area_of:
-            rows.append(Row("", {}, area=area_of[name]))
-        alias = (tail,) if tail != name and tails.count(tail) == 1 else ()
-        rows = [row for row in rows if row.action.lower() != _LEAK]
-        source = (energies_at.file if energies_at else None) or "the energy reference table"
-        models.append(TableModel(name, tuple(rows), source, alias, True, max(leaks, default=None)))
-    unknown = next((name for name in area_of if all(name != model.name for model in models)), None)
-    if unknown is not None:
-        names = [model.name for model in models]
-        raise SpecError(
-            f"the area table has {short(unknown)}, which the energy table does not have",
-            at=areas_at,
-            hint=did_you_mean(unknown, names, listing="components"),
-        )
-    return tuple(models)
-
-
 def models_from_csv(text: str, at: At | None = None) -> tuple[TableModel, ...]:
     """Models of a CSV table with a header: one for each component class.
 
@@ -247,7 +220,7 @@ def _columns(header: Sequence[str], at: At) -> list[tuple[str, float]]:
     columns: list[tuple[str, float]] = []
     for title in header:
         match = _HEADER.fullmatch(title)
-        name = _folded(match[1]) if match else ""
+        name = folded(match[1]) if match else ""
         name = {"class": "component_class", "leak_power": "leak"}.get(name, name)
         units = _UNITS.get(name, {})
         unit = match[2] if match else None
@@ -271,9 +244,9 @@ def _csv_row(columns: Sequence[tuple[str, float]], cells: Sequence[str], at: At)
         if name in words:
             words[name] = cell
         elif cell and name in _UNITS:
-            costs[name] = _cost(cell, name, where) * factor
+            costs[name] = cost_of(cell, name, where) * factor
         elif cell:
-            values[name] = _value(name, cell, where)
+            values[name] = value_of(name, cell, where)
     if not words["component_class"]:
         raise SpecError("the row has no component_class", at=replace(at, path="component_class"))
     if words["action"] and "energy" not in costs:
@@ -295,84 +268,17 @@ def _refuse_contradiction(name: str, rows: Sequence[Row], row: Row) -> None:
             raise SpecError(f"{name} {row.action} is also in line {line}, with other costs", at=row.at)
 
 
-def _tables(parsed: object, kind: str, at: At | None) -> list[tuple[str, Mapping[str, object], At]]:
-    """Name, content and place of each table of an ERT or ART. Raises SpecError."""
-    at = at or At()
-    if not isinstance(parsed, Mapping) or not ({kind, f"{kind}_summary"} & parsed.keys()):
-        raise SpecError(f"{short(parsed)}, expected {kind}: {{version, tables: [...]}}", at=at)
-    root = kind if kind in parsed else f"{kind}_summary"
-    body = parsed[root]
-    listing = "tables" if root == kind else "table_summary"
-    tables = body.get(listing) if isinstance(body, Mapping) else None
-    at = _below(at, f"{root}.{listing}")
-    if not isinstance(tables, list | tuple):
-        raise SpecError(f"{short(tables)}, expected a list of tables", at=at)
-    named: dict[str, tuple[str, Mapping[str, object], At]] = {}
-    for i, table in enumerate(tables):
-        place = _below(at, f"[{i}]")
-        name = table.get("name") if isinstance(table, Mapping) else None
-        if not isinstance(name, str) or not name:
-            raise SpecError(f"{short(table)}, expected a table with a name", at=place)
-        if name in named:
-            raise SpecError(f"{short(name)} has two tables", at=place)
-        named[name] = (name, table, place)
-    return list(named.values())
-
-
-def _areas(parsed: object, at: At | None) -> dict[str, float]:
-    """Areas in m^2 by the name of the component. Raises SpecError."""
-    tables = _tables(parsed, "ART", at) if parsed is not None else []
-    return {
-        name: _cost(table.get("area"), "area", _below(place, ".area")) * SQUARE_MICROMETRE
-        for name, table, place in tables
-    }
-
-
-def _energy_rows(table: Mapping[str, object], at: At) -> list[Row]:
-    """Rows of one table of an ERT. Raises SpecError."""
-    at = _below(at, ".actions")
-    actions = table.get("actions")
-    if not isinstance(actions, list | tuple):
-        raise SpecError(f"{short(actions)}, expected a list of actions", at=at)
-    rows = []
-    for i, action in enumerate(actions):
-        place = _below(at, f"[{i}]")
-        name = action.get("name") if isinstance(action, Mapping) else None
-        if not isinstance(action, Mapping) or not isinstance(name, str) or not name:
-            raise SpecError(f"{short(action)}, expected an action with a name and an energy", at=place)
-        arguments = action.get("arguments") or {}
-        if not isinstance(arguments, Mapping):
-            raise SpecError(f"{short(arguments)}, expected names and values", at=_below(place, ".arguments"))
-        key = "energy" if "energy" in action else "average_energy"
-        energy = _cost(action.get(key), "energy", _below(place, ".energy")) * PICOJOULE
-        values = {
-            _folded(str(argument)): _value(str(argument), value, _below(place, f".arguments.{argument}"))
-            for argument, value in arguments.items()
-        }
-        rows.append(Row(name, values, energy, at=place))
-    return rows
-
-
-def _below(at: At, path: str) -> At:
-    return replace(at, path=at.path + path if at.path else path.removeprefix("."))
-
-
-def _tail(name: str) -> str:
-    """Last part of a dotted path, without the range of its instances."""
-    return re.sub(r"\[[^\[\]]*\]", "", name).rpartition(".")[2]
-
-
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """A name as attributes are compared."""
     return name.strip().lower().replace("-", "_")
 
 
 def _present(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
     """Attributes that have a value, by their names as they are compared."""
-    return {_folded(name): value for name, value in attributes.items() if value is not None}
+    return {folded(name): value for name, value in attributes.items() if value is not None}
 
 
-def _cost(value: object, name: str, at: At) -> float:
+def cost_of(value: object, name: str, at: At) -> float:
     """A finite number, not negative. Raises SpecError."""
     number = quantity(value, "")
     if number is None or not math.isfinite(number) or number < 0:
@@ -380,16 +286,16 @@ def _cost(value: object, name: str, at: At) -> float:
     return number
 
 
-def _value(name: str, value: object, at: At | None) -> float | str:
+def value_of(name: str, value: object, at: At | None) -> float | str:
     """A number where it can be read as one, a name otherwise; nodes of 1 and above are nm. Raises SpecError."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, int | float | str):
         raise SpecError(f"{name} is {short(value)}, expected a number or a name", at=at)
-    number = quantity(value, _ATTRIBUTE_UNITS.get(_folded(name), ""))
+    number = quantity(value, _ATTRIBUTE_UNITS.get(folded(name), ""))
     if number is None:
         return str(value).strip().lower()
-    return number * 1e-9 if _folded(name) == "tech_node" and number >= 1 else number
+    return number * 1e-9 if folded(name) == "tech_node" and number >= 1 else number
 
 
 def _same(a: float | str, b: float | str) -> bool:

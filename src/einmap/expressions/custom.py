@@ -13,7 +13,7 @@ import numpy as np
 from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.functions import BUILT_IN
 from einmap.expressions.operators import is_array
-from einmap.expressions.records import SafeFunction
+from einmap.expressions.records import FunctionView, SafeFunction
 from einmap.expressions.sets import NameSet
 from einmap.visible import short
 
@@ -36,7 +36,7 @@ def hidden_built_ins(functions: Mapping[str, object]) -> list[str]:
 def custom_function(function: Callable[..., Any], name: str) -> SafeFunction:
     """`function` for expressions.
 
-    It gets numbers, texts, truth values, None, and lists, tuples, dictionaries and sets of them; a set of
+    It gets numbers, texts, truth values, None, functions, and lists, tuples, dictionaries and sets of them; a set of
     tensors or rank variables as the frozenset of their names. It must give back the same kinds. Where an
     argument is an array (one number for each of many tile shapes), it is called for each element.
     """
@@ -94,12 +94,16 @@ def _plain(value: Any, what: str) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
+        case FunctionView() | SafeFunction():
+            return value
         case NameSet():
             return frozenset(value)
         case list() | range():
             return [_plain(item, what) for item in value]
         case tuple():
-            return tuple(_plain(item, what) for item in value)
+            parts = [_plain(item, what) for item in value]
+            # a named tuple stays one: functions hand it to each other through expressions
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         case set() | frozenset():
             return frozenset(_plain(item, what) for item in value)
         case Mapping():

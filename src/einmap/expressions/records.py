@@ -18,6 +18,10 @@ class HasAttributes(Protocol):
         ...
 
 
+class FunctionView:
+    """Base of values that functions of the user get as they are, with their attributes; they hold plain data."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SafeFunction:
     """A function that expressions may call; `name` is for messages.

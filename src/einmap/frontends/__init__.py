@@ -3,7 +3,8 @@
 `yaml` is our own format; `files` writes text so that a crash leaves no half file behind;
 `store` keeps texts under keys in a directory.
 
-- `code`: functions from Python files: run only when the user names the file, never because a specification does.
+- `code`: functions and component models from Python files: run only when the user names the file.
+- `code_models`: component models that are classes of Python files.
 - `files`: files: text read whole, with clear errors.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `yaml`: YAML specifications: text -> raw tree, and back.

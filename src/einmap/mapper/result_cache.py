@@ -48,11 +48,11 @@ class ResultCache:
     code: str
 
     def entry(self, spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> Entry | None:
-        """The entry of a call; None when the specification calls functions of the user.
+        """The entry of a call; None when code of the user decides what the specification means.
 
-        What such a function does cannot be told from its name.
+        What a function or a Python model does cannot be told from its name.
         """
-        if spec.functions:
+        if spec.runs_code:
             return None
         return Entry(self.store, key_of(self.code, spec, asked, given, fuse), spec, asked)
 
@@ -121,6 +121,7 @@ def key_of(code: str, spec: Spec, asked: Options, given: Mapping[str, Pattern], 
         "format": FORMAT,
         "einmap": [_version(), code],
         "spec": content(spec.raw),
+        "models": spec.models.fingerprint,
         "options": {f.name: _plain(getattr(asked, f.name)) for f in fields(asked) if f.name not in IRRELEVANT},
         "given": {name: _plain(pattern.tokens) for name, pattern in sorted(given.items())},
         "fuse": bool(fuse),

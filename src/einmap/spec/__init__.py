@@ -4,7 +4,9 @@
 - `bindings`: what is evaluated from a specification, each part at first use; the mapping is no part of it.
 - `cost_sources`: where the costs of components come from: a line of the specification, or a model with its publication.
 - `dialects`: the older and the newer names of one format.
+- `function_view`: `spec` as the user's own functions get it.
 - `loop_tree`: the LoopTree between its raw form and its nodes: read, check the shape, write.
+- `models`: component models that a specification may name, and in which order names are looked up.
 - `names`: what tensors, Einsums, renames, ranks, rank variables, components and dimensions may be called.
 - `partial_tree`: a partly given mapping from its raw form: per Einsum nodes in order, with `!Any {}` where nodes
   may be inserted.

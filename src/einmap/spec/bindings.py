@@ -21,7 +21,10 @@ from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.dialects.dialect import Choice, choose_dialect
+from einmap.spec.function_view import SpecView
+from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
 from einmap.spec.raw import RawMap, place, to_python
+from einmap.spec.schema.arch import ComponentInput, ContainerInput
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.visible import brief
@@ -61,6 +64,7 @@ class Bindings:
     raw: RawMap
     functions: Mapping[str, Callable[..., Any]]
     allowed_code: frozenset[str]
+    models: Models
     original: Bindings | None = None
 
     @cached_property
@@ -97,7 +101,7 @@ class Bindings:
             return self._all_bound()
 
     def _all_bound(self) -> Mapping[str, Bound]:
-        dialect, scope = self.dialect_choice, self.arch_scope
+        dialect, scope, models = self.dialect_choice, self.arch_scope, self.model_choice
         every: dict[str, Bound] = {}
         problems: list[EinmapError] = []
         where = cache(partial(place, self.raw))
@@ -124,7 +128,9 @@ class Bindings:
                 every[einsum.name] = replace(every[like], einsum=einsum, like=like, make=make)
             else:
                 try:
-                    arch, notes, origins = bind_arch(self.arch_inputs, where, scope, symbols, einsum.name, dialect)
+                    arch, notes, origins = bind_arch(
+                        self.arch_inputs, where, scope, symbols, einsum.name, dialect, models
+                    )
                 except EinmapError as problem:
                     problems.append(problem)
                     # what is wrong for one Einsum is mostly wrong for all: one report is enough
@@ -146,7 +152,17 @@ class Bindings:
             return scope
         bound = self.bound_workload
         workload = {"rank_sizes": bound.rank_sizes, "n_instances": bound.workload.n_instances}
-        return scope.layer({"spec": {"variables": scope.get("variables", {}), "workload": workload}})
+        data = {"variables": scope.get("variables", {}), "workload": workload}
+        return scope.layer({"spec": SpecView(data, self._tagged_leaves, self._arch_variables)})
+
+    def _tagged_leaves(self) -> list[tuple[str, ContainerInput]]:
+        return [(leaf.tag, leaf.given) for leaf in self.arch_inputs.leaves]
+
+    def _arch_variables(self) -> Scope:
+        """The variables of `arch` above the top-level ones, without any Einsum."""
+        at = partial(place, self.raw)
+        texts = self.arch_inputs.given.variables
+        return lazy_layer(texts, self.variables, lambda name: at(("arch", "variables", name)))
 
     def _options[M: Input](self, model: type[M], key: str) -> M:
         raw = self.raw.get(key)
@@ -169,16 +185,31 @@ class Bindings:
         return self._options(MapperInput, "mapper")
 
     @cached_property
+    def model_choice(self) -> ModelChoice:
+        """Which models components may name. Raises SpecError for files that nobody has read."""
+        config = self._options(ConfigInput, "config")
+        check_files_read(config.component_models, self.models, place(self.raw, ("config", "component_models")))
+        at = place(self.raw, ("config", "use_installed_component_models"))
+        return ModelChoice(self.models, checked_installed(config.use_installed_component_models, at))
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether code of the user decides what the specification means: functions, or models of components."""
+        if self.functions or self.models.fingerprint is None:
+            return True
+        leaves = (leaf.given for leaf in self.arch_inputs.leaves)
+        return any(self.model_choice.runs_code(leaf) for leaf in leaves if isinstance(leaf, ComponentInput))
+
+    @cached_property
     def dialect_choice(self) -> Choice:
         """The dialect of the architecture, and why it is taken for that. Raises SpecError."""
         config = self._options(ConfigInput, "config")
-        for name in ("expression_custom_functions", "component_models"):
-            if not self.allowed_code.issuperset(getattr(config, name)):
-                raise SpecError(
-                    f"config.{name} names code files, which a specification may not bring along",
-                    at=place(self.raw, ("config", name)),
-                    hint=_ALLOW if name == "expression_custom_functions" else None,
-                )
+        if not self.allowed_code.issuperset(config.expression_custom_functions):
+            raise SpecError(
+                "config.expression_custom_functions names code files, which a specification may not bring along",
+                at=place(self.raw, ("config", "expression_custom_functions")),
+                hint=_ALLOW,
+            )
         return choose_dialect(self.raw.get("arch"), config.dialect, place(self.raw, ("config", "dialect")))
 
 

@@ -169,7 +169,7 @@ class _Sources:
         figures = estimate.origin(fields[0]) if action is None else estimate.actions[action]
         # no model scales how long an action takes
         scaling = () if "throughput" in fields else figures.scaling
-        return f"{self.given.component_class}: {figures.source}", scaling
+        return f"{self.given.component_model or self.given.component_class}: {figures.source}", scaling
 
     def factor(self, factor: Factor) -> CostFactor:
         """A factor with its line."""
@@ -182,3 +182,9 @@ class _Sources:
         """
         at: At = place(self.spec.raw, (*self.path, *path))
         return f"{PurePath(at.file).name}:{at.line}" if at.file else at.path
+
+
+def component_modeling_log(spec: Spec, einsum: str) -> dict[str, tuple[str, ...]]:
+    """What the models of components did for one Einsum, step by step, by component. Raises SpecError for a bad one."""
+    estimates = {name: origin.estimate for name, origin in spec.bound[einsum].origins.items()}
+    return {name: estimate.log for name, estimate in estimates.items() if estimate is not None}

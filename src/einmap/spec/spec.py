@@ -22,6 +22,7 @@ from einmap.spec.bindings import Bindings, Bound
 from einmap.spec.dialects.convert import translated
 from einmap.spec.dialects.dialect import Dialect, checked_dialect
 from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
+from einmap.spec.models import Models, models_given, take_objects
 from einmap.spec.raw import (
     Raw,
     RawMap,
@@ -59,7 +60,9 @@ class Spec:
     functions: MappingOf[str, Callable[..., Any]] = field(default_factory=dict)
     """Functions that expressions may call beside the built-in ones, and in place of those of the same name."""
     allowed_code: frozenset[str] = frozenset()
-    """The entries of `config.expression_custom_functions` that the user has allowed; `functions` has theirs."""
+    """Code files that `config` names and the user has allowed; `functions` and `models` have what is in them."""
+    models: Models = field(default_factory=Models)
+    """Component models that come with the specification, beside those that einmap has."""
     bindings: Bindings = field(init=False, repr=False)
     """What is evaluated from everything but the mapping."""
     _loop_tree: Mapping | None = field(init=False, repr=False)
@@ -69,7 +72,7 @@ class Spec:
     _tree: InitVar[Mapping | None] = None
 
     def __post_init__(self, _bindings: Bindings | None, _tree: Mapping | None) -> None:
-        bindings = _bindings or Bindings(self.raw, self.functions, self.allowed_code)
+        bindings = _bindings or Bindings(self.raw, self.functions, self.allowed_code, self.models)
         object.__setattr__(self, "bindings", bindings)
         object.__setattr__(self, "_loop_tree", _tree)
 
@@ -77,6 +80,7 @@ class Spec:
     def from_dict(
         value: MappingOf[str, Any] | None = None,
         functions: MappingOf[str, Callable[..., Any]] | None = None,
+        component_models: Any = (),
         **sections: Any,
     ) -> Spec:
         """A specification from plain dictionaries, lists, strings and numbers, as the YAML files hold them.
@@ -86,7 +90,8 @@ class Spec:
 
         Spec.from_dict(arch={"nodes": [...]}, workload={"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], ...})
 
-        `functions`: what expressions may call beside the built-in functions, by name.
+        `functions`: what expressions may call beside the built-in functions, by name. `component_models`: Python
+        classes or objects that `component_class` may name; one that stands under `component_model` is used there.
 
         Raises SpecError for what is not a specification; problems inside are found at use, with their field paths.
         """
@@ -101,16 +106,19 @@ class Spec:
         joined = {**whole, **sections}
         if isinstance(joined.get("mapping"), Mapping):
             joined["mapping"] = write_mapping(joined["mapping"])
-        return Spec(_checked(from_python(joined)), functions=dict(functions or {})).expanded()
+        plain, objects = take_objects(joined)
+        models = Models(models_given(component_models), objects)
+        return Spec(_checked(from_python(plain)), functions=dict(functions or {}), models=models).expanded()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is evaluated from the raw tree is left out: it is evaluated again, and parts of it cannot be pickled.
-        return Spec, (self.raw, self.load_notes, self.functions, self.allowed_code)
+        return Spec, (self.raw, self.load_notes, self.functions, self.allowed_code, self.models)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
             return NotImplemented
-        return self._content == other._content and self.functions == other.functions
+        same = self.functions == other.functions and self.models == other.models
+        return same and self._content == other._content
 
     def __hash__(self) -> int:
         return hash(self.content_hash)
@@ -141,7 +149,10 @@ class Spec:
 
         spec.set("arch.nodes.GlobalBuffer.size", "64*1024*8")
         """
-        return replace(self, raw=_checked(set_value(self.raw, parse_path(path), value)))
+        steps = parse_path(path)
+        plain, objects = take_objects(value, self.models.objects, is_model=steps[-1:] == ("component_model",))
+        raw = _checked(set_value(self.raw, steps, plain))
+        return replace(self, raw=raw, models=self.models.with_objects(objects))
 
     def with_mapping(self, mapping: Mapping) -> Spec:
         """A new specification with this LoopTree under `mapping`."""
@@ -165,7 +176,8 @@ class Spec:
         """
         names = self.bound_workload.written_names
         raw = without(with_copies(self.raw, self.workload, names, copies), "mapping")
-        return replace(self, raw=raw, _bindings=Bindings(raw, self.functions, self.allowed_code, self.bindings))
+        bindings = Bindings(raw, self.functions, self.allowed_code, self.models, self.bindings)
+        return replace(self, raw=raw, _bindings=bindings)
 
     def expanded(self) -> Spec:
         """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
@@ -249,6 +261,11 @@ class Spec:
     def mapper_options(self) -> MapperInput:
         """The key `mapper`. Raises SpecError."""
         return self.bindings.mapper_options
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether code of the user decides what the specification means: functions, or models of components."""
+        return self.bindings.runs_code
 
     @property
     def dialect(self) -> Dialect:

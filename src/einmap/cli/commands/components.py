@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from einmap.cli.inputs import AsJson, Define, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import AllowCode, AsJson, Define, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
@@ -20,7 +20,7 @@ from einmap.components.registry import builtin
 from einmap.errors import SpecError
 from einmap.report.layout import new_table, section_title
 from einmap.report.provenance import shown
-from einmap.spec.cost_sources import CostSource, cost_sources
+from einmap.spec.cost_sources import CostSource, component_modeling_log, cost_sources
 
 Names = Annotated[
     list[str] | None,
@@ -32,16 +32,21 @@ Names = Annotated[
 ]
 
 
+Log = Annotated[bool, typer.Option("--log", help="With `show`: print what each model did, step by step.")]
+
+
 def components_command(
     names: Names = None,
     *,
     define: Define = None,
+    allow_code: AllowCode = None,
     root: Root = None,
     top_key: TopKey = None,
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
     force: Force = False,
+    log: Log = False,
     as_json: AsJson = False,
 ) -> None:
     """List the models of components that `component_class` may name; they give costs that are missing.
@@ -55,8 +60,14 @@ def components_command(
     kind = "einmap.spec.cost_sources.CostSource"
     tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=(names or ())[1:])
     if names and names[0] == "show":
-        sources = costs_of(names[1:], define, root, top_key, tables)
-        show(sources, as_json)
+        if not names[1:]:
+            raise SpecError("`einmap components show` needs the files of an architecture")
+        with reading_inputs(define, *tables.targets):
+            spec = load_spec(names[1:], define, allow_code, root, top_key)
+            if spec.raw.get("workload") is None:
+                spec = load_spec([*names[1:], "matmul"], define, allow_code, root, top_key)
+        sources = cost_sources(spec, spec.workload.einsums[0].name)
+        show(sources, component_modeling_log(spec, spec.workload.einsums[0].name), log, as_json)
         tables.write(sources)
         return
     if csv is not None or parquet is not None:
@@ -65,23 +76,10 @@ def components_command(
     print_report(Group(*map(described, map(models.find, names))) if names else listing(list(models)))
 
 
-def costs_of(
-    files: list[str], define: list[str] | None, root: list[Path] | None, top_key: list[str] | None, tables: TableFiles
-) -> tuple[CostSource, ...]:
-    """The costs of all components of an architecture, with their sources."""
-    if not files:
-        raise SpecError("`einmap components show` needs the files of an architecture")
-    with reading_inputs(define, *tables.targets):
-        spec = load_spec(files, define, None, root, top_key)
-        if spec.raw.get("workload") is None:
-            spec = load_spec([*files, "matmul"], define, None, root, top_key)
-    return cost_sources(spec, spec.workload.einsums[0].name)
-
-
-def show(sources: tuple[CostSource, ...], as_json: bool) -> None:
-    """Print the costs of all components with their sources."""
+def show(sources: tuple[CostSource, ...], steps: Mapping[str, tuple[str, ...]], log: bool, as_json: bool) -> None:
+    """Print the costs of all components with their sources; `steps`: what models did, by component."""
     if as_json:
-        print_json({"costs": [asdict(row) for row in sources]})
+        print_json({"costs": [asdict(row) for row in sources], "component_modeling_log": steps})
         return
     table = new_table("component", "cost", "", "from", left=(0, 1, 3), whole=(0, 1, 2))
     before = ""
@@ -93,7 +91,8 @@ def show(sources: tuple[CostSource, ...], as_json: bool) -> None:
             source = f"{' '.join((shown(row.before, row.quantity), *map(str, row.factors)))}; {source}"
         table.add_row(Text(row.component if row.component != before else ""), Text(what), Text(value), Text(source))
         before = row.component
-    print_report(table)
+    lines = [Text(f"{name}: {step}") for name, done in steps.items() for step in done if step] if log else []
+    print_report(Group(table, *([section_title("modelling"), *lines] if lines else [])))
 
 
 def listing(models: list[ComponentModel]) -> RenderableType:

@@ -245,8 +245,8 @@ def _results_in(directory: str, spec: Spec) -> ResultCache:
     # Here, not above: it takes long to import, and `einmap evaluate` does not need it.
     from einmap.facade import results_in
 
-    if spec.functions:
-        print_hint("the result is not cached: the specification may call functions of --allow-code")
+    if spec.runs_code:
+        print_hint("the result is not cached: functions or component models are Python code")
     return results_in(directory)
 
 

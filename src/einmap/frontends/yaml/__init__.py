@@ -4,6 +4,7 @@ Read in this order: `load` (files to one tree), `include` (one file and what it 
 from where, `work` bounds it), `templates` (Jinja2, before YAML; `template` interprets it, `places` keeps its
 lines), `parse` (YAML events to the tree; `scalars`, `merge` and `syntax` help it), `dump` (the tree to text).
 
+- `component_tables`: tables of component costs that a specification names.
 - `dump`: raw tree -> YAML text that reads back as an equal tree, and reads well.
 - `folders`: which files a specification may include: those in the folders of its own files, and below.
 - `given`: a partly given mapping from a YAML file.

@@ -50,7 +50,7 @@ def read_files(
     those of the files. Raises SpecError, or ManyErrors with the problems of all files.
     """
     problems: list[EinmapError] = []
-    files = _files(paths, problems)
+    files = matching_files(paths, problems)
     documents = Documents(define or {}, Roots.of(files, root))
     tops = [
         top for path in files if (top := _collect(problems, partial(_read_file, documents, path, top_key))) is not None
@@ -120,8 +120,8 @@ def _collect[T](problems: list[EinmapError], read: Callable[[], T]) -> T | None:
     return None
 
 
-def _files(paths: Iterable[FilePath | Sequence[FilePath]], problems: list[EinmapError]) -> list[Path]:
-    """All matching files, each once, in the given order."""
+def matching_files(paths: Iterable[FilePath | Sequence[FilePath]], problems: list[EinmapError]) -> list[Path]:
+    """All matching files, each once, in the given order; `problems` takes what is wrong with a path."""
     flat = [file_path for path in paths for file_path in ([path] if isinstance(path, str | Path) else path)]
     if not flat:
         problems.append(SpecError("no files are given", hint="name at least one file"))

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
-from einmap.errors import Note, SpecError
+from einmap.errors import EinmapError, Note, SpecError
 from einmap.expressions.custom import custom_functions, hidden_built_ins
-from einmap.frontends.code import Functions, allowed_code, functions_in
-from einmap.frontends.files import exists
+from einmap.frontends.code import Functions, allowed_code, functions_of, model_files, run_code
+from einmap.frontends.files import exists, read_text_file
 from einmap.frontends.yaml.dump import to_yaml
-from einmap.frontends.yaml.folders import FolderNames
-from einmap.frontends.yaml.load import Keys, read_files, read_text
+from einmap.frontends.yaml.folders import NO_ROOTS, FolderNames, Roots
+from einmap.frontends.yaml.load import Keys, matching_files, read_files, read_text
 from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.loop_tree import write_mapping
+from einmap.spec.models import Models, models_given
 from einmap.spec.raw import RawMap, from_python
 from einmap.spec.spec import Spec
 from einmap.visible import short
+
+_TABLE = re.compile(r"^(ERT|ART)(_summary)?\s*:", re.MULTILINE)
+"""Keys of energy and area reference tables."""
 
 
 def load(
@@ -29,8 +35,11 @@ def load(
     functions: Functions | None = None,
     allow_code: Iterable[str | Path] = (),
     root: FolderNames = (),
+    component_models: Any = (),
 ) -> Spec:
     """Read one specification from several YAML files; each gives some of the top-level keys.
+
+    Tables of component costs (*.csv, and YAML with the key `ERT` or `ART`) may stand among the files.
 
     `define`: values of template variables (`{{ N }}`). A path may also be the name of a shipped example
     (`tpu_v4i`, see `example_paths`) when no such file exists. `top_key`: read only what stands below
@@ -38,14 +47,20 @@ def load(
     folder or several from which files may be included, beside those of the files themselves.
 
     `functions`: what expressions may call beside the built-in functions, by name. `allow_code`: Python
-    files that are run for the functions that they define; nothing else is executed, whatever a
-    specification says.
+    files that are run for the functions and component models that they define; nothing else is executed, whatever a
+    specification says. `component_models`: Python classes and objects that `component_class` may name.
 
     Raises SpecError (several problems together) with file, line, what was found and what was expected.
     """
+    resolved = [_resolve(path) for path in _flat(paths)]
+    files = matching_files(resolved, problems := list[EinmapError]())
+    tables = [file for file in files if _is_table(file)]
+    parts = [file for file in files if file not in tables]
     with set_aside():
-        raw, notes = read_files(*(_resolve(p) for p in _flat(paths)), define=define, top_key=top_key, root=root)
-    return _with_functions(raw, notes, functions, _code_files(allow_code))
+        # where a path is wrong, all that is wrong is said together
+        raw, notes = read_files(*(resolved if problems else parts), define=define, top_key=top_key, root=root)
+    beside = _Beside(functions or {}, _code_files(allow_code), models_given(component_models), tables)
+    return _with_code(raw, notes, beside, Roots.of(parts, root))
 
 
 def loads(
@@ -54,23 +69,60 @@ def loads(
     top_key: Keys | None = None,
     functions: Functions | None = None,
     allow_code: Iterable[str | Path] = (),
+    component_models: Any = (),
 ) -> Spec:
     """A specification from one YAML text, as `load` makes it from files."""
     if not isinstance(text, str):
         raise SpecError(f"expected YAML text, found {short(text)}", hint="use Spec.from_dict for data")
     raw, notes = read_text(text, define=define, top_key=top_key)
-    return _with_functions(raw, notes, functions, _code_files(allow_code))
+    beside = _Beside(functions or {}, _code_files(allow_code), models_given(component_models), [])
+    return _with_code(raw, notes, beside, NO_ROOTS)
 
 
-def _with_functions(raw: RawMap, notes: tuple[Note, ...], passed: Functions | None, code: list[str | Path]) -> Spec:
-    allowed = allowed_code(raw, code)
-    functions: dict[str, Callable[..., Any]] = {**functions_in(code)}
-    if both := sorted(functions.keys() & (passed or {}).keys()):
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What comes with the files: functions, Python files to run, models of components, and tables of their costs."""
+
+    functions: Functions
+    code: list[str | Path]
+    models: tuple[object, ...]
+    tables: list[Path]
+
+
+def _with_code(raw: RawMap, notes: tuple[Note, ...], beside: _Beside, roots: Roots) -> Spec:
+    """The specification with functions and component models: its tables, then code, then what Python gives."""
+    allowed = allowed_code(raw, beside.code)
+    defined = run_code(beside.code)
+    functions: dict[str, Callable[..., Any]] = {**functions_of(defined)}
+    if both := sorted(functions.keys() & beside.functions.keys()):
         raise SpecError(f"the function {both[0]} is given, and defined in a file as well", hint="rename one of them")
-    functions |= passed or {}
+    functions |= beside.functions
     custom_functions(functions)  # checks names and callables here, not at the first expression
     hidden = [Note(f"the function {name} takes the place of the built-in one") for name in hidden_built_ins(functions)]
-    return Spec(raw, (*notes, *hidden), functions, allowed).expanded()
+    entries = model_files(raw)
+    models: tuple[object, ...] = beside.models
+    if any(part.is_model for part in defined):
+        from einmap.frontends.code_models import models_of
+
+        models = (*models_of(defined), *models)
+    if entries or beside.tables:
+        from einmap.frontends.yaml.component_tables import models_of_tables, tables_named
+
+        models = (*models_of_tables([*tables_named(entries, roots), *beside.tables]), *models)
+    files = allowed | {str(entry.value) for entry in entries}
+    return Spec(raw, (*notes, *hidden), functions, allowed, Models(models, {}, files)).expanded()
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file that the user names is a table of component costs: by its name, or its keys."""
+    if path.suffix.lower() == ".csv":
+        return True
+    if path.suffix.lower() not in (".yaml", ".yml") or not path.is_file():
+        return False
+    try:
+        return _TABLE.search(read_text_file(path)) is not None
+    except SpecError:  # which is said where the file is read as a part
+        return False
 
 
 def _code_files(files: Iterable[str | Path]) -> list[str | Path]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from einmap.errors import (
     raise_all,
 )
 from einmap.expressions.arithmetic import number, tensor_set
-from einmap.expressions.records import Record
+from einmap.expressions.records import Record, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
@@ -32,6 +33,7 @@ from einmap.spec.binding.component_placement import bind_comparison
 from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.binding.unit_slips import BoundPart, unit_slips
 from einmap.spec.dialects.dialect import Choice
+from einmap.spec.models import ModelChoice
 from einmap.spec.names import RESERVED, check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
 from einmap.spec.schema.arch import (
@@ -184,14 +186,15 @@ def bind_arch(
     symbols: Mapping[str, NameSet],
     einsum: str,
     dialect: Choice,
+    models: ModelChoice,
 ) -> tuple[Architecture, tuple[Note, ...], dict[str, CostOrigin]]:
     """Evaluate every expression of the architecture for one Einsum. `where`: the place of a path of the specification.
 
-    The last part: what the costs of each component came from, by name.
+    `models`: what components may name. The last part: what the costs of each component came from, by name.
 
     Raises all problems together; each names component, field, place, and the Einsum where it matters.
     """
-    binder = _Binder(arch, where, variables, symbols, einsum, dialect)
+    binder = _Binder(arch, where, variables, symbols, einsum, dialect, models)
     bound = Architecture(binder.nodes(arch.nodes))
     raise_all(binder.problems)
     _check_instances(bound, arch, where)
@@ -218,6 +221,26 @@ def _check_paths(arch: Architecture, einsum: str, at: At) -> None:
         raise SpecError(f"Einsum {einsum!r} has no path: all computes are disabled for it ({names})", at=at)
 
 
+class Below(Record):
+    """A component that is not above, as expressions see it: its fanouts are known, since they are fixed."""
+
+    def expression_attribute(self, name: str) -> object:
+        """The functions of fanouts. Raises ExpressionError for anything else."""
+        if name in self.attributes:
+            return self.attributes[name]
+        text = f"{self.name} is not above; only components above can be referenced, and get_fanout() of others"
+        raise ExpressionError(text)
+
+
+def below(name: str, fanouts: Callable[[], dict[str, int]]) -> Below:
+    """What expressions may ask of a component that is not above; `fanouts`: by dimension."""
+    functions = {
+        "get_fanout": safe_function(lambda: math.prod(fanouts().values()), "get_fanout"),
+        "get_fanout_along": safe_function(lambda along, default=1: fanouts().get(along, default), "get_fanout_along"),
+    }
+    return Below(name, functions, {"tensors": unknown_holding(name)})
+
+
 class _Binder:
     """Walks the tree outside in; components above are in scope for those below."""
 
@@ -229,7 +252,9 @@ class _Binder:
         symbols: Mapping[str, NameSet],
         einsum: str,
         dialect: Choice,
+        models: ModelChoice,
     ) -> None:
+        self.models = models
         self.where = where
         self.symbols = symbols
         self.einsum = einsum
@@ -250,8 +275,8 @@ class _Binder:
         base = layer.layer({"arch_variables": together, "Above": Lazy(self._refuse_above)})
         # a set name, tensor or rank variable of the same name wins in expressions
         self.hidden = frozenset(leaf.given.name for leaf in arch.leaves) & {*symbols, *RESERVED}
-        below = {leaf.given.name: Lazy(self._refusal(leaf.given.name)) for leaf in arch.leaves}
-        self.scope = base.layer({name: value for name, value in below.items() if name not in self.hidden})
+        others = {leaf.given.name: below(leaf.given.name, partial(self.fanouts, leaf, base)) for leaf in arch.leaves}
+        self.scope = base.layer({name: value for name, value in others.items() if name not in self.hidden})
         for leaf in arch.leaves:
             if leaf.given.name in self.hidden:
                 text = f"{leaf.given.name!r} also names a set, tensor or rank variable, which wins in expressions"
@@ -263,11 +288,14 @@ class _Binder:
     def _refuse_above(self) -> object:
         raise ExpressionError(unknown_holding("`Above`"))
 
-    def _refusal(self, name: str) -> Any:
-        def refuse() -> object:
-            raise ExpressionError(f"{name} is not above; only components above can be referenced")
+    def fanouts(self, leaf: LeafInput, scope: Scope) -> dict[str, int]:
+        """Fanouts of a leaf by dimension, from expressions that need no component. Raises SpecError."""
 
-        return refuse
+        def fanout(dimension: SpatialInput, at: At) -> int:
+            return int(number(dimension.fanout, scope, at=at, what="fanout", integer=True))
+
+        places = (self.where((*leaf.path, "spatial", i, "fanout")) for i in range(len(leaf.given.spatial)))
+        return {given.name: fanout(given, at) for given, at in zip(leaf.given.spatial, places, strict=True)}
 
     def nodes(self, nodes: tuple[LeafInput | BranchInput, ...]) -> tuple[Node, ...]:
         bound: list[Node] = []
@@ -304,6 +332,7 @@ class _Binder:
             self.einsum,
             self.arch.given.extra_attributes_for_all_component_models,
             {leaf.given.name for leaf in self.arch.leaves},
+            models=self.models,
         )
         bound = bind_component(
             context, node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)

@@ -14,7 +14,6 @@ from einmap.errors import (
     EinmapError,
     ExpressionError,
     Note,
-    NotSupportedError,
     SpecError,
     attempt,
     did_you_mean,
@@ -91,7 +90,6 @@ def bind_component(
     """The component as one Einsum sees it; `outside`: with the scope around it. Raises SpecError."""
     assert isinstance(base, ComponentInput)
     given = base
-    _refuse_objects(outside, given)
     context, fields = _own_context(outside, given)
     model = _model_of(tag, given, context, fields)
     extra = given.extra_attributes_for_component_model
@@ -102,7 +100,7 @@ def bind_component(
     # of a network's hop, latency and throughput are two things
     latency_scale = None if isinstance(given, NetworkInput) else given.latency_scale
     rate = attempt(problems, lambda: rate_of(given.throughput_scale, latency_scale, context.scope, context.at))
-    dummy = given.component_class is not None and model is None
+    dummy = model is None and given.component_class is not None
     costs = ComponentCosts(context, given, parallel, 1.0 if rate is None else rate, dummy, model)
     shared: dict[str, Any] = {
         "name": given.name,
@@ -131,29 +129,34 @@ def bind_component(
     return BoundComponent(component, record, (*costs.notes, *model.notes), origin)
 
 
-def _refuse_objects(context: ComponentContext, given: ComponentInput) -> None:
-    if given.component_model is not None:
-        text = f"component_model of {given.name!r}: models that are Python objects are not supported yet"
-        hint = "name a class under component_class (`einmap components` lists them), or give costs as numbers"
-        raise NotSupportedError(text, at=context.at("component_model"), hint=hint)
-
-
 def _model_of(
     tag: str, given: ComponentInput, context: ComponentContext, fields: Mapping[str, Any]
 ) -> ModelledCosts | None:
-    """What gives the costs that are missing; None where no class is named, or `Dummy`."""
-    if given.component_class is None or given.component_class.lower() == "dummy":
+    """What gives the costs that are missing; None where no model is named, or `Dummy`."""
+    if given.component_model is None and (given.component_class or "dummy").lower() == "dummy":
         return None
     extra = {**context.defaults, **given.extra_attributes_for_component_model}
     attributes = {name: value for name, value in {**extra, **fields}.items() if value is not None}
     written = {action.name: action for action in given.actions}
     needed = {name: ActionInput(name=name) for name in NEEDED_ACTIONS[tag] if name not in written}
-    priced = {
-        name: action
-        for name, action in (written | needed).items()
-        if action.energy is None or (action.throughput is None and action.latency is None)
-    }
-    return ModelledCosts(context, given.component_class, attributes, priced, isinstance(given, CarrierInput))
+    is_network = isinstance(given, NetworkInput)
+    priced = {name: a for name, a in (written | needed).items() if a.energy is None or _lacks_time(a, is_network)}
+    return ModelledCosts(
+        context,
+        given.component_class,
+        given.component_model,
+        attributes,
+        priced,
+        isinstance(given, CarrierInput),
+        isinstance(given, CarrierInput) and bool(given.values_per_action),
+    )
+
+
+def _lacks_time(action: ActionInput, is_network: bool) -> bool:
+    """Whether throughput or latency of an action is missing; of a network's hop both are needed."""
+    if is_network and action.name == "hop":
+        return action.throughput is None or action.latency is None
+    return action.throughput is None and action.latency is None
 
 
 def _own_context(outside: ComponentContext, given: ComponentInput) -> tuple[ComponentContext, dict[str, Any]]:
@@ -162,7 +165,10 @@ def _own_context(outside: ComponentContext, given: ComponentInput) -> tuple[Comp
         **outside.defaults,
         **{k: v for k, v in given.extra_attributes_for_component_model.items() if v is not None},
     }
-    attributes = lazy_layer(extra, outside.scope, lambda n: outside.at("extra_attributes_for_component_model", n))
+    around = outside.scope
+    if given.throughput_scale is None and any("throughput_scale" in str(text) for text in extra.values()):
+        around = around.layer({"throughput_scale": 1})  # its value where it is left out
+    attributes = lazy_layer(extra, around, lambda n: outside.at("extra_attributes_for_component_model", n))
     fields = {
         name: value
         for name in type(given).model_fields

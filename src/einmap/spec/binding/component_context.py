@@ -12,6 +12,7 @@ from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
 from einmap.spec.binding.per_tensor import per_tensor
+from einmap.spec.models import ModelChoice, Models
 from einmap.spec.raw import Path
 
 type Where = Callable[[Path], At]
@@ -24,7 +25,7 @@ class ComponentContext:
 
     `path`: of the component in the specification; `scope`: what its expressions may name; `symbols`: the sets of the
     Einsum; `defaults`: extra attributes that all components have; `components`: names of all components;
-    `own`: names that the component itself defines.
+    `own`: names that the component itself defines; `models`: those that components may name.
     """
 
     where: Where
@@ -36,6 +37,7 @@ class ComponentContext:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     components: Collection[str] = ()
     own: frozenset[str] = frozenset()
+    models: ModelChoice = field(default_factory=lambda: ModelChoice(Models()))
 
     @property
     def all(self) -> NameSet:

@@ -160,7 +160,7 @@ class ComponentCosts:
 
     def _note_rates(self, timed: ActionInput, path: Path, throughput: float, rate: float) -> None:
         """Keep what the seconds of an action were before scales: they are the inverse of the throughput."""
-        modelled = timed.throughput is None and timed.latency is None and timed.name != "hop"
+        modelled = timed.throughput is None and timed.latency is None
         row = self._row(timed) if modelled else Factor("", 1)
         seconds = math.inf if throughput == 0 else row.value / throughput
         rates = _rate(self.given, self.rate, ()), _rate(timed, rate, path), self._together(divides=True)
@@ -171,7 +171,7 @@ class ComponentCosts:
             if self.dummy:
                 return 0.0
             if self.model is not None:
-                return self.model.cost(action.name)[0]
+                return self.model.cost(action.name).energy
             raise SpecError(
                 f"action {action.name!r} of {self.context.name!r} has no energy",
                 at=self.context.at(*path),
@@ -201,8 +201,8 @@ class ComponentCosts:
             return found[0]
         if self.dummy:
             return math.inf
-        if self.model is not None and action.name != "hop":
-            return self.model.cost(action.name)[1]
+        if self.model is not None:
+            return self.model.cost(action.name).throughput
         hint = "set throughput (actions/s, may be inf), or latency (s)"
         if action.name == "hop":
             hint = "set throughput (actions/s of one link, may be inf); latency (s for one step) does not stand for it"
@@ -211,18 +211,22 @@ class ComponentCosts:
         )
 
     def _latency_of(self, action: ActionInput, path: Path, amount: Callable[..., float], throughput: float) -> float:
-        """Seconds of one action: of a network's step as given, of other actions the inverse of the throughput."""
+        """Seconds of one action: of a network's step as given or modelled, of others the inverse of the throughput."""
         if not isinstance(self.given, NetworkInput):
             return math.inf if throughput == 0 else 1 / throughput
-        if action.latency is None:
-            if self.dummy or action.name != "hop":
-                return 0.0
+        if action.latency is None and (self.dummy or action.name != "hop"):
+            return 0.0
+        if action.latency is not None:
+            seconds = amount("latency", action.latency, minimum=0, allow_inf=False)
+        elif self.model is not None:
+            seconds = self.model.cost(action.name).delay
+        else:
             raise SpecError(
                 f"action 'hop' of {self.context.name!r} has no latency",
                 at=self.context.at(*path),
-                hint="set latency (s for one step of a value) and throughput (actions/s of one link, may be inf)",
+                hint="set latency (s for one step of a value) and throughput (actions/s of one link, may be inf), "
+                "or component_class (Wire, Router, ...)",
             )
-        seconds = amount("latency", action.latency, minimum=0, allow_inf=False)
         factors: list[Factor] = []
         if action.latency_scale is not None:
             scale = amount("latency_scale", action.latency_scale, minimum=0)

@@ -90,7 +90,7 @@ class ActionInput(Input):
     extra_attributes_for_component_model: Annotated[
         dict[str, Any],
         documented(
-            "Attributes of this action for the model of `component_class`, before those of the component. Expressions "
+            "Attributes of this action for the component's model, before those of the component. Expressions "
             "of the action know them by name.",
             {"width": 32},
         ),
@@ -133,7 +133,12 @@ class ComponentInput(ContainerInput):
     ] = None
     component_model: Annotated[
         Any,
-        documented("A model as an object of Python. Refused: name a class in `component_class`.", refused=True),
+        documented(
+            "The name of a Python model that is given beside the files, which goes before `component_class`. In Python "
+            "the class or object itself may stand here.",
+            "Latches",
+            without="`component_class` is asked",
+        ),
     ] = None
     component_modeling_log: Annotated[
         list[str],
@@ -237,7 +242,7 @@ class ComponentInput(ContainerInput):
     extra_attributes_for_component_model: Annotated[
         dict[str, Any],
         documented(
-            "Attributes for the model of `component_class` that are not fields here. Expressions of the component know "
+            "Attributes for the component's model that are not fields here. Expressions of the component know "
             "them by name.",
             {"n_banks": 4},
         ),

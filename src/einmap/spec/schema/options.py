@@ -83,11 +83,20 @@ class ConfigInput(Input):
     ] = []
     component_models: Annotated[
         list[str],
-        documented("Files with component models of other tools. They are not read: leave the list empty.", []),
+        documented(
+            "Files with component models: tables (CSV, and YAML with the key `ERT` or `ART`) in the folder of this "
+            "file and below, and Python files with classes, each of which is an error until it is allowed with "
+            "`--allow-code FILE`.",
+            [],
+        ),
     ] = []
     use_installed_component_models: Annotated[
-        StrictBool,
-        documented("Whether other tools also take models from installed packages. Read and ignored.", False),
+        StrictBool | Annotated[str, one_of(("first",))],
+        documented(
+            "Whether classes of installed hwcomponents packages are used where einmap has no class of that name; "
+            "`first` takes them before the built-in ones.",
+            False,
+        ),
     ] = True
 
 
