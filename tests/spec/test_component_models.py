@@ -10,7 +10,7 @@ import einmap
 from einmap.components import hwcomponents
 from einmap.components.base import FormulaModel
 from einmap.components.registry import builtin
-from einmap.spec.cost_sources import component_modeling_log, cost_sources
+from einmap.spec.cost_sources import component_modeling_log, cost_sources, used_models
 
 SRAM = {"type": "Memory", "name": "Buffer", "component_class": "sram", "size": 32 * 1024 * 8, "bits_per_action": 64}
 SRAM["extra_attributes_for_component_model"] = {"tech_node": "45nm", "width": 64}
@@ -161,6 +161,7 @@ def test_a_python_class_prices_a_component_before_its_class():
     assert Latches.made == [{"width": 64, "size": 2**18, "cells": [1, 2]}]  # once, with extra attributes as given
     assert given.get("arch.nodes.Buffer.component_model") == "Latches"
     assert component_modeling_log(given, "Z") == {"Buffer": ("64 bits",)}
+    assert [(model.component_class, model.components) for model in used_models(given)] == [("Latches", ("Buffer",))]
 
 
 def test_without_a_width_a_python_model_is_asked_for_one_bit():

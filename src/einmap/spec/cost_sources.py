@@ -105,12 +105,13 @@ def used_models(spec: Spec) -> tuple[UsedModel, ...]:
     firsts = {bound.like for bound in spec.bound.values()}
     for leaf in spec.arch_inputs.leaves:
         given = leaf.given
-        for einsum in firsts if isinstance(given, ComponentInput) and given.component_class is not None else ():
+        model = (given.component_model or given.component_class) if isinstance(given, ComponentInput) else None
+        for einsum in firsts if model is not None else ():
             origin = spec.bound[einsum].origins.get(given.name, CostOrigin())
-            if origin.estimate is not None and isinstance(given, ComponentInput) and given.component_class is not None:
+            if origin.estimate is not None and model is not None:
                 priced = [cost.source for cost in origin.estimate.actions.values()] or [origin.estimate.source]
-                components.setdefault(given.component_class, {})[given.name] = None
-                sources.setdefault(given.component_class, {}).update(dict.fromkeys(priced))
+                components.setdefault(model, {})[given.name] = None
+                sources.setdefault(model, {}).update(dict.fromkeys(priced))
     return tuple(UsedModel(name, tuple(components[name]), tuple(sources[name])) for name in components)
 
 
