@@ -120,7 +120,8 @@ def _is_table(path: Path) -> bool:
     if path.suffix.lower() not in (".yaml", ".yml") or not path.is_file():
         return False
     try:
-        return _TABLE.search(read_text_file(path)) is not None
+        text = read_text_file(path)
+        return ("ERT" in text or "ART" in text) and _TABLE.search(text) is not None
     except SpecError:  # which is said where the file is read as a part
         return False
 
