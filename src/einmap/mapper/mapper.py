@@ -1,7 +1,7 @@
 """Find the best mapping of a workload.
 
-Steps: read the options, search each distinct Einsum (branch and bound with cost-to-go tables), choose one point of
-each Einsum's front, put the parts into one tree and evaluate it.
+Steps: read the options; search the cascade as a whole (`fusion`), or each distinct Einsum by itself (`independent`:
+branch and bound with cost-to-go tables, one point of each front, the parts in one tree); evaluate what is best.
 """
 
 from __future__ import annotations

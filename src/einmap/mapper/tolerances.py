@@ -1,8 +1,8 @@
 """When two costs count as equal, as fractions of them.
 
 The three nest, each a hundred or ten times the one before: sums of a whole cascade are compared the most closely, since
-errors of the parts must not add up; points of one Einsum's front less so; and a bound rules something out only where it
-is beyond the best by more than both, so that rounding never prunes an optimum.
+errors of the parts must not add up; points of one Einsum's front less so, and what a bound of one Einsum leaves to gain
+must be more than that. Cutoffs of cascades are widened by more than both, so that rounding prunes no optimum.
 """
 
 TIE_OF_SUMS = 1e-12

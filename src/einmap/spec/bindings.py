@@ -16,9 +16,9 @@ from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.gc_pause import set_aside
+from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.function_view import SpecView

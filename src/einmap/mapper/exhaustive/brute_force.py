@@ -22,11 +22,11 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.exhaustive.front import ExhaustiveFront
+from einmap.mapper.exhaustive.tile_limits import tile_limits
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of
 from einmap.mapper.mapspace.spatial_mappings import n_lanes
-from einmap.mapper.mapspace.tile_limits import tile_limits
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Request
 from einmap.model.batch import Batch, BatchCost

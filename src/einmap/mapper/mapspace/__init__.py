@@ -19,5 +19,5 @@
 - `template`: templates of one dataplacement: where its loops, lanes and tolls stand.
 - `tile_lattice`: the lattice of tile shapes: one tile shape for each rank variable, ordered by what may stand
   inside what.
-- `tile_limits`: limits on tile shapes (`tensors.tile_shape`), for many choices at a time.
+- `recomputation`: which loops may stand above the outermost storage of a tensor: those that compute nothing twice.
 """

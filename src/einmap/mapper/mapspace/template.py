@@ -11,8 +11,8 @@ from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.dataplacement import Dataplacement
+from einmap.mapper.mapspace.recomputation import variables_above
 from einmap.mapper.mapspace.spatial_mappings import SpatialChoice
-from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template, TemplateNode
@@ -86,21 +86,13 @@ class TemplateBuilder:
         return any(memory in above for memory, _ in self.placement.nodes[index:])
 
     def may_stand_above(self, tensor: str, variable: str) -> bool:
-        """Whether a loop may stand above the outermost storage of a tensor: nothing is to be computed twice.
-
-        Where others use the tensor too, the loop must cut it as it may cut it for them: without strides.
-        """
+        """Whether a loop may stand above the outermost storage of a tensor: nothing is to be computed twice."""
         return variable in self.variables_above(tensor)
 
     def variables_above(self, tensor: str) -> Names:
-        """All such variables."""
+        """The variables whose loops may stand above the outermost storage of a tensor."""
         if tensor not in self.above:
-            access = self.einsum.by_tensor[tensor]
-            variables = frozenset(v for v in access.variables if access.relevance(v) is Relevance.FULL)
-            if tensor in self.shared:
-                plain = frozenset(v for v in variables if is_plain(access, v))
-                variables = frozenset(v for v in plain if (tensor, rank_of(access, v)) not in self.uncut)
-            self.above[tensor] = variables
+            self.above[tensor] = variables_above(self.einsum.by_tensor[tensor], tensor in self.shared, self.uncut)
         return self.above[tensor]
 
     def refetches(self, variable: str, index: int) -> bool:

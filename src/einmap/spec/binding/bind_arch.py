@@ -27,10 +27,10 @@ from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.records import Record, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
 from einmap.spec.binding.component_context import ComponentContext, Where, changed_globals
 from einmap.spec.binding.component_placement import bind_comparison
-from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.binding.unit_slips import BoundPart, unit_slips
 from einmap.spec.dialects.dialect import Choice
 from einmap.spec.models import ModelChoice

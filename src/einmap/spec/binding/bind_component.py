@@ -22,11 +22,11 @@ from einmap.errors import (
 from einmap.expressions.arithmetic import boolean, evaluate
 from einmap.expressions.records import Record, RecordList, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
+from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_costs import ComponentCosts, rate_of
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.binding.component_placement import direction_of, placement_of, refuse_back
-from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.schema.arch import (
     ActionInput,

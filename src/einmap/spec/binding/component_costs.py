@@ -12,9 +12,9 @@ from einmap.arch.component import Action
 from einmap.errors import At, EinmapError, Note, SpecError, attempt, raise_all
 from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope, lazy_layer
+from einmap.spec.binding.applied_scales import Factor, Scales
 from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_models import ModelledCosts
-from einmap.spec.binding.cost_origin import Factor, Scales
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.raw import Path
 from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, NetworkInput

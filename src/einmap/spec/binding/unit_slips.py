@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from einmap.arch.component import Action, Component, Compute, Memory
 from einmap.errors import Note
+from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.component_context import Where
-from einmap.spec.binding.cost_origin import CostOrigin
 from einmap.spec.raw import Path
 from einmap.spec.schema.arch import ComponentInput
 

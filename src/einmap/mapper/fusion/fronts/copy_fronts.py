@@ -23,7 +23,7 @@ from einmap.mapper.fusion.fronts.loops import TEMPORAL, rank_cut
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
-from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of
+from einmap.mapper.mapspace.recomputation import variables_above
 from einmap.mapper.request import Request
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -147,10 +147,7 @@ class CopyFronts(ListedFronts):
         yield from extend(0, dict(self.einsum.bounds), ())
 
     def _may_stand_above(self, tensor: str, variable: str) -> bool:
-        access = self.einsum.by_tensor[tensor]
-        if variable not in access.variables or not is_plain(access, variable):
-            return False
-        return (tensor, rank_of(access, variable)) not in self.request.uncut
+        return variable in variables_above(self.einsum.by_tensor[tensor], True, self.request.uncut)
 
     def _add(
         self, assignment: Assignment, order: tuple[tuple[str, str], ...], gaps: tuple[tuple[tuple[str, int], ...], ...]
