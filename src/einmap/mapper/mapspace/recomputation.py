@@ -18,8 +18,8 @@ from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of
 def variables_above(access: TensorAccess, shared: bool, uncut: Set[tuple[str, str]]) -> Names:
     """The rank variables whose loops may stand above the outermost storage of the tensor of `access`.
 
-    `shared`: other Einsums use the tensor too. Then a loop must cut it as it may cut it for them: without strides, and not
-    along the ranks in `uncut`, pairs of a tensor and a rank of which the users see different parts.
+    `shared`: other Einsums use the tensor too. Then a loop must cut it as it may cut it for them: without strides, and
+    not along the ranks in `uncut`, pairs of a tensor and a rank of which the users see different parts.
     """
     variables = frozenset(v for v in access.variables if access.relevance(v) is Relevance.FULL)
     if not shared:
