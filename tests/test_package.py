@@ -63,6 +63,12 @@ def test_sub_packages_are_attributes_and_do_not_take_the_place_of_functions():
     assert in_a_new_process(code) == ["SpecError", "einmap.mapping", True, True, True]
 
 
+def test_files_in_place_of_a_specification_are_an_error_that_says_how_to_load_them():
+    for function in (einmap.evaluate, einmap.map_workload):
+        with pytest.raises(TypeError, match=r"takes a specification, found a str; einmap.load"):
+            function("arch.yaml")
+
+
 def test_the_version_is_that_of_the_project():
     project = PACKAGE.parents[1] / "pyproject.toml"
     written = [line for line in project.read_text().splitlines() if line.startswith("version = ")]

@@ -9,7 +9,7 @@ from docs.generate.layout import code, page, paragraph, table
 from einmap import loads
 from einmap.einsum.functions import FUNCTIONS, MapFunction
 from einmap.einsum.operation import REDUCTIONS
-from einmap.emit import c_runtime, python
+from einmap.emit import c_runtime, print_python
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Scope
 
@@ -125,7 +125,7 @@ def map_functions() -> str:
             code(_written(entry)),
             entry.meaning,
             "yes" if entry.exact_on_integers else "no",
-            code(_spelt(entry, python.FUNCTIONS)),
+            code(_spelt(entry, print_python.FUNCTIONS)),
             code(_spelt(entry, c_runtime.FUNCTIONS)),
         )
         for entry in FUNCTIONS.values()

@@ -27,7 +27,7 @@ OTHER_NAMES = {**ROOT_PAGES, "README.md": "index.md"}
 
 API_GROUPS = {
     "Specifications": ("load", "loads", "dump", "dump_mapping", "Spec", "LiteralString"),
-    "Costs of a mapping": ("evaluate", "Cost", "Mapping", "PartialMapping", "Template"),
+    "Costs of a mapping": ("evaluate", "Cost", "explain", "Mapping", "PartialMapping", "Template"),
     "Search": ("map_workload", "MapResult", "Mapspace", "Progress"),
     "Execution": ("execute", "Execution"),
     "Errors": (),
@@ -117,6 +117,7 @@ def stage(folder: Path) -> None:
     """Write all pages of the site into a folder, as Sphinx takes them."""
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("site", "generate", "README.md", "__pycache__"))
     shutil.copy(DOCS / "site" / "conf.py", folder)
+    shutil.copytree(DOCS / "site" / "static", folder / "static")
     for page in folder.rglob("*.md"):
         page.write_text(with_site_links(page.read_text(), len(page.relative_to(folder).parts) - 1))
     for name, page_file in ROOT_PAGES.items():

@@ -17,6 +17,8 @@ html_theme = "furo"
 html_title = f"einmap {release}"
 html_show_copyright = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
 # Docstrings write names between single backticks.

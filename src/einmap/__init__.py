@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from einmap.matmul.to_mapping import to_mapping as to_mapping
     from einmap.model.cost import Cost as Cost
     from einmap.model.evaluate import evaluate as evaluate
+    from einmap.model.explanation.explain import explain as explain
     from einmap.progress import Progress as Progress
     from einmap.report.frames.frame import Frame as Frame
     from einmap.report.frames.kinds import frame_of as frame_of
@@ -101,6 +102,7 @@ __all__ = [
     "engine_named",
     "evaluate",
     "execute",
+    "explain",
     "flatten",
     "frame_of",
     "frames_of",
@@ -160,6 +162,7 @@ _HOMES = {
     "emit": "einmap.emit.emit",
     "engine_named": "einmap.distribute.backends.engines",
     "evaluate": "einmap.model.evaluate",
+    "explain": "einmap.model.explanation.explain",
     "execute": "einmap.execute.execute",
     "flatten": "einmap.einsum.flatten",
     "frame_of": "einmap.report.frames.kinds",

@@ -14,7 +14,7 @@ from einmap.mapper.result import MapResult
 from einmap.mapper.result_cache import ResultCache
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress
-from einmap.spec.spec import Spec
+from einmap.spec.spec import Spec, checked_spec
 
 
 def map_workload(
@@ -53,6 +53,7 @@ def map_workload(
     Raises SpecError for bad options and a `cache` that cannot be written, MappingError for a given mapping that cannot
     be, NoMappingError when no mapping fits.
     """
+    spec = checked_spec(spec, "map_workload")
     results = results_in(cache) if cache is not None else None
     return best_mappings(
         spec,

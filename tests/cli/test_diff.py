@@ -59,3 +59,14 @@ def test_a_misspelt_name_is_refused(run):
     done = run("diff", "simpel", "simple")
     assert done.status == 2
     assert "did you mean 'simple'" in done.err
+
+
+def test_a_small_dictionary_is_shown_whole(run, tmp_path):
+    arch = """arch:
+  nodes:
+  - !Memory {name: M, size: inf, component_class: Dummy}
+  - !Compute {name: MAC, component_class: Dummy%s}
+"""
+    (tmp_path / "a.yaml").write_text(arch % "")
+    (tmp_path / "b.yaml").write_text(arch % ", extra_attributes_for_component_model: {width: 8}")
+    assert "{width: 8}" in run("diff", str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")).out

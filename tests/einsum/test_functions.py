@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from einmap.einsum.functions import FUNCTIONS, Code, apply
-from einmap.emit import c_runtime, comments, python
+from einmap.emit import c_runtime, comments, print_python
 from einmap.execute.kernels import _apply
 
-SPELLINGS = {"C": c_runtime.FUNCTIONS, "Python": python.FUNCTIONS, "comments": comments._CALLS}
+SPELLINGS = {"C": c_runtime.FUNCTIONS, "Python": print_python.FUNCTIONS, "comments": comments._CALLS}
 
 
 @pytest.mark.parametrize("spellings", SPELLINGS.values(), ids=SPELLINGS)

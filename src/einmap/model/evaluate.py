@@ -45,7 +45,7 @@ from einmap.model.occupancy.sharing import (
 from einmap.model.traffic.copies import aliases
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.spec.loop_tree import is_as_read
-from einmap.spec.spec import Spec
+from einmap.spec.spec import Spec, checked_spec
 
 
 def evaluate(
@@ -61,8 +61,9 @@ def evaluate(
     architecture constraints are errors instead of notes on the result.
 
     Raises SpecError for a bad specification, MappingError when the mapping does not fit it (CapacityError and
-    FanoutError where tiles or lanes do not), each with the place in the input.
+    FanoutError where tiles or lanes do not), each with the place in the input; TypeError for anything but a Spec.
     """
+    spec = checked_spec(spec, "evaluate")
     rules = semantics_named(semantics or spec.model_options.semantics)
     if mapping is None:
         return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)

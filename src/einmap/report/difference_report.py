@@ -122,6 +122,9 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         name = value.get("name")
         kind = value.get("type") or "a dictionary"
+        written = ", ".join(f"{key}: {_value(part)}" for key, part in value.items())
+        if len(written) <= 40:
+            return f"{{{written}}}"
         return f"{kind} {name}" if name else f"{kind} of {len(value)} fields"
     if isinstance(value, str) and len(value) <= 60:
         return value

@@ -302,3 +302,11 @@ def _checked(raw: Raw) -> RawMap:
             hint = did_you_mean(key, TOP_LEVEL, listing="valid keys")
             raise SpecError(f"unknown top-level key {key!r}", at=At(path=key or "''"), hint=hint)
     return raw
+
+
+def checked_spec(value: object, function: str) -> Spec:
+    """What was given as specification, if it is one. Raises TypeError that says how files become one."""
+    if isinstance(value, Spec):
+        return value
+    kind = type(value).__name__
+    raise TypeError(f"{function} takes a specification, found a {kind}; einmap.load(...) makes one of files")

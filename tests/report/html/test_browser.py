@@ -68,10 +68,10 @@ def logged(browser):
 
 
 def requested(browser):
-    """What the browser asked for since the page was opened, but for the page itself."""
+    """What the browser asked for since the page was opened, but for the page itself and pages of its own."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    return [url for url in sent if not url.startswith(("file:///", "data:", "blob:"))], len(sent)
+    return [url for url in sent if not url.startswith(("file:///", "data:", "blob:", "chrome://"))], len(sent)
 
 
 def test_a_report_is_drawn_and_asks_for_nothing(show):

@@ -39,7 +39,7 @@ def load(
 ) -> Spec:
     """Read one specification from several YAML files; each gives some of the top-level keys.
 
-    Tables of component costs (*.csv, and YAML with the key `ERT` or `ART`) may stand among the files.
+    Tables of component costs (CSV files, and YAML with the key `ERT` or `ART`) may stand among the files.
 
     `define`: values of template variables (`{{ N }}`). A path may also be the name of a shipped example
     (`tpu_v4i`, see `example_paths`) when no such file exists. `top_key`: read only what stands below

@@ -93,12 +93,11 @@ const watcher = new IntersectionObserver(
   { rootMargin: "300px" },
 );
 
-// the rest is drawn when the browser has nothing else to do, so that everything is there to be printed
-const idle = window.requestIdleCallback || ((act) => setTimeout(act, 50));
+// the rest is drawn one by one, so that everything is there to be printed and the page answers meanwhile
 async function drawRest() {
   for (const figure of document.querySelectorAll("figure.plot")) {
     if (plots.get(figure) || !figure.querySelector(".canvas").clientWidth) continue;
-    await new Promise((done) => idle(done));
+    await new Promise((done) => setTimeout(done));
     await draw(figure);
   }
   root.dataset.drawn = "all";
@@ -167,4 +166,4 @@ function equipAll(within) {
 equipAll(document);
 
 document.querySelectorAll("figure.plot").forEach((figure) => watcher.observe(figure));
-idle(drawRest);
+setTimeout(drawRest);

@@ -11,6 +11,8 @@ from einmap.report.html.charts import MOST_ROWS, STEP, Amount, colour, colours_o
 from einmap.report.html.charts import bars as bar_plot
 from einmap.report.html.parts import Figure, Folded, Option, Part, Section, Table, Tabs
 
+LEAST_LIMITING = 0.01
+"""Parts of the latency below this are not marked."""
 _LEAD = "An Einsum takes as long as the component that works longest on it; that component limits it."
 _MOST_MARKS = 2_000
 
@@ -38,7 +40,7 @@ def _by_component(cost: Cost) -> Figure:
         {
             "row": row.component,
             "value": row.busy / scale.factor,
-            "marked": bool(row.limits),
+            "marked": row.limits >= LEAST_LIMITING,
             "text": percent(row.share),
             "limits": _limits(row, several),
             "share": percent(row.share),
@@ -52,9 +54,17 @@ def _by_component(cost: Cost) -> Figure:
         tooltip=(("row", "component"), ("share", "at work"), ("limits", "limits")),
         domain=end,
     )
-    limiting = [row.component for row in rows if row.limits]
+    limiting = [row.component for row in rows if row.limits >= LEAST_LIMITING] or [
+        max(rows, key=lambda r: r.limits).component
+    ]
     text = f"How long each component works. The latency is limited by {', '.join(limiting)}."
-    return Figure("latency-by-component", "How long each component works", plot, text, "Orange: what limits.")
+    return Figure(
+        "latency-by-component",
+        "How long each component works",
+        plot,
+        text,
+        f"Orange: what limits for {percent(LEAST_LIMITING)} of the time or more.",
+    )
 
 
 def _limits(row: cost_tables.BusyRow, several: bool) -> str:
