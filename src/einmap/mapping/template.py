@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from einmap.errors import At
 from einmap.mapping.mapping import Mapping
@@ -82,7 +83,7 @@ class Template:
 
     nodes: tuple[TemplateNode, ...]
 
-    @property
+    @cached_property
     def loops(self) -> tuple[OpenTemporal | OpenSpatial, ...]:
         """The open loops from the outside in."""
         return tuple(node for node in self.nodes if isinstance(node, OpenTemporal | OpenSpatial))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from einmap.model.counting.path import EinsumPath, Station
 
 def tile_limits(path: EinsumPath, subspace: Subspace, points: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which points keep the limits of every memory and toll, at its first node."""
-    allowed = np.ones(len(points), dtype=bool)
-    limited = _limited_holders(path)
-    if not limited:
-        return allowed
-    shapes = subspace.shapes(points)
-    for station, limits in limited:
+    if not _limited_holders(path):
+        return np.ones(len(points), dtype=bool)
+    return shapes_within_limits(path, subspace.shapes(points), len(points))
+
+
+def shapes_within_limits(path: EinsumPath, shapes: Sequence[Any], n: int) -> NDArray[np.bool_]:
+    """Which of `n` choices keep the limits; `shapes`: for each loop of the path a tile shape, or `n` of them."""
+    allowed = np.ones(n, dtype=bool)
+    for station, limits in _limited_holders(path):
         extents: dict[str, Any] = dict(path.einsum.extents)
         for loop, shape in zip(path.loops, shapes, strict=True):
             above = loop.position < station.position if loop.level is None else loop.level <= station.level

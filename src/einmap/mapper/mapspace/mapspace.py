@@ -93,7 +93,7 @@ class Subspace:
         """Tile shapes of each loop of the template; `points` has a row for each choice, a column for each digit."""
         n = len(points)
         loops = self.template.loops
-        counts: list[Any] = [self._lanes(i) for i in range(len(loops))]
+        counts: list[Any] = list(self._lanes)
         for column, digit in enumerate(self.digits):
             spread = unrank(points[:, column], digit.exponent, digit.loops)
             powers = float(digit.prime) ** spread
@@ -106,17 +106,14 @@ class Subspace:
             shapes.append(np.broadcast_to(np.asarray(extents[loop.rank_variable]), (n,)))
         return shapes
 
-    def _lanes(self, index: int) -> int:
-        loop = self.template.loops[index]
-        if isinstance(loop, OpenSpatial):
-            for lanes in self.spatial:
-                if (lanes.component, lanes.dimension, lanes.variable) == (
-                    loop.component,
-                    loop.name,
-                    loop.rank_variable,
-                ):
-                    return lanes.bound
-        return 1
+    @cached_property
+    def _lanes(self) -> tuple[int, ...]:
+        """Lanes of each loop of the template, 1 for temporal ones."""
+        bounds = {(x.component, x.dimension, x.variable): x.bound for x in self.spatial}
+        return tuple(
+            bounds.get((loop.component, loop.name, loop.rank_variable), 1) if isinstance(loop, OpenSpatial) else 1
+            for loop in self.template.loops
+        )
 
     def random_points(self, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
         """`n` uniform random points."""
@@ -151,6 +148,11 @@ class Subspace:
         """The LoopTree of a point; loops of one iteration are left out, neighbouring storage is joined."""
         shapes = [int(np.asarray(s).ravel()[0]) for s in self.shapes(np.array([point], dtype=np.int64))]
         return joined(self.template.fill(shapes, dict(self.bounds)).nodes)
+
+    def encode(self, mapping: LoopTree) -> tuple[int, ...] | None:
+        """The point whose mapping is `mapping` (loops of one iteration aside), None where it is not in the subspace."""
+        digits = _encode_in(self, mapping)
+        return digits if digits is not None and self.mapping(digits) == mapping else None
 
 
 type Point = tuple[int, tuple[int, ...]]
@@ -195,8 +197,8 @@ class Mapspace:
     def encode(self, mapping: LoopTree) -> Point | None:
         """A point whose mapping is `mapping` (loops of one iteration aside), None when it is not in the space."""
         for index, subspace in enumerate(self.subspaces):
-            digits = _encode_in(subspace, mapping)
-            if digits is not None and subspace.mapping(digits) == mapping:
+            digits = subspace.encode(mapping)
+            if digits is not None:
                 return index, digits
         return None
 

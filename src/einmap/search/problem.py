@@ -1,0 +1,219 @@
+"""What a search is asked: one Einsum on one architecture, an objective, and the cost model that evaluates points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from einmap.arch.tree import Architecture
+from einmap.arrays import Bools, Floats, Ints
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.workload import Workload
+from einmap.errors import NoMappingError, NotSupportedError, SpecError
+from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.exhaustive.tile_limits import shapes_within_limits
+from einmap.mapper.mapper import best_mappings
+from einmap.mapper.mapspace.mapspace import Point
+from einmap.mapper.options import metrics_named
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.template import OpenSpatial, Template
+from einmap.model.batch import Batch, BatchCost
+from einmap.model.counting.semantics import Semantics, semantics_named
+from einmap.search.space import SearchSpace, search_space
+from einmap.spec.spec import Spec
+
+OBJECTIVES = ("energy", "latency", "energy_delay_product")
+"""Objectives that single mappings are judged by here."""
+AT_ONCE = 16_384
+"""Points whose arrays are evaluated together."""
+
+type BatchKey = tuple[int, int, tuple[tuple[str, str, str], ...]]
+"""A part of the space, a nest, and the spatial loops that a template has."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best mapping of a problem: `value` in the unit of the objective (J, s, J*s), `seconds` of the search.
+
+    `point`: where it is in the search space; None if it is not there. `proven`: whether no mapping is better.
+    """
+
+    value: float
+    mapping: LoopTree
+    point: Point | None
+    proven: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SearchProblem:
+    """One Einsum by itself, every tensor backed outside. `objective`: `energy`, `latency` or `energy_delay_product`."""
+
+    spec: Spec
+    objective: str
+    semantics: Semantics
+    space: SearchSpace
+    _batches: dict[BatchKey, Batch] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def einsum(self) -> Einsum:
+        """The Einsum."""
+        return self.space.einsum
+
+    @property
+    def arch(self) -> Architecture:
+        """The architecture as the Einsum sees it."""
+        return self.space.arch
+
+    @property
+    def name(self) -> str:
+        """How reports call the problem."""
+        return self.einsum.name
+
+    @cached_property
+    def compulsory(self) -> float:
+        """A lower bound of the objective by compulsory traffic, in its unit; may be 0 or minus infinity."""
+        return least_costs(self.einsum, self.arch, (self.objective,))[0]
+
+    def evaluate(self, points: Sequence[Point]) -> Floats:
+        """The objective of each point for one instance of the Einsum (J, s, J*s); inf where a mapping is not valid.
+
+        A mapping is valid if its tiles fit every memory, keep the limits on tile shapes, and can be counted.
+        """
+        costs = self.costs(points)
+        values = self.objective_of(costs)
+        return np.where(costs.fits, values, np.inf)
+
+    def objective_of(self, costs: BatchCost) -> Floats:
+        """The objective of some costs, in its unit."""
+        match self.objective:
+            case "energy":
+                return costs.energy
+            case "latency":
+                return costs.latency
+            case _:
+                return costs.energy * costs.latency
+
+    def costs(self, points: Sequence[Point]) -> BatchCost:
+        """Energy (J), latency (s) and validity of each point; what cannot be counted is not valid."""
+        energy, latency = np.full(len(points), np.inf), np.full(len(points), np.inf)
+        fits = np.zeros(len(points), dtype=bool)
+        for key, rows, shapes in self._grouped(points):
+            for begin in range(0, len(rows), AT_ONCE):
+                some = slice(begin, begin + AT_ONCE)
+                cost = self._batch_cost(key, points[int(rows[0])][0], list(shapes[some].T))
+                energy[rows[some]], latency[rows[some]], fits[rows[some]] = cost.energy, cost.latency, cost.fits
+        return BatchCost(energy, latency, fits)
+
+    def shapes(self, points: Sequence[Point]) -> list[tuple[Template, Ints, Floats]]:
+        """Points of one template together: the template, their rows, and a tile shape for each point and loop."""
+        groups = self._grouped(points)
+        return [(self.space.subspace(points[int(rows[0])][0]).template, rows, shapes) for _, rows, shapes in groups]
+
+    def fits(self, points: Sequence[Point]) -> Bools:
+        """Which points are valid."""
+        return self.costs(points).fits
+
+    def _grouped(self, points: Sequence[Point]) -> list[tuple[BatchKey, Ints, Floats]]:
+        """For each template the rows of its points, and an array of tile shapes, a column for each loop."""
+        rows_of: dict[int, list[int]] = {}
+        for row, (number, _) in enumerate(points):
+            rows_of.setdefault(number, []).append(row)
+        rows: dict[BatchKey, list[Ints]] = {}
+        shapes: dict[BatchKey, list[Floats]] = {}
+        for number, members in rows_of.items():
+            subspace = self.space.subspace(number)
+            digits = np.array([points[row][1] for row in members], dtype=np.int64).reshape(len(members), -1)
+            columns = [np.asarray(column, dtype=np.float64) for column in subspace.shapes(digits)]
+            key = self.batch_key(number)
+            rows.setdefault(key, []).append(np.array(members, dtype=np.int64))
+            stacked = np.stack(columns, axis=1) if columns else np.zeros((len(members), 0))
+            shapes.setdefault(key, []).append(stacked)
+        return [(key, np.concatenate(rows[key]), np.concatenate(shapes[key])) for key in rows]
+
+    def batch_key(self, number: int) -> BatchKey:
+        """What subspaces have in common whose points are evaluated together."""
+        part, nest, _ = self.space.place(number)
+        loops = self.space.subspace(number).template.loops
+        spatial = [(x.component, x.name, x.rank_variable) for x in loops if isinstance(x, OpenSpatial)]
+        return part, nest, tuple(spatial)
+
+    def _batch_cost(self, key: BatchKey, number: int, shapes: list[Floats]) -> BatchCost:
+        n = len(shapes[0]) if shapes else 1
+        subspace = self.space.subspace(number)
+        if key not in self._batches:
+            if len(self._batches) > 5_000:
+                self._batches.clear()
+            self._batches[key] = Batch(subspace.template, self.einsum, self.arch, self.semantics)
+        batch = self._batches[key]
+        try:
+            cost = batch.evaluate(shapes, n)
+        except NotSupportedError:
+            nothing = np.full(n, np.inf)
+            return BatchCost(nothing, nothing, np.zeros(n, dtype=bool))
+        return BatchCost(cost.energy, cost.latency, cost.fits & shapes_within_limits(batch.path, shapes, n))
+
+    def optimum(self) -> Optimum:
+        """The best mapping, found by the mapper. Raises NoMappingError where nothing fits."""
+        result = best_mappings(self.spec, fuse=False, metrics=self.objective, semantics=self.semantics, workers=1)
+        point = self.space.encode(result.mapping)
+        value = float(self.evaluate([point])[0]) if point is not None else _for_one_instance(self, result.cost)
+        if not np.isfinite(value):
+            raise NoMappingError("the best mapping cannot be evaluated here")
+        return Optimum(value, result.mapping, point, result.optimal, result.stats.seconds)
+
+
+def _for_one_instance(problem: SearchProblem, cost: object) -> float:
+    """The objective of a whole workload for one instance of its Einsum."""
+    times = problem.spec.workload.n_instances * problem.einsum.n_instances
+    energy, latency = float(getattr(cost, "energy")) / times, float(getattr(cost, "latency")) / times  # noqa: B009
+    return {"energy": energy, "latency": latency}.get(problem.objective, energy * latency)
+
+
+def problem_of(
+    spec: Spec, *, einsum: str | None = None, metrics: str | None = None, semantics: str | None = None, seed: int = 0
+) -> SearchProblem:
+    """The problem of one Einsum of a specification.
+
+    `einsum`: its name; may be left out where there is one only. `metrics`: `edp`, `energy` or `latency`; the default
+    is that of the specification. `seed`: which part of a mapspace is taken that is too large to be listed. Raises
+    SpecError for an unknown Einsum, for other or several metrics, and where no mapping is possible at all.
+    """
+    chosen = _chosen(spec.workload, einsum)
+    written = spec.mapper_options.metrics if metrics is None else metrics
+    goals = metrics_named(written)
+    if len(goals) > 1 or goals[0] not in OBJECTIVES:
+        hint = f"choose one of {', '.join(OBJECTIVES)}"
+        raise SpecError(f"mappings are judged by one objective here, not by {', '.join(goals)}", hint=hint)
+    if len(spec.workload.einsums) > 1:
+        bound = spec.workload
+        spec = spec.with_workload(Workload((bound.by_name[chosen],)))
+    rules = semantics_named(spec.model_options.semantics if semantics is None else semantics)
+    options = spec.mapper_options
+    arch = spec.bound[chosen].arch
+    space = search_space(
+        spec.workload.by_name[chosen],
+        arch,
+        lowering=rules.lowering,
+        force_hierarchy_order=options.force_memory_hierarchy_order,
+        seed=seed,
+    )
+    if not space.size:
+        raise SpecError(f"Einsum {chosen!r} has no mapping with perfect factors on this architecture")
+    return SearchProblem(spec, goals[0], rules, space)
+
+
+def _chosen(workload: Workload, name: str | None) -> str:
+    names = [einsum.name for einsum in workload.einsums]
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None:
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise SpecError(
+            f"the workload has {len(names)} Einsums, and mappings are searched for one of them",
+            hint=f"--einsum NAME, one of {shown}",
+        )
+    return workload.find(name).name

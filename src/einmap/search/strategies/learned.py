@@ -1,0 +1,64 @@
+"""A cost model that is trained on the way chooses what is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from einmap.arrays import Floats
+from einmap.mapper.mapspace.mapspace import Point
+from einmap.search.cost_model import CostModel
+from einmap.search.moves import Moves
+from einmap.search.strategy import Setup
+
+FIRST = 64
+"""Uniform draws before the first choice, where no model was learned elsewhere."""
+DRAWS, STEPS = 256, 512
+"""Candidates of a round: uniform draws, and random neighbours of the best mappings so far."""
+ELITE = 32
+"""The best mappings so far."""
+CHANCE = 0.1
+"""Part of the evaluations that go to uniform draws, whatever the model says of them."""
+AT_ONCE = 32
+"""Evaluations between two looks at the model."""
+
+
+class Learned:
+    """Of many candidates those are evaluated that the model takes for the best, and a few at random."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.problem, self.rng = setup.problem, setup.rng
+        self.moves = Moves(self.problem.space)
+        seed = int(self.rng.integers(2**31))
+        before = setup.model
+        self.model = CostModel(seed=seed)
+        if before is not None:
+            self.model.learn_rows(before.rows, before.targets)
+        self.tried: set[Point] = set()
+        self.elite: list[tuple[float, Point]] = []
+
+    def ask(self, n: int) -> Sequence[Point]:
+        """Untried candidates that the model takes for the best; uniform draws as long as there is no model."""
+        if not self.model.trained:
+            return self.problem.space.draw(self.rng, min(n, FIRST))
+        count = min(n, AT_ONCE)
+        free = int(self.rng.binomial(count, CHANCE))
+        drawn = self.problem.space.draw(self.rng, DRAWS)
+        steps = [self.moves.random(self._parent(), self.rng) for _ in range(STEPS)] if self.elite else []
+        candidates = [point for point in dict.fromkeys([*steps, *drawn[free:]]) if point not in self.tried]
+        if not candidates:
+            return drawn[:count]
+        order = np.argsort(self.model.predict(self.problem, candidates), kind="stable")
+        return [*drawn[:free], *(candidates[i] for i in order[: count - free].tolist())] or drawn[:count]
+
+    def _parent(self) -> Point:
+        """One of the best mappings, better ones more often."""
+        return self.elite[min(int(self.rng.geometric(0.15)) - 1, len(self.elite) - 1)][1]
+
+    def tell(self, points: Sequence[Point], values: Floats) -> None:
+        """Learn from what was evaluated."""
+        self.model.learn(self.problem, points, values)
+        fresh = [(float(v), p) for p, v in zip(points, values, strict=True) if np.isfinite(v) and p not in self.tried]
+        self.elite = sorted({*self.elite, *fresh})[:ELITE]
+        self.tried.update(points)
