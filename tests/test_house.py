@@ -32,6 +32,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "cli/commands/rewrite.py:rewrite_command": "a command: a parameter for each option",
     "cli/commands/run.py:run_command": "a command: a parameter for each option",
+    "cli/commands/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/show.py:show_command": "a command: a parameter for each option",
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",

@@ -32,6 +32,9 @@ class Entry:
 COMMANDS = {
     "evaluate": Entry("evaluate", "Evaluate a mapping: energy, latency, area, traffic and how full memories are."),
     "map": Entry("map", "Find the best mapping of a workload onto an architecture, and say how good it is."),
+    "search": Entry(
+        "search", "Compare search strategies on the mapspace of one Einsum, judged against the proven optimum."
+    ),
     "rewrite": Entry("rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
     "partition": Entry(
         "partition",

@@ -28,6 +28,7 @@
 - `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
   the models used.
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
+- `search`: the reports of `einmap search`, `einmap census` and `einmap skislope`.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
 - `cost_tables`: the numbers of a report as rows, taken from a Cost.
 - `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.

@@ -1,12 +1,15 @@
 """Search strategies on the mapspace of one Einsum, judged against the proven optimum.
 
 - `cost_model`: gradient-boosted trees that predict the objective of a mapping.
+- `experiment`: strategies side by side on one problem, with many seeds, in parallel processes.
 - `features`: numbers of a mapping that mean the same for every workload on an architecture.
 - `genome`: mappings as vectors of numbers, for samplers that know no others.
+- `journal`: finished runs in a file, so that an experiment that was killed goes on.
 - `moves`: local moves between mappings.
 - `problem`: one Einsum on one architecture, an objective, and the evaluation of points.
 - `run`: one run of a strategy within a budget, and its history.
 - `space`: the mapspace with exact sizes and uniform draws.
 - `strategies`: the strategies, one file each.
 - `strategy`: the interface of strategies, and their names.
+- `summary`: gaps to the optimum over all seeds, and how soon they are small.
 """

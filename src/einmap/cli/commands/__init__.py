@@ -14,6 +14,7 @@
 - `rewrite`: `einmap rewrite`: change a mapping step by step, each step keeping what it computes.
 - `run`: `einmap run`: distribute real data over a mesh, run, and check.
 - `schema`: `einmap schema`: the JSON Schema of specification files, for editors.
+- `search`: `einmap search`: strategies side by side on the mapspace of one Einsum.
 - `show`: `einmap show`: a mapping, an architecture or a workload as a picture.
 - `simulate`: `einmap simulate`: run a mapping on real tensors, and hold the model against what happened.
 - `warmup`: `einmap warmup`: compile everything ahead, so that no later command has to.

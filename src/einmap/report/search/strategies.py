@@ -1,0 +1,98 @@
+"""The terminal report of search strategies side by side: gaps to the optimum, and how soon they are small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from einmap.report.formatting import NONE
+from einmap.report.layout import new_table, section_title
+from einmap.search.problem import Optimum, SearchProblem
+from einmap.search.summary import Quartiles, StrategySummary
+from einmap.units import format_count, format_si
+
+UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s"}
+"""Units of the objectives."""
+SHOWN = (10, 100, 1_000, 10_000, 100_000)
+"""Evaluations whose gaps have a column, beside the last ones."""
+
+
+def search_report(
+    problem: SearchProblem, optimum: Optimum, summaries: Sequence[StrategySummary], evaluations: int
+) -> RenderableType:
+    """A line about the problem, a table of gaps, and one of how soon gaps are reached."""
+    return Group(
+        _about(problem, optimum),
+        Text(""),
+        section_title("Gap to the optimum, median [quartiles]"),
+        _gaps(summaries, evaluations),
+        Text(""),
+        section_title("Evaluations, and seconds, until the gap is"),
+        _soon(summaries),
+    )
+
+
+def _about(problem: SearchProblem, optimum: Optimum) -> RenderableType:
+    space = problem.space
+    size = format_count(space.size) if space.size < 1e15 else f"{space.size:.3g}"
+    kind = "" if space.size_is_exact else "at least " if space.truncated else "about "
+    proven = "proven optimal" if optimum.proven else "the best known"
+    value = format_si(optimum.value, UNITS[problem.objective])
+    objective = problem.objective.replace("_", " ")
+    text = (
+        f"{problem.name}: {kind}{size} mappings; {proven} {objective} {value}, found by the mapper in "
+        f"{format_si(optimum.seconds, 's')}"
+    )
+    return Text(text)
+
+
+def gap_text(gap: float) -> str:
+    """A gap as reports write it: 0, 3.2 %, 12 x (the value is 12 times the optimum), or none.
+
+    >>> [gap_text(g) for g in (0.0, 0.0321, 11.0, float("inf"))]
+    ['0', '3.2 %', '12 x', '-']
+    """
+    if math.isinf(gap):
+        return NONE
+    if gap == 0:
+        return "0"
+    if gap < 0.001:
+        return f"{100 * gap:.1g} %"
+    return f"{100 * gap:.1f} %" if gap < 1 else f"{gap + 1:.3g} x"
+
+
+def _with_quartiles(quartiles: Quartiles) -> str:
+    return f"{gap_text(quartiles.median)} [{gap_text(quartiles.low)}, {gap_text(quartiles.high)}]"
+
+
+def _gaps(summaries: Sequence[StrategySummary], evaluations: int) -> RenderableType:
+    steps = [n for n in SHOWN if n < evaluations]
+    headers = [f"after {format_count(n)}" for n in (*steps, evaluations)]
+    table = new_table("strategy", "seeds", "valid", *headers, "time of a run")
+    for summary in summaries:
+        gaps = dict(summary.by_evaluations)
+        cells = [gap_text(gaps[n].median) if n in gaps else NONE for n in steps]
+        last = _with_quartiles(summary.final)
+        seconds = format_si(summary.seconds.median, "s")
+        table.add_row(summary.strategy, str(summary.seeds), f"{100 * summary.valid:.0f} %", *cells, last, seconds)
+    return table
+
+
+def _soon(summaries: Sequence[StrategySummary]) -> RenderableType:
+    thresholds = [reached.gap for reached in summaries[0].reached] if summaries else []
+    table = new_table("strategy", *(f"{100 * gap:g} %" for gap in thresholds))
+    for summary in summaries:
+        cells = []
+        for reached in summary.reached:
+            n, seconds = reached.evaluations.median, reached.seconds.median
+            if math.isinf(n):
+                cells.append(f"{NONE} ({reached.seeds} of {summary.seeds})")
+            else:
+                cells.append(f"{format_count(int(n))}, {format_si(seconds, 's')}")
+        table.add_row(summary.strategy, *cells)
+    note = f"medians over seeds; {NONE}: fewer than half of the seeds got there, in brackets how many did"
+    return Group(table, Padding(Text(note, style="dim"), (0, 0, 0, 2)))
