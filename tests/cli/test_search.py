@@ -12,11 +12,8 @@ def test_a_table_has_gaps_and_how_soon_they_are_reached(run):
     assert done.status == 0
     assert "3.56e6 mappings; proven optimal energy delay product 1.38 nJ*s" in done.out
     assert "Gap to the optimum" in done.out
-    assert [line.split()[:3] for line in done.out.splitlines() if line.startswith("  optimal")][0] == [
-        "optimal",
-        "1",
-        "100",
-    ]
+    rows = [line.split()[:3] for line in done.out.splitlines() if line.startswith("  optimal")]
+    assert rows[0] == ["optimal", "1", "100"]
 
 
 def test_a_journal_goes_on_where_it_ended(run, tmp_path):

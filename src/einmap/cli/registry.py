@@ -35,6 +35,9 @@ COMMANDS = {
     "search": Entry(
         "search", "Compare search strategies on the mapspace of one Einsum, judged against the proven optimum."
     ),
+    "census": Entry(
+        "census", "Show the shape of a mapspace: how many mappings there are, and how valid ones are distributed."
+    ),
     "rewrite": Entry("rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
     "partition": Entry(
         "partition",

@@ -7,8 +7,8 @@ are float64 arrays, one entry for each choice. Factors are perfect: every tile s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,17 +27,30 @@ from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import LARGEST, Count, Take
 from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy.occupancy import tile_takes
+from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import stations_used
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 
 @dataclass(frozen=True)
 class BatchCost:
-    """For each choice: `energy` (J), `latency` (s) of one instance of the Einsum, and whether every tile fits."""
+    """For each choice: `energy` (J), `latency` (s) of one instance of the Einsum, and whether every tile fits.
+
+    `totals`: actions by component and tensor, arrays or numbers that hold for all choices.
+    """
 
     energy: Floats
     latency: Floats
     fits: Bools
+    totals: Mapping[tuple[str, str], Actions] = field(default_factory=dict)
+
+    def accesses(self, component: str) -> Floats:
+        """Reads and writes of a memory, for each choice."""
+        total = np.zeros(len(self.energy))
+        for (name, _), actions in self.totals.items():
+            if name == component:
+                total = total + actions.read + actions.write
+        return total
 
 
 class Batch:
@@ -59,7 +72,7 @@ class Batch:
         traffic = EinsumTraffic(path, self.semantics)
         fits = self._fits(path, traffic, n)
         cost = einsum_cost(path, traffic, self.arch)
-        return BatchCost(_full(cost.energy, n), _full(cost.latency, n), fits)
+        return BatchCost(_full(cost.energy, n), _full(cost.latency, n), fits, cost.totals)
 
     # capacity
 

@@ -21,11 +21,15 @@ from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 @dataclass(frozen=True, slots=True)
 class EinsumCost:
-    """`dynamic` energy (J), `leak_power` (W) of what is not gated, `latency` (s); arrays for many mappings."""
+    """`dynamic` energy (J), `leak_power` (W) of what is not gated, `latency` (s); arrays for many mappings.
+
+    `totals`: actions of all instances, by component and tensor, before `actions_scale`.
+    """
 
     dynamic: Any
     leak_power: Any
     latency: Any
+    totals: Mapping[tuple[str, str], Actions]
 
     @property
     def energy(self) -> Any:
@@ -50,7 +54,7 @@ def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) ->
                 energy = energy + count * (unit.actions_scale * unit.action(action).energy)
     compute = path.compute.component
     energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)
-    return EinsumCost(energy, _leak_power(path, arch), _latency(path, arch, busiest, most))
+    return EinsumCost(energy, _leak_power(path, arch), _latency(path, arch, busiest, most), totals)
 
 
 def _latency(path: EinsumPath, arch: Architecture, busiest: Mapping[str, Actions], operations: Count) -> Any:

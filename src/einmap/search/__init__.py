@@ -1,5 +1,6 @@
 """Search strategies on the mapspace of one Einsum, judged against the proven optimum.
 
+- `census`: how many mappings there are, and what valid ones cost.
 - `cost_model`: gradient-boosted trees that predict the objective of a mapping.
 - `experiment`: strategies side by side on one problem, with many seeds, in parallel processes.
 - `features`: numbers of a mapping that mean the same for every workload on an architecture.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -101,38 +101,46 @@ class SearchProblem:
         """Energy (J), latency (s) and validity of each point; what cannot be counted is not valid."""
         energy, latency = np.full(len(points), np.inf), np.full(len(points), np.inf)
         fits = np.zeros(len(points), dtype=bool)
-        for key, rows, shapes in self._grouped(points):
+        for key, number, rows, shapes in self._grouped(_by_subspace(points)):
             for begin in range(0, len(rows), AT_ONCE):
                 some = slice(begin, begin + AT_ONCE)
-                cost = self._batch_cost(key, points[int(rows[0])][0], list(shapes[some].T))
+                cost = self.batch_cost(key, number, shapes[some])
                 energy[rows[some]], latency[rows[some]], fits[rows[some]] = cost.energy, cost.latency, cost.fits
         return BatchCost(energy, latency, fits)
 
+    def costs_of_arrays(self, points: Iterable[tuple[int, Ints]]) -> Iterator[BatchCost]:
+        """Costs of many points, some at a time: numbers of subspaces, with a row of digits for each point there."""
+        rows = 0
+        numbered = []
+        for number, digits in points:
+            numbered.append((number, np.arange(rows, rows + len(digits)), digits))
+            rows += len(digits)
+        for key, number, _, shapes in self._grouped(numbered):
+            for begin in range(0, len(shapes), AT_ONCE):
+                yield self.batch_cost(key, number, shapes[begin : begin + AT_ONCE])
+
     def shapes(self, points: Sequence[Point]) -> list[tuple[Template, Ints, Floats]]:
         """Points of one template together: the template, their rows, and a tile shape for each point and loop."""
-        groups = self._grouped(points)
-        return [(self.space.subspace(points[int(rows[0])][0]).template, rows, shapes) for _, rows, shapes in groups]
+        groups = self._grouped(_by_subspace(points))
+        return [(self.space.subspace(number).template, rows, shapes) for _, number, rows, shapes in groups]
 
     def fits(self, points: Sequence[Point]) -> Bools:
         """Which points are valid."""
         return self.costs(points).fits
 
-    def _grouped(self, points: Sequence[Point]) -> list[tuple[BatchKey, Ints, Floats]]:
-        """For each template the rows of its points, and an array of tile shapes, a column for each loop."""
-        rows_of: dict[int, list[int]] = {}
-        for row, (number, _) in enumerate(points):
-            rows_of.setdefault(number, []).append(row)
+    def _grouped(self, points: Iterable[tuple[int, Ints, Ints]]) -> list[tuple[BatchKey, int, Ints, Floats]]:
+        """Points of one template together: one of their subspaces, their rows, a column of tile shapes by loop."""
+        numbers: dict[BatchKey, int] = {}
         rows: dict[BatchKey, list[Ints]] = {}
         shapes: dict[BatchKey, list[Floats]] = {}
-        for number, members in rows_of.items():
-            subspace = self.space.subspace(number)
-            digits = np.array([points[row][1] for row in members], dtype=np.int64).reshape(len(members), -1)
-            columns = [np.asarray(column, dtype=np.float64) for column in subspace.shapes(digits)]
+        for number, members, digits in points:
+            columns = [np.asarray(column, dtype=np.float64) for column in self.space.subspace(number).shapes(digits)]
             key = self.batch_key(number)
-            rows.setdefault(key, []).append(np.array(members, dtype=np.int64))
+            numbers.setdefault(key, number)
+            rows.setdefault(key, []).append(members)
             stacked = np.stack(columns, axis=1) if columns else np.zeros((len(members), 0))
             shapes.setdefault(key, []).append(stacked)
-        return [(key, np.concatenate(rows[key]), np.concatenate(shapes[key])) for key in rows]
+        return [(key, numbers[key], np.concatenate(rows[key]), np.concatenate(shapes[key])) for key in rows]
 
     def batch_key(self, number: int) -> BatchKey:
         """What subspaces have in common whose points are evaluated together."""
@@ -141,8 +149,9 @@ class SearchProblem:
         spatial = [(x.component, x.name, x.rank_variable) for x in loops if isinstance(x, OpenSpatial)]
         return part, nest, tuple(spatial)
 
-    def _batch_cost(self, key: BatchKey, number: int, shapes: list[Floats]) -> BatchCost:
-        n = len(shapes[0]) if shapes else 1
+    def batch_cost(self, key: BatchKey, number: int, table: Floats) -> BatchCost:
+        """Costs of points of one template, with a row of tile shapes each; `number`: one of its subspaces."""
+        n, shapes = len(table), list(table.T)
         subspace = self.space.subspace(number)
         if key not in self._batches:
             if len(self._batches) > 5_000:
@@ -154,7 +163,7 @@ class SearchProblem:
         except NotSupportedError:
             nothing = np.full(n, np.inf)
             return BatchCost(nothing, nothing, np.zeros(n, dtype=bool))
-        return BatchCost(cost.energy, cost.latency, cost.fits & shapes_within_limits(batch.path, shapes, n))
+        return replace(cost, fits=cost.fits & shapes_within_limits(batch.path, shapes, n))
 
     def optimum(self) -> Optimum:
         """The best mapping, found by the mapper. Raises NoMappingError where nothing fits."""
@@ -164,6 +173,16 @@ class SearchProblem:
         if not np.isfinite(value):
             raise NoMappingError("the best mapping cannot be evaluated here")
         return Optimum(value, result.mapping, point, result.optimal, result.stats.seconds)
+
+
+def _by_subspace(points: Sequence[Point]) -> Iterator[tuple[int, Ints, Ints]]:
+    """Numbers of subspaces, the rows of their points, and the digits of these."""
+    rows_of: dict[int, list[int]] = {}
+    for row, (number, _) in enumerate(points):
+        rows_of.setdefault(number, []).append(row)
+    for number, rows in rows_of.items():
+        digits = np.array([points[row][1] for row in rows], dtype=np.int64).reshape(len(rows), -1)
+        yield number, np.array(rows, dtype=np.int64), digits
 
 
 def _for_one_instance(problem: SearchProblem, cost: object) -> float:

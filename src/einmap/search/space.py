@@ -45,12 +45,16 @@ class Nest:
 
 @dataclass(frozen=True)
 class SpacePart:
-    """All nests and uses of the fanouts over one compute. `complete`: whether these are all that there are."""
+    """Nests and uses of the fanouts over one compute. `complete`: whether these are all that there are.
+
+    `pairs`: how many pairs of them there are in all, of which these may be a fair part; None if that is not known.
+    """
 
     einsum: Einsum
     nests: tuple[Nest, ...]
     lanes: tuple[SpatialChoice, ...]
     complete: bool
+    pairs: int | None
 
     @cached_property
     def sizes(self) -> Floats:
@@ -118,6 +122,24 @@ class SearchSpace:
         """Number of points, exact up to 2**53; points are one mapping where they differ in loops of one iteration."""
         return float(self.sizes.sum())
 
+    @cached_property
+    def estimated_size(self) -> tuple[float, float, float] | None:
+        """The number of all mappings where a part of them is listed: an estimate, and a 95 % interval.
+
+        None where it is not known of how many nests and uses of the fanouts the part was drawn.
+        """
+        total = variance = 0.0
+        for part in self.parts:
+            if part.pairs is None:
+                return None
+            total += float(part.sizes.mean()) * part.pairs
+            if not part.complete:
+                rows, columns = part.sizes.mean(axis=1), part.sizes.mean(axis=0)
+                means = rows.var() / len(rows) + columns.var() / len(columns)
+                variance += float(means) * float(part.pairs) ** 2
+        spread = 1.96 * variance**0.5
+        return total, max(total - spread, self.size), total + spread
+
     @property
     def size_is_exact(self) -> bool:
         """Whether `size` counts every mapping, to the last one."""
@@ -168,6 +190,14 @@ class SearchSpace:
             digits = self.subspace(number).digits
             points.append((number, tuple(int(rng.integers(digit.radix)) for digit in digits)))
         return points
+
+    def draw_arrays(self, rng: np.random.Generator, n: int) -> Iterator[tuple[int, Ints]]:
+        """`n` random points like `draw`, by subspace: its number, and a row of digits for each point."""
+        numbers, counts = np.unique(self.draw_numbers(rng, n), return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            digits = self.subspace(number).digits
+            columns = [rng.integers(0, digit.radix, count) for digit in digits]
+            yield number, np.stack(columns, axis=1) if columns else np.zeros((count, 0), dtype=np.int64)
 
     def decode(self, point: Point) -> LoopTree:
         """The mapping of a point."""
@@ -222,10 +252,11 @@ def search_space(
         builders = [TemplateBuilder(einsum, leaves, unit, each, lowering, above=above) for each in placements]
         nests = [Nest(builder, orders) for builder in builders for orders in product(*builder.gaps)]
         complete = all_lanes and all_placements
+        pairs = len(nests) * len(lanes) if complete else None
         if len(nests) * len(lanes) > MOST_PAIRS:
             complete = False
             lanes, nests = _fair_part(lanes, nests, rng)
-        parts.append(SpacePart(einsum, tuple(nests), tuple(lanes), complete))
+        parts.append(SpacePart(einsum, tuple(nests), tuple(lanes), complete, pairs))
     return SearchSpace(einsum, arch, tuple(parts))
 
 

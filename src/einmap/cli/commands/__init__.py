@@ -1,5 +1,6 @@
 """The commands of the command line, a file each; the function `NAME_command` of each is the command.
 
+- `census`: `einmap census`: the shape of a mapspace.
 - `components`: `einmap components`: the models of hardware components.
 - `diff`: `einmap diff`: how two mappings, architectures, workloads or specifications differ, and what that costs.
 - `dump`: `einmap dump`: files in, one specification out, in either dialect.

@@ -1,4 +1,5 @@
 """The terminal reports of the search lab.
 
+- `census`: the shape of a mapspace, with a histogram.
 - `strategies`: strategies side by side: gaps to the optimum, and how soon they are small.
 """

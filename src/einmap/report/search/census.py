@@ -1,0 +1,88 @@
+"""The terminal report of a census: sizes, parts with their intervals, ties, and a histogram."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from einmap.report.formatting import NONE
+from einmap.report.layout import new_table, section_title
+from einmap.report.search.strategies import UNITS
+from einmap.search.census import Census, Interval, Tie
+from einmap.units import format_count, format_si
+
+WIDTH = 36
+"""Characters of the longest bar."""
+PARTS = {"best": 0.0, "1 %": 0.01, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "worst": 1.0}
+"""Quantiles that are shown."""
+
+
+def census_report(census: Census) -> RenderableType:
+    """Sizes and parts, quantiles of the objective, ties, and a histogram."""
+    problem = census.problem
+    unit = UNITS[problem.objective]
+    objective = problem.objective.replace("_", " ")
+    proven = "proven optimal" if census.optimum.proven else "the best known"
+    looked = "all" if census.complete else f"{format_count(census.sample.drawn)} uniform draws"
+    facts = new_table("", "", left=(0, 1))
+    facts.show_header = False
+    facts.add_row("mappings", _size(census))
+    facts.add_row("looked at", f"{looked}, {format_count(census.n_valid)} valid")
+    facts.add_row("valid", _interval(census.valid, census))
+    facts.add_row(f"{proven} {objective}", format_si(census.optimum.value, unit))
+    facts.add_row("within 1 % of it", f"{_interval(census.near_best, census)} of the valid ones")
+    if census.fastest is not None and census.least_traffic is not None:
+        facts.add_row(f"least latency {format_si(census.fastest.least, 's')}", _tie(census.fastest))
+        fewest = format_count(census.least_traffic.least)
+        facts.add_row(f"fewest actions of {census.memory} {fewest}", _tie(census.least_traffic))
+    quantiles = new_table("", *PARTS)
+    values = census.quantiles(tuple(PARTS.values()))
+    quantiles.add_row(objective, *(format_si(value, unit) for value in values))
+    quantiles.add_row("x optimum", *(_ratio(value, census.optimum.value) for value in values))
+    return Group(
+        Text(problem.name, style="bold"),
+        facts,
+        Text(""),
+        section_title("Valid mappings that are no worse"),
+        quantiles,
+        Text(""),
+        section_title(f"Valid mappings by {objective} over the optimum"),
+        _histogram(census),
+    )
+
+
+def _size(census: Census) -> str:
+    space = census.problem.space
+    if not space.truncated:
+        return format_count(space.size) + ("" if space.size_is_exact else ", rounded")
+    estimate = space.estimated_size
+    if estimate is None:
+        return f"more than {format_count(space.size)}"
+    value, low, high = (format_count(x) for x in estimate)
+    return f"about {value} (95 %: {low} to {high}); draws are from {format_count(space.size)} of them"
+
+
+def _interval(part: Interval, census: Census) -> str:
+    if census.complete:
+        return f"{100 * part.value:.3g} %"
+    return f"{100 * part.value:.3g} % (95 %: {100 * part.low:.2g} to {100 * part.high:.2g} %)"
+
+
+def _ratio(value: float, optimum: float) -> str:
+    return f"{value / optimum:.4g}" if optimum > 0 else NONE
+
+
+def _tie(tie: Tie) -> str:
+    if tie.count == 1:
+        return "1 mapping"
+    return f"{format_count(tie.count)} mappings, up to {tie.spread:.3g} times apart in energy"
+
+
+def _histogram(census: Census) -> RenderableType:
+    rows = census.histogram()
+    most = max((count for _, _, count in rows), default=1)
+    table = new_table("from", "to", "mappings", "", left=(3,))
+    for low, high, count in rows:
+        bar = "█" * max(round(WIDTH * count / most), 1 if count else 0)
+        table.add_row(f"{low:.3g} x", f"{high:.3g} x", format_count(count), bar)
+    return table
