@@ -42,6 +42,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
+    "cli/commands/skislope.py:skislope_command": "a command: a parameter for each option",
     "facade.py:map_workload": "public: a keyword for each option",
     "matmul/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",

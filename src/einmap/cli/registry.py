@@ -38,6 +38,9 @@ COMMANDS = {
     "census": Entry(
         "census", "Show the shape of a mapspace: how many mappings there are, and how valid ones are distributed."
     ),
+    "skislope": Entry(
+        "skislope", "Show the least traffic to and from main memory as a function of the capacity of one buffer."
+    ),
     "rewrite": Entry("rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
     "partition": Entry(
         "partition",

@@ -9,6 +9,7 @@
 - `moves`: local moves between mappings.
 - `problem`: one Einsum on one architecture, an objective, and the evaluation of points.
 - `run`: one run of a strategy within a budget, and its history.
+- `skislope`: the least traffic to and from main memory as a function of the capacity of a buffer.
 - `space`: the mapspace with exact sizes and uniform draws.
 - `strategies`: the strategies, one file each.
 - `strategy`: the interface of strategies, and their names.
