@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from einmap.cli.commands.search import Einsum, Objective, Workers
+from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import (
     EFFORT,
     AllowCode,
@@ -21,6 +22,11 @@ from einmap.cli.inputs import (
 )
 from einmap.cli.output import print_json, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.target import Force
+
+if TYPE_CHECKING:
+    from einmap.report.html.parts import Page
+    from einmap.search.census import Census
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -31,6 +37,7 @@ Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the draws."
 
 
 def census_command(
+    ctx: typer.Context,
     files: Files,
     *,
     samples: Samples = 20_000,
@@ -39,6 +46,9 @@ def census_command(
     semantics: SemanticsName = None,
     seed: Seed = 0,
     workers: Workers = None,
+    html: Html = None,
+    figures: Figures = None,
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
     root: Root = None,
@@ -57,8 +67,10 @@ def census_command(
     from einmap.search.experiment import Question
     from einmap.search.problem import problem_of
 
-    with reading_inputs(define):
+    report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
+    with reading_inputs(define) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
+    report = report.spared(read.files)
     problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics, seed=seed)
     question = Question(problem.spec, problem.name, problem.objective, problem.semantics.name, seed)
     with searching() as search:
@@ -67,3 +79,10 @@ def census_command(
         print_json({"schema": SCHEMA, **census.to_dict()})
     else:
         print_report(census_report(census))
+    report.write(lambda: _page(census, files))
+
+
+def _page(census: Census, files: list[str]) -> Page:
+    from einmap.report.html.search_pages import census_page
+
+    return census_page(census, " ".join(names_of(files)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import (
     EFFORT,
     OUTPUT,
@@ -22,7 +23,15 @@ from einmap.cli.inputs import (
 )
 from einmap.cli.output import print_hint, print_json, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.target import Force
 from einmap.errors import EinmapError, did_you_mean
+
+if TYPE_CHECKING:
+    from einmap.report.html.parts import Page
+    from einmap.search.cost_model import CostModel
+    from einmap.search.experiment import Run
+    from einmap.search.problem import Optimum, SearchProblem
+    from einmap.search.strategy import Budget
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -36,8 +45,7 @@ Strategies = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAMES",
-        help="Strategies, joined by commas: optimal, exhaustive, random, random-pruned, mcmc, annealing; and with the "
-        "extra search: evolutionary, bayesian, learned, tree.",
+        help="Names, joined by commas; evolutionary, bayesian, learned and tree need the extra search.",
     ),
 ]
 Einsum = Annotated[
@@ -91,6 +99,7 @@ ModelFile = Annotated[
 
 
 def search_command(
+    ctx: typer.Context,
     files: Files,
     *,
     strategy: Strategies = DEFAULT,
@@ -103,6 +112,9 @@ def search_command(
     workers: Workers = None,
     model: ModelFile = None,
     journal: JournalFile = None,
+    html: Html = None,
+    figures: Figures = None,
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
     root: Root = None,
@@ -124,8 +136,10 @@ def search_command(
     names = strategies_of(strategy)
     budget = Budget(evaluations, seconds if seconds is not None else float("inf"))
     check_budget(budget)
-    with reading_inputs(define):
+    report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
+    with reading_inputs(define) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
+    report = report.spared(read.files)
     problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics)
     tasks = [(name, seed) for seed in range(seeds) for name in names if name != "optimal" or seed == 0]
     learned = load_cost_model(model) if model is not None else None
@@ -134,6 +148,7 @@ def search_command(
     if not runs:
         raise typer.Exit(INTERRUPTED)
     _show(problem, optimum, runs, evaluations, as_json)
+    report.write(lambda: _page(problem, optimum, runs, evaluations, files))
     if interrupted:
         print_hint(f"{len(runs)} of {len(tasks)} runs were finished")
 
@@ -153,15 +168,20 @@ def strategies_of(text: str) -> list[str]:
 
 
 def _runs(
-    problem: Any, tasks: list[tuple[str, int]], budget: Any, workers: int | None, model: Any, path: Path | None
-) -> tuple[list[Any], bool]:
+    problem: SearchProblem,
+    tasks: list[tuple[str, int]],
+    budget: Budget,
+    workers: int | None,
+    model: CostModel | None,
+    path: Path | None,
+) -> tuple[list[Run], bool]:
     """The runs in the order of the tasks, as far as they are finished, and whether the user has stopped them."""
     from einmap.search.experiment import Question, runs_of
     from einmap.search.journal import open_journal
 
     question = Question(problem.spec, problem.name, problem.objective, problem.semantics.name)
     kept = None
-    finished: dict[tuple[str, int], Any] = {}
+    finished: dict[tuple[str, int], Run] = {}
     if path is not None:
         kept = open_journal(path, _experiment(problem, budget, model))
         finished = {(run.strategy, run.seed): run for run in kept.runs}
@@ -182,7 +202,7 @@ def _runs(
     return [finished[task] for task in tasks if task in finished], search.interrupted
 
 
-def _experiment(problem: Any, budget: Any, model: Any) -> dict[str, Any]:
+def _experiment(problem: SearchProblem, budget: Budget, model: CostModel | None) -> dict[str, Any]:
     """What runs depend on, as plain values."""
     import hashlib
 
@@ -198,7 +218,14 @@ def _experiment(problem: Any, budget: Any, model: Any) -> dict[str, Any]:
     }
 
 
-def _show(problem: Any, optimum: Any, runs: list[Any], evaluations: int, as_json: bool) -> None:
+def _page(problem: SearchProblem, optimum: Optimum, runs: list[Run], evaluations: int, files: list[str]) -> Page:
+    from einmap.report.html.search_pages import search_page
+    from einmap.search.summary import summarised
+
+    return search_page(problem, optimum, summarised(runs, optimum.value, evaluations), " ".join(names_of(files)))
+
+
+def _show(problem: SearchProblem, optimum: Optimum, runs: list[Run], evaluations: int, as_json: bool) -> None:
     from einmap.report.search.strategies import search_report
     from einmap.search.summary import summarised
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import EFFORT, AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.target import Force
+
+if TYPE_CHECKING:
+    from einmap.report.html.parts import Page
+    from einmap.search.skislope import SkiSlope
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -31,11 +37,15 @@ Spacing = Annotated[
 
 
 def skislope_command(
+    ctx: typer.Context,
     files: Files,
     *,
     einsum: OneEinsum = None,
     fuse: Fuse = True,
     spacing: Spacing = 1.0,
+    html: Html = None,
+    figures: Figures = None,
+    force: Force = False,
     define: Define = None,
     allow_code: AllowCode = None,
     root: Root = None,
@@ -53,11 +63,20 @@ def skislope_command(
     from einmap.report.search.skislope import skislope_report
     from einmap.search.skislope import ski_slope
 
-    with reading_inputs(define):
+    report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
+    with reading_inputs(define) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
+    report = report.spared(read.files)
     with searching() as search:
         curve = ski_slope(spec, einsum=einsum, fuse=fuse, spacing=spacing, progress=search.progress)
     if as_json:
         print_json({"schema": SCHEMA, **curve.to_dict()})
     else:
         print_report(skislope_report(curve))
+    report.write(lambda: _page(curve, files))
+
+
+def _page(curve: SkiSlope, files: list[str]) -> Page:
+    from einmap.report.html.search_pages import skislope_page
+
+    return skislope_page(curve, " ".join(names_of(files)))

@@ -1,0 +1,190 @@
+"""The pages of the search lab: strategies side by side, the shape of a mapspace, a ski slope."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from einmap.report.html.charts import bars, colours_of, legend, log_ticks
+from einmap.report.html.parts import Figure, Page, Section, Table, Tile, Tiles
+from einmap.report.search.strategies import UNITS, gap_text
+from einmap.search.census import Census
+from einmap.search.problem import Optimum, SearchProblem
+from einmap.search.skislope import SkiSlope
+from einmap.search.summary import Quartiles, StrategySummary
+from einmap.units import format_bits, format_count, format_si
+
+SMALLEST = 1e-4
+"""Gaps below this stand at the lower end of the plot: a logarithm has no zero."""
+LEAST, BOUND = "least traffic", "lower bound"
+"""The curves of a ski slope."""
+
+
+def search_page(problem: SearchProblem, optimum: Optimum, summaries: Sequence[StrategySummary], name: str = "") -> Page:
+    """Gaps by evaluations and seconds, and how soon they are small."""
+    tiles = Tiles(
+        (
+            Tile("mappings", format_count(problem.space.size)),
+            Tile(
+                f"optimum, {problem.objective.replace('_', ' ')}",
+                format_si(optimum.value, UNITS[problem.objective]),
+                "proven" if optimum.proven else "the best known",
+                "good" if optimum.proven else "plain",
+            ),
+            Tile("found by the mapper in", format_si(optimum.seconds, "s")),
+        )
+    )
+    rows = tuple(
+        (
+            summary.strategy,
+            str(summary.seeds),
+            gap_text(summary.final.median),
+            f"{gap_text(summary.final.low)} to {gap_text(summary.final.high)}",
+            *(_soon(reached.evaluations.median) for reached in summary.reached),
+            format_si(summary.seconds.median, "s"),
+        )
+        for summary in summaries
+    )
+    columns = ("strategy", "seeds", "gap, median", "quartiles", "to 10 %", "to 1 %", "to 0 %", "time of a run")
+    figures = (
+        _gaps("gap-by-evaluations", "evaluations", {s.strategy: s.by_evaluations for s in summaries}),
+        _gaps("gap-by-seconds", "seconds", {s.strategy: s.by_seconds for s in summaries}),
+    )
+    lead = "How far the best mapping so far is above the optimum: medians over seeds, quartiles as bands."
+    sections = (Section("summary", "Summary", (tiles, Table(columns, rows))), Section("gaps", "Gaps", figures, lead))
+    return Page(f"Search strategies: {name or problem.name}", f"Einsum {problem.name}", sections)
+
+
+def _soon(evaluations: float) -> str:
+    return format_count(evaluations) if math.isfinite(evaluations) else "-"
+
+
+def _gaps(key: str, unit: str, curves: Mapping[str, Sequence[tuple[float, Quartiles]]]) -> Figure:
+    rows: list[dict[str, Any]] = [
+        {
+            "strategy": strategy,
+            "at": at,
+            "median": max(quartiles.median, SMALLEST),
+            "low": max(quartiles.low, SMALLEST),
+            "high": max(quartiles.high, SMALLEST) if math.isfinite(quartiles.high) else None,
+            "text": gap_text(quartiles.median),
+        }
+        for strategy, points in curves.items()
+        for at, quartiles in points
+        if math.isfinite(quartiles.median)
+    ]
+    colours = legend(colours_of(list(curves)), curves, "strategy")
+
+    def axis(title: str, text_format: str, values: list[float]) -> dict[str, Any]:
+        ticks = log_ticks(min(values, default=1), max(values, default=1))
+        scale = {"type": "log", "nice": False}
+        return {
+            "type": "quantitative",
+            "scale": scale,
+            "axis": {"title": title, "format": text_format, "values": ticks},
+        }
+
+    x = {"field": "at", **axis(unit, "~s", [at for points in curves.values() for at, _ in points])}
+    y = axis("gap to the optimum", ".2~%", [float(row["high"] or row["median"]) for row in rows] + [SMALLEST])
+    shown = {"strategy": "strategy", "at": unit, "text": "gap"}
+    tooltip = [{"field": field, "title": title} for field, title in shown.items()]
+    plot: dict[str, Any] = {
+        "data": {"values": rows},
+        "height": 320,
+        "encoding": {"x": x, "color": colours},
+        "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.12},
+                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {"mark": {"type": "line", "point": True}, "encoding": {"y": {**y, "field": "median"}, "tooltip": tooltip}},
+        ],
+    }
+    description = f"Median gap to the optimum by {unit} of {', '.join(curves)}."
+    caption = f"Gaps below {SMALLEST:.2%}, also none at all, stand at the lower end."
+    return Figure(key, f"Gap by {unit}", plot, description, caption)
+
+
+def census_page(census: Census, name: str = "") -> Page:
+    """Sizes and parts, and a histogram of the objective."""
+    problem = census.problem
+    objective = problem.objective.replace("_", " ")
+    tiles = Tiles(
+        (
+            Tile("mappings", format_count(problem.space.size)),
+            Tile("valid", f"{100 * census.valid.value:.3g} %", f"of {format_count(census.sample.drawn)} looked at"),
+            Tile("within 1 % of the optimum", f"{100 * census.near_best.value:.2g} %", "of the valid ones"),
+            Tile(f"optimum, {objective}", format_si(census.optimum.value, UNITS[problem.objective])),
+        )
+    )
+    rows = [
+        {
+            "row": f"{low:.3g} to {high:.3g} x",
+            "value": count,
+            "text": format_count(count),
+            "marked": False,
+        }
+        for low, high, count in census.histogram()
+    ]
+    plot = bars(rows, "valid mappings", tooltip=(("row", "over the optimum"), ("text", "mappings")))
+    figure = Figure(
+        "histogram",
+        f"Valid mappings by {objective} over the optimum",
+        plot,
+        f"Histogram of {census.n_valid:,} valid mappings by {objective}, on a logarithmic scale.",
+    )
+    sections = (Section("summary", "Summary", (tiles,)), Section("distribution", "Distribution", (figure,)))
+    return Page(f"Census: {name or problem.name}", f"Einsum {problem.name}", sections)
+
+
+def skislope_page(curve: SkiSlope, name: str = "") -> Page:
+    """Traffic by capacity with the lower bound, and a row for each corner."""
+    unit, what = curve.width or 1.0, "values" if curve.width else "bits"
+    colours = colours_of((LEAST, BOUND))
+    rows = [
+        {"curve": label, "capacity": corner.capacity / unit, "traffic": traffic / unit}
+        for corner in curve.corners
+        for label, traffic in ((LEAST, corner.traffic), (BOUND, curve.least(corner.capacity)))
+        if traffic > 0
+    ]
+
+    def axis(field: str, title: str) -> dict[str, Any]:
+        scale = {"type": "log", "nice": False}
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": {"title": title, "format": "~s"}}
+
+    plot: dict[str, Any] = {
+        "data": {"values": rows},
+        "height": 340,
+        "layer": [
+            {
+                "transform": [{"filter": f"datum.curve == '{label}'"}],
+                "mark": {"type": "line", "interpolate": interpolate, "point": label == LEAST},
+            }
+            # the least traffic is a step down at each corner, the bound has a value for each capacity
+            for label, interpolate in ((LEAST, "step-after"), (BOUND, "linear"))
+        ],
+        "encoding": {
+            "x": axis("capacity", f"capacity of the buffer, {what}"),
+            "y": axis("traffic", f"traffic to and from main memory, {what}"),
+            "color": legend(colours, colours, "curve"),
+            "tooltip": [{"field": field} for field in ("curve", "capacity", "traffic")],
+        },
+    }
+    names = ", ".join(curve.workload.einsum_names)
+    figure = Figure("skislope", "Least traffic by capacity", plot, f"Least traffic of {names} by capacity of a buffer.")
+    table = Table(
+        ("capacity", "", f"traffic, {what}", "", "x bound"),
+        tuple(
+            (
+                f"{corner.capacity / unit:,.0f}",
+                format_bits(corner.capacity),
+                f"{corner.traffic / unit:,.0f}",
+                format_bits(corner.traffic),
+                f"{corner.traffic / curve.least(corner.capacity):.3g}",
+            )
+            for corner in curve.corners
+        ),
+    )
+    lead = "Every corner is the smallest capacity for its traffic" + (", proven." if curve.proven else ".")
+    return Page(f"Ski slope: {name or names}", names, (Section("curve", "Curve", (figure, table), lead),))
