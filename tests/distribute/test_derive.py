@@ -4,7 +4,6 @@ import pytest
 from tests.distribute.drawn_plans import draw
 
 from einmap import Spec, SpecError
-from einmap.distribute import derive
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.collectives import Traffic
@@ -35,9 +34,11 @@ MATMUL = cascade("Z[m, n] = A[m, k] * B[k, n]")
 CHAIN = cascade("T[m, j] = A[m, k] * B[k, j]", "Z[m] = T[m, j]")
 
 
-def test_without_placements_nothing_is_split():
+def test_without_placements_the_work_is_shared():
     plan = distribute(MATMUL, {"x": 4})
-    assert [str(buffer.placement) for buffer in plan.buffers] == ["replicated"] * 3
+    assert [str(plan.by_name[name].placement) for _, name in plan.inputs] == ["replicated"] * 2
+    assert plan_cost(plan).points == 4 * 8 * 16 / 4
+    assert communication(plan) == ()
 
 
 @pytest.mark.parametrize(
@@ -46,11 +47,13 @@ def test_without_placements_nothing_is_split():
         ({"A": {"M": "x"}}, []),
         ({"B": {"N": "x"}}, []),
         ({"A": {"M": "x"}, "Z": "replicated"}, [("all_gather", "Z")]),
-        ({"A": {"K": "x"}, "B": {"K": "x"}}, [("all_reduce", "Z")]),
+        ({"A": {"K": "x"}, "B": {"K": "x"}}, [("reduce_scatter", "Z")]),
+        ({"A": {"K": "x"}, "B": {"K": "x"}, "Z": "replicated"}, [("all_reduce", "Z")]),
         ({"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}, [("reduce_scatter", "Z")]),
         ({"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x", "partial": "y"}}, [("reduce_scatter", "Z")]),
         ({"A": {"M": "x"}, "Z": {"N": "x"}}, [("all_to_all", "Z")]),
-        ({"A": {"K": "x"}}, [("all_reduce", "Z")]),  # B is cut for free
+        ({"A": {"K": "x"}}, [("all_to_all", "A")]),  # B is there, and each PE takes rows of A
+        ({"B": {"K": "x"}}, [("all_to_all", "B")]),
         ({"A": {"k": "x"}, "B": {"k": "x"}, "Z": {"partial": "x"}}, []),
         ({"A": {"partial": "x"}, "Z": {"partial": "x"}}, []),
     ],
@@ -112,7 +115,7 @@ def test_heads_are_joined_without_communication():
     assert moved(workload, placements) == []
     # 8 heads over 3 PEs: whole heads are blocks of 9, 24 coordinates alone are blocks of 8, which would cut a head
     assert moved(workload, placements, {"x": 3}) == []
-    assert moved(workload, {**placements, "W": {"G": "x"}}, {"x": 3}) == [("all_gather", "C")]
+    assert moved(workload, {**placements, "W": {"G": "x"}}, {"x": 3}) == [("all_to_all", "C")] * 2
 
 
 def test_intermediates_lie_where_they_are_asked_for():
@@ -125,15 +128,6 @@ def test_an_axis_of_one_PE_changes_nothing():
     assert wide.steps == distribute(MATMUL, {"x": 4}, {"A": {"M": "x"}}).steps
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 2))
-def test_no_plan_of_the_exhaustive_search_sends_less(seed, monkeypatch):
-    found = plan_cost(draw(seed).plan)
-    monkeypatch.setattr(derive, "BEAM", 10**9)
-    best = plan_cost(draw.__wrapped__(seed).plan)
-    assert found.sent_bytes == pytest.approx(best.sent_bytes)
-    assert found.points == best.points
-
-
 def test_the_same_request_gives_the_same_plan():
     assert draw.__wrapped__(7).plan == draw(7).plan
 
@@ -142,12 +136,11 @@ def test_the_same_request_gives_the_same_plan():
 
 
 def test_traffic_counts_padding_and_lists_groups():
-    plan = distribute(
-        MATMUL, {"x": 2, "y": 3}, {"A": {"K": "y"}, "B": {"K": "y"}, "Z": {"N": "y"}}, loops={"Z": {"k": "y"}}
-    )
+    placements = {"A": {"M": "x", "K": "y"}, "B": {"K": "y"}, "Z": {"M": "x", "N": "y"}}
+    plan = distribute(MATMUL, {"x": 2, "y": 3}, placements, loops={"Z": {"m": "x", "k": "y"}})
     # 8 columns in blocks of 3: 9 are sent
     groups = ((0, 1, 2), (3, 4, 5))
-    operand, result = 4 * 9 * 8, 4 * 3 * 8
+    operand, result = 2 * 9 * 8, 2 * 3 * 8
     assert communication(plan) == (Traffic("reduce_scatter", "Z", ("y",), groups, 1, operand, result, 2 * result),)
 
 
@@ -189,7 +182,7 @@ def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter
         ({"A": {"M": {"axes": "x", "granule": 3}}}, {}, "4 coordinates, no multiple of 3"),
         ({"A": {"M": {"axes": "x", "granule": 0}}}, {}, "granule must be a whole number from 1 to 4, found 0"),
         ({"A": {"K": "y"}}, {"imperfect": False}, "16 coordinates, which do not divide into 3 equal blocks"),
-        ({"Z": {"partial": "x"}}, {}, "'Z' cannot be a partial sum over x"),
+        ({"Z": {"partial": "x"}}, {"loops": {"Z": {"m": "x"}}}, "'Z' cannot be a partial sum over x"),
         ({}, {"loops": {"Y": {"k": "x"}}}, "no Einsum 'Y'"),
         ({}, {"loops": {"Z": {"j": "x"}}}, "Einsum 'Z' has no rank variable 'j'"),
         ({}, {"loops": {"Z": {"k": "y"}}, "imperfect": False}, "rank variable 'k' of 'Z' has 16 values"),

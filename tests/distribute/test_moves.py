@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.distribute.drawn_plans import draw
 
+from einmap.distribute.blocks import all_splits
 from einmap.distribute.collectives import KINDS, rounds, sent
 from einmap.distribute.mesh import Mesh
-from einmap.distribute.moves import cheapest_route
+from einmap.distribute.moves import TensorPlaces, cheapest_route, shortest_paths
 from einmap.distribute.placement import Placement, Split
 
 LINE = Mesh((("x", 4),))
@@ -34,8 +35,12 @@ def kinds(mesh, start, target):
         (placed(M=(("x",), 2)), placed(N=(("x",), 3)), [("all_to_all", "x", 4 * 3 * 6)]),
         (placed(("x",), "max"), placed(M=(("x",), 2)), [("all_reduce", "x", 4 * 2 * 3 * 24), ("slice", "x", 0)]),
         (placed(), placed(("x",)), None),
-        # blocks of 3 do not nest in blocks of 2
-        (placed(M=(("x",), 3)), placed(M=(("x",), 2)), [("all_gather", "x", 4 * 3 * 36), ("slice", "x", 0)]),
+        # blocks of 3 do not nest in blocks of 2: by way of N, in blocks of 3 as well
+        (
+            placed(M=(("x",), 3)),
+            placed(M=(("x",), 2)),
+            [("all_to_all", "x", 4 * 3 * 9), ("all_to_all", "x", 4 * 3 * 6)],
+        ),
     ],
 )
 def test_the_route_along_one_axis(start, target, expected):
@@ -49,7 +54,40 @@ def test_several_axes_are_reduced_at_once_since_that_sends_less():
 def test_the_last_axes_of_a_split_are_gathered_first():
     start, target = placed(M=(("x", "y"), 2)), placed(M=(("x",), 4))
     assert kinds(GRID, start, target) == [("all_gather", "y", 4 * 1 * 24)]
-    assert [kind for kind, _, _ in kinds(GRID, start, placed(M=(("y",), 4)))] == ["all_gather", "slice"]
+    # to the other axis by way of N, which is cheaper than to gather all
+    moves = kinds(GRID, start, placed(M=(("y",), 4)))
+    assert [kind for kind, _, _ in moves] == ["all_to_all", "all_to_all", "all_gather"]
+    assert sum(values for _, _, values in moves) < 4 * 3 * 24
+
+
+@pytest.mark.parametrize("sizes", [(("M", 16), ("N", 32)), (("M", 10), ("N", 3))])
+def test_no_sequence_of_moves_on_4_by_4_is_cheaper(sizes):
+    mesh = Mesh((("x", 4), ("y", 4)))
+    places = TensorPlaces(mesh, sizes, all_splits(mesh, sizes), ("x", "y"))
+    paths = shortest_paths(places, lambda hop: hop.sent_values)
+    distances = paths.distances
+    # no move shortens a path, so none is shorter; and each is as long as it says
+    for here, there, hop in places.hops:
+        assert (distances[:, there] <= distances[:, here] + hop.sent_values).all()
+    for start, end in np.argwhere(np.isfinite(distances)):
+        assert paths.route(start, end).sent_values == distances[start, end]
+
+
+def test_one_axis_cut_in_two_makes_no_way_dearer():
+    sizes = (("M", 8), ("N", 12))
+    whole = TensorPlaces(LINE, sizes, all_splits(LINE, sizes), ("x",))
+    cut = TensorPlaces(GRID, sizes, all_splits(GRID, sizes), ("x", "y"))
+    joined = [
+        Placement(
+            tuple(Split(split.rank, ("x", "y"), split.block) for split in placement.splits),
+            ("x", "y") if placement.partial else (),
+        )
+        for placement in whole.placements
+    ]
+    numbers = [cut.number[placement] for placement in joined]
+    before = shortest_paths(whole, lambda hop: hop.sent_values).distances
+    after = shortest_paths(cut, lambda hop: hop.sent_values).distances[np.ix_(numbers, numbers)]
+    assert (after <= before).all()
 
 
 def test_the_cheapest_of_several_versions_is_the_start():

@@ -3,12 +3,16 @@
 - `actions`: what a plan does, before its buffers have names: versions of a tensor are told by their placement
   alone.
 - `backends`: engines that run a plan.
+- `blocks`: in which blocks ranks and rank variables may be split.
 - `check`: real data for a plan, and whether what an engine found is right.
-- `choices`: the ways to spread one Einsum over a mesh, from how its tensors lie.
+- `choices`: the ways to spread one Einsum over a mesh.
+- `cluster`: what a PE computes and holds, and the links along each axis of a mesh.
 - `collectives`: what moves between PEs: the kinds of collectives, what each sends, and what a plan sends in all.
 - `cost`: what a plan sends and how long it takes.
+- `cost_model`: what moves and local Einsums cost: the parameter of every search for a plan.
 - `derive`: distribute(): from a workload, a mesh and placements to a plan.
 - `indices`: how a split rank variable splits the ranks that it indexes.
+- `lifetimes`: memory of a PE over the steps of a plan.
 - `mesh`: a mesh of processing elements (PEs) with named axes.
 - `moves`: the cheapest way from one placement of a tensor to another.
 - `naming`: actions of the search as a plan: buffers get names.
@@ -18,4 +22,6 @@
 - `plan`: a plan: what every PE of a mesh does, step by step, to compute a workload together.
 - `read`: the key `distribution` of a specification as a plan.
 - `request`: what a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh.
+- `search`: the exact search for a plan.
+- `selection`: one strategy for each node of a graph, at least cost.
 """

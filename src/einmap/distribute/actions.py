@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from einmap.distribute.choices import Choice
 from einmap.distribute.moves import Hop
 from einmap.distribute.placement import Placement
+from einmap.distribute.plan import LocalLoop
 from einmap.einsum.einsum import TensorName
 
 type PlanAction = Moved | Computed
@@ -23,7 +23,9 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An Einsum is evaluated in one way."""
+    """An Einsum is evaluated in one way: its loops, where its operands lie, and how its results come out."""
 
     einsum: str
-    choice: Choice
+    loops: tuple[LocalLoop, ...]
+    operands: tuple[tuple[TensorName, Placement], ...]
+    results: tuple[tuple[TensorName, Placement], ...]

@@ -1,9 +1,9 @@
-"""The ways to spread one Einsum over a mesh, from how its tensors lie.
+"""The ways to spread one Einsum over a mesh.
 
-Rules. A rank variable may be split over mesh axes as a rank that it leads in is: of an operand that lies so, or of a
-result that is to lie so. What the Einsum then reads and writes follows: a rank is split as the variable that leads its
-index; a rank that is indexed in any other way (`p + r`) is read whole; a result is partial over the axes of split
-variables that it lacks. An operand may stay partial where the Einsum is linear in it.
+Rules. Every rank variable may be split over any axes (`blocks` says in which blocks). What the Einsum then reads and
+writes follows: a rank is split as the variable that leads its index; a rank that is indexed in any other way (`p + r`)
+is read whole; a result is partial over the axes of split variables that it lacks. An operand may stay partial where the
+Einsum is linear in it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 
+from einmap.distribute.blocks import Part
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split, block_of
+from einmap.distribute.placement import Placement, Split
 from einmap.distribute.plan import LocalLoop
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.projection import Rank, RankVar
 
-type Sizes = Mapping[TensorName, Mapping[Rank, int]]
-type Held = Mapping[TensorName, tuple[Placement, ...]]
-type Part = tuple[tuple[AxisName, ...], int]
-"""Axes that a rank variable is split over, and its values per PE."""
+type Addend = tuple[Reduction, tuple[AxisName, ...]]
+"""How the parts of a tensor are joined, and over which axes it may be in parts."""
 type Spread = Mapping[RankVar, Part]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to spread an Einsum: its loops, how its operands must lie, and how its results come out."""
+    """One way to spread an Einsum: its loops, and how each of its accesses lies (in the order of the Einsum)."""
 
     loops: tuple[LocalLoop, ...]
-    operands: tuple[tuple[TensorName, Placement], ...]
-    results: tuple[tuple[TensorName, Placement], ...]
+    placements: tuple[Placement, ...]
 
     @property
     def points(self) -> int:
@@ -45,71 +44,43 @@ class Choice:
 
 @dataclass(frozen=True)
 class Scene:
-    """One Einsum among tensors of known sizes on a mesh."""
+    """One Einsum on a mesh, its tensors named by their positions: equal for Einsums that differ in those names only.
+
+    `sizes`: of the ranks of each access; `parts`: how each rank variable may be split; `addends`: for each access that
+    may be in parts, how.
+    """
 
     mesh: Mesh
-    sizes: Sizes
     einsum: Einsum
+    sizes: tuple[tuple[tuple[Rank, int], ...], ...]
+    parts: tuple[tuple[RankVar, tuple[Part, ...]], ...]
+    addends: tuple[tuple[TensorName, Addend], ...]
+
+    @cached_property
+    def size_of(self) -> Mapping[TensorName, Mapping[Rank, int]]:
+        """The sizes of the ranks of each tensor."""
+        return {access.tensor: dict(size) for access, size in zip(self.einsum.accesses, self.sizes, strict=True)}
 
 
-def choices(scene: Scene, held: Held, targets: Mapping[TensorName, Placement]) -> Iterator[Choice]:
-    """All ways that the rules give, the whole Einsum on every PE first. `targets`: placements asked for results."""
-    options: dict[RankVar, dict[Part, None]] = {}
-    for access in scene.einsum.accesses:
-        lies = held[access.tensor] if not access.output else (targets.get(access.tensor),)
-        for placement in lies:
-            for variable, part in _parts(scene, access, placement) if placement else ():
-                options.setdefault(variable, {})[part] = None
-    variables = [variable for variable in scene.einsum.rank_variables if variable in options]
-    for spread in _spreads(variables, options, frozenset()):
-        yield from _completed(scene, spread, held)
-
-
-def pinned_choices(
-    scene: Scene, held: Held, targets: Mapping[TensorName, Placement], loops: Mapping[RankVar, tuple[AxisName, ...]]
-) -> Iterator[Choice]:
-    """The ways in which the rank variables are split over the given axes, and no others."""
-    spread: dict[RankVar, Part] = {}
-    for variable, axes in loops.items():
-        parts = [
-            part
-            for access in scene.einsum.accesses
-            for placement in (held[access.tensor] if not access.output else (targets.get(access.tensor),))
-            if placement
-            for led, part in _parts(scene, access, placement)
-            if led == variable and part[0] == axes
-        ]
-        spread[variable] = parts[0] if parts else (axes, _even_block(scene, variable, axes))
-    yield from _completed(scene, spread, held)
-
-
-def _parts(scene: Scene, access: TensorAccess, placement: Placement) -> Iterator[tuple[RankVar, Part]]:
-    """How a placement splits rank variables; the first axes of a split alone may be used, too."""
-    for rank, index in access.projection:
-        split, radix = placement.of(rank), mixed_radix(scene.einsum, index)
-        if split is None or radix is None or radix.leading is None:
-            continue
-        variable, factor = radix.leading
-        for end in range(len(split.axes), 0, -1):
-            block = split.block * scene.mesh.parts(split.axes[end:])
-            axes = split.axes[:end]
-            if block % factor == 0 and block // factor * scene.mesh.parts(axes) >= scene.einsum.extents[variable]:
-                yield variable, (axes, block // factor)
-
-
-def _even_block(scene: Scene, variable: RankVar, axes: tuple[AxisName, ...]) -> int:
-    """Equal blocks that cover the variable, and the ranks that it leads in."""
-    size = scene.einsum.extents[variable]
-    for access in scene.einsum.accesses:
-        for rank, index in access.projection:
-            radix = mixed_radix(scene.einsum, index)
-            if radix and radix.leading and radix.leading[0] == variable:
-                size = max(size, -(-scene.sizes[access.tensor][rank] // radix.leading[1]))
-    return block_of(size, scene.mesh.parts(axes))
+@lru_cache(maxsize=2000)
+def choices(scene: Scene, pinned: tuple[tuple[RankVar, tuple[AxisName, ...]], ...] | None = None) -> tuple[Choice, ...]:
+    """All ways that the rules give, the whole Einsum on every PE first; `pinned`: those with these loops alone."""
+    options = dict(scene.parts)
+    variables = list(options)
+    if pinned is not None:
+        asked = dict(pinned)
+        variables = [variable for variable in variables if variable in asked]
+        options = {v: tuple(part for part in options[v] if part[0] == asked[v]) for v in variables}
+    return tuple(
+        choice
+        for spread in _spreads(variables, options, frozenset())
+        if pinned is None or len(spread) == len(dict(pinned))
+        for choice in _completed(scene, spread)
+    )
 
 
 def _spreads(
-    variables: Sequence[RankVar], options: Mapping[RankVar, Mapping[Part, None]], used: frozenset[AxisName]
+    variables: Sequence[RankVar], options: Mapping[RankVar, Sequence[Part]], used: frozenset[AxisName]
 ) -> Iterator[dict[RankVar, Part]]:
     """Each variable split as one of its options or not at all, no axis twice."""
     if not variables:
@@ -123,19 +94,21 @@ def _spreads(
                 yield {first: (axes, block), **others}
 
 
-def _completed(scene: Scene, spread: Spread, held: Held) -> Iterator[Choice]:
+def _completed(scene: Scene, spread: Spread) -> Iterator[Choice]:
     """The choices with this spread: one for each way in which operands may stay partial."""
     einsum = scene.einsum
     used = {axis for axes, _ in spread.values() for axis in axes}
     loops = tuple(LocalLoop(variable, *_loop(spread, variable, extent)) for variable, extent in einsum.extents.items())
-    inputs = [access for access in einsum.accesses if not access.output]
-    outputs = [access for access in einsum.accesses if access.output]
-    for staying in _ways_to_stay_partial(scene, held, [axis for axis in scene.mesh.names if axis not in used]):
-        operands = tuple((access.tensor, _operand_placement(scene, access, spread, staying)) for access in inputs)
-        results = tuple((access.tensor, _result_placement(scene, access, spread, staying)) for access in outputs)
-        complete = tuple((tensor, placement) for tensor, placement in results if placement is not None)
-        if len(complete) == len(results):
-            yield Choice(loops, operands, complete)
+    for staying in _ways_to_stay_partial(scene, [axis for axis in scene.mesh.names if axis not in used]):
+        placements = [
+            _result_placement(scene, access, spread, staying)
+            if access.output
+            else _operand_placement(scene, access, spread, staying)
+            for access in einsum.accesses
+        ]
+        complete = tuple(placement for placement in placements if placement is not None)
+        if len(complete) == len(placements):
+            yield Choice(loops, complete)
 
 
 def _loop(spread: Spread, variable: RankVar, extent: int) -> tuple[tuple[AxisName, ...], int, int]:
@@ -152,16 +125,11 @@ class Staying:
     reduction: Reduction
 
 
-def _ways_to_stay_partial(scene: Scene, held: Held, axes: Sequence[AxisName]) -> Iterator[tuple[Staying, ...]]:
+def _ways_to_stay_partial(scene: Scene, axes: Sequence[AxisName]) -> Iterator[tuple[Staying, ...]]:
     """Sets of operands that stay partial, the empty one first; at most one for each axis, the Einsum linear in it."""
     per_axis: list[list[tuple[Staying, ...]]] = []
     for axis in axes:
-        partial = {
-            tensor: placement.reduction
-            for tensor in sorted(scene.einsum.inputs)
-            for placement in held[tensor]
-            if axis in placement.partial
-        }
+        partial = {tensor: reduction for tensor, (reduction, over) in scene.addends if axis in over}
         ways: list[tuple[Staying, ...]] = [()]
         for length in range(1, len(partial) + 1):
             for tensors in combinations(partial, length):
@@ -195,7 +163,7 @@ def _split_of(scene: Scene, access: TensorAccess, rank: Rank, spread: Spread) ->
         return None
     axes, block = spread[variable]
     covered = factor * block * scene.mesh.parts(axes)
-    return Split(rank, axes, factor * block) if covered >= scene.sizes[access.tensor][rank] else None
+    return Split(rank, axes, factor * block) if covered >= scene.size_of[access.tensor][rank] else None
 
 
 def _result_placement(

@@ -1,30 +1,43 @@
-"""The cheapest way from one placement of a tensor to another."""
+"""The cheapest way from one placement of a tensor to another: shortest paths over all of its placements."""
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.distribute.blocks import all_splits
 from einmap.distribute.collectives import Kind, sent
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, local_shape
+from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
+
+type HopCost = Callable[[Hop], float]
+type Distances = NDArray[np.float64]
+
+MAX_PLACEMENTS = 3000
+"""Placements of one tensor that are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
     """One move of a tensor; `after` is its placement then.
 
-    `sent_values`: what all PEs together send, a whole number. `kind` and ranks as in `plan.Move`.
+    `operand`, `result`: values that one PE puts in and gets out, padding included. `sent_values`: what all PEs together
+    send, a whole number. `kind` and ranks as in `plan.Move`.
     """
 
     kind: Kind
     axes: tuple[AxisName, ...]
     after: Placement
+    operand: int
+    result: int
     sent_values: int
     gather: Rank | None = None
     scatter: Rank | None = None
@@ -43,51 +56,189 @@ class Route:
         return sum(hop.sent_values for hop in self.hops)
 
 
-@lru_cache(maxsize=20_000)
+@dataclass(frozen=True)
+class TensorPlaces:
+    """All placements that a tensor may have on a mesh.
+
+    `splits`: those of its ranks, closed under leaving out the last axes. `partial`: axes over which it may be an addend
+    of the sum (or a candidate of the maximum or minimum, see `reduction`). Raises ValueError where there are more than
+    MAX_PLACEMENTS placements.
+    """
+
+    mesh: Mesh
+    sizes: tuple[tuple[Rank, int], ...]
+    splits: tuple[Split, ...]
+    partial: tuple[AxisName, ...] = ()
+    reduction: Reduction = "sum"
+
+    @cached_property
+    def placements(self) -> tuple[Placement, ...]:
+        """Every combination of splits and of axes over which it is partial, the replicated one first."""
+        ranks = [rank for rank, _ in self.sizes]
+        made: list[Placement] = []
+        for splits in self._combined(ranks, frozenset()):
+            used = {axis for split in splits for axis in split.axes}
+            free = [axis for axis in self.mesh.names if axis in self.partial and axis not in used]
+            for length in range(len(free) + 1):
+                made += [Placement(splits, some, self.reduction) for some in combinations(free, length)]
+            if len(made) > MAX_PLACEMENTS:
+                raise ValueError(f"more than {MAX_PLACEMENTS:,} placements")
+        return tuple(made)
+
+    def _combined(self, ranks: Sequence[Rank], used: frozenset[AxisName]) -> Iterator[tuple[Split, ...]]:
+        if not ranks:
+            yield ()
+            return
+        first, *rest = ranks
+        yield from self._combined(rest, used)
+        for split in self.splits:
+            if split.rank == first and not used & set(split.axes):
+                for others in self._combined(rest, used | set(split.axes)):
+                    yield (split, *others)
+
+    @cached_property
+    def number(self) -> Mapping[Placement, int]:
+        """The position of each placement."""
+        return {placement: position for position, placement in enumerate(self.placements)}
+
+    @cached_property
+    def values(self) -> NDArray[np.int64]:
+        """Values of the buffer of one PE, for each placement."""
+        sizes = dict(self.sizes)
+        return np.array([_values(sizes, placement) for placement in self.placements], dtype=np.int64)
+
+    @cached_property
+    def hops(self) -> tuple[tuple[int, int, Hop], ...]:
+        """All moves between them: from, to, and the move; slices send nothing."""
+        return tuple(
+            (here, self.number[hop.after], hop)
+            for here, placement in enumerate(self.placements)
+            for hop in self._hops(placement)
+            if hop.after in self.number
+        )
+
+    def _hops(self, here: Placement) -> Iterator[Hop]:
+        mesh, sizes = self.mesh, dict(self.sizes)
+        yield from _reductions(mesh, sizes, here)
+        for split in here.splits:
+            for length in range(1, len(split.axes) + 1):
+                yield _gathered(mesh, sizes, here, split, length)
+        for split in self.splits:
+            yield from _scattered(mesh, sizes, here, split)
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Shortest paths between all placements of a tensor. `distances[i, j]`: cost from placement i to j, inf: none."""
+
+    places: TensorPlaces
+    distances: Distances
+    following: NDArray[np.int32]
+    """The placement after `i` on the way to `j`."""
+    hop_of: Mapping[tuple[int, int], Hop]
+
+    def route(self, start: int, end: int) -> Route:
+        """The moves of the shortest path. Raises ValueError where there is none."""
+        if not np.isfinite(self.distances[start, end]):
+            raise ValueError("there is no such path")
+        hops = []
+        here = start
+        while here != end:
+            after = int(self.following[here, end])
+            hops.append(self.hop_of[here, after])
+            here = after
+        return Route(self.places.placements[start], tuple(hops))
+
+    @cached_property
+    def temporary(self) -> NDArray[np.int64]:
+        """Values of the buffers of one PE while a tensor is moved from i to j: most of what a move reads and writes.
+
+        What lies at i is not counted, it is there anyway.
+        """
+        return self._most(np.zeros_like(self.places.values))
+
+    @cached_property
+    def held_while_moving(self) -> NDArray[np.int64]:
+        """As `temporary`, what lies at i counted until the first move is done."""
+        most = self._most(self.places.values)
+        np.fill_diagonal(most, self.places.values)
+        return most
+
+    def _most(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        values, count = self.places.values, len(self.places.values)
+        most = np.zeros((count, count), dtype=np.int64)
+        end = np.arange(count)
+        for start in range(count):
+            ways = np.isfinite(self.distances[start]) & (end != start)
+            here, after = np.full(count, start), self.following[start].astype(np.int64)
+            here_values = np.full(count, first[start])
+            moving = ways.copy()
+            while moving.any():
+                most[start, moving] = np.maximum(most[start, moving], (here_values + values[after])[moving])
+                here = np.where(moving, after, here)
+                here_values = values[here]
+                moving &= here != end
+                after = np.where(moving, self.following[here, end], after)
+        return most
+
+
+def shortest_paths(places: TensorPlaces, cost: HopCost) -> Paths:
+    """All shortest paths where a move costs `cost` (at least 0): Floyd and Warshall."""
+    count = len(places.placements)
+    distances = np.full((count, count), np.inf)
+    np.fill_diagonal(distances, 0.0)
+    hop_of: dict[tuple[int, int], Hop] = {}
+    for here, there, hop in places.hops:
+        taken = cost(hop)
+        if taken < distances[here, there]:
+            distances[here, there] = taken
+            hop_of[here, there] = hop
+    following = np.tile(np.arange(count, dtype=np.int32), (count, 1))
+    for middle in range(count):
+        through = distances[:, middle, None] + distances[None, middle, :]
+        shorter = through < distances
+        if shorter.any():
+            distances = np.where(shorter, through, distances)
+            following = np.where(shorter, following[:, middle, None], following)
+    return Paths(places, distances, following, hop_of)
+
+
+def _fewest_values(hop: Hop) -> float:
+    """Fewest values sent, then fewest moves."""
+    return hop.sent_values + 1e-6
+
+
+@lru_cache(maxsize=1000)
+def _paths(places: TensorPlaces) -> Paths:
+    return shortest_paths(places, _fewest_values)
+
+
 def cheapest_route(
     mesh: Mesh, sizes: tuple[tuple[Rank, int], ...], starts: tuple[Placement, ...], target: Placement
 ) -> Route | None:
     """From one of the placements `starts` that a tensor has to `target`: fewest values sent, then fewest moves.
 
-    Moves are those of `plan.Move`. A rank whose blocks do not nest in those of the target is gathered and cut again.
-    None where there is none: what is complete does not become partial.
+    Moves are those of `plan.Move`. None where there is no way: what is complete does not become partial.
     """
-    best: dict[Placement, tuple[int, int]] = {}
-    queue: list[tuple[int, int, int, Placement, Route]] = []
-    serial = 0
-    for start in starts:
-        heapq.heappush(queue, (0, 0, serial, start, Route(start, ())))
-        serial += 1
-    while queue:
-        values, length, _, here, route = heapq.heappop(queue)
-        if here == target:
-            return route
-        if best.get(here, (values + 1, 0)) <= (values, length):
-            continue
-        best[here] = (values, length)
-        for hop in _hops(mesh, dict(sizes), here, target):
-            serial += 1
-            longer = Route(route.start, (*route.hops, hop))
-            heapq.heappush(queue, (values + hop.sent_values, length + 1, serial, hop.after, longer))
-    return None
+    partial = sorted({axis for placement in (*starts, target) for axis in placement.partial})
+    reduction: Reduction = next((placement.reduction for placement in (*starts, target) if placement.partial), "sum")
+    offered = all_splits(mesh, sizes, [split for placement in (*starts, target) for split in placement.splits])
+    paths = _paths(TensorPlaces(mesh, sizes, offered, tuple(partial), reduction))
+    number, end = paths.places.number, paths.places.number[target]
+    start = min((number[start] for start in starts), key=lambda start: paths.distances[start, end])
+    return paths.route(start, end) if np.isfinite(paths.distances[start, end]) else None
 
 
-def _hops(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, target: Placement) -> Iterator[Hop]:
-    yield from _reductions(mesh, sizes, here, target)
-    for split in here.splits:
-        for length in range(1, len(split.axes) + 1):
-            yield _gathered(mesh, sizes, here, split, length)
-    for split in target.splits:
-        yield from _scattered(mesh, sizes, here, split)
+# moves
 
 
-def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, target: Placement) -> Iterator[Hop]:
-    """All-reduce over some of the axes over which the target is complete; several at once send less."""
-    axes = [axis for axis in mesh.names if axis in here.partial and axis not in target.partial]
+def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement) -> Iterator[Hop]:
+    """All-reduce over some of the axes over which it is partial; several at once send less."""
+    axes = [axis for axis in mesh.names if axis in here.partial]
+    values = _values(sizes, here)
     for length in range(1, len(axes) + 1):
         for some in combinations(axes, length):
             after = replace(here, partial=tuple(axis for axis in here.partial if axis not in some))
-            values = _values(sizes, here)
             yield _hop(mesh, "all_reduce", some, after, values, values)
 
 
@@ -99,32 +250,31 @@ def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Spl
     return _hop(mesh, "all_gather", axes, after, operand, operand * mesh.parts(axes), gather=split.rank)
 
 
-def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, goal: Split) -> Iterator[Hop]:
-    """Split a rank over the axes that the target has it split over and that come next."""
-    now = here.of(goal.rank)
+def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Split) -> Iterator[Hop]:
+    """Split a rank further, or for the first time, so that it is split as `finer`."""
+    now = here.of(finer.rank)
     done = now.axes if now else ()
-    if goal.axes[: len(done)] != done:
+    axes = finer.axes[len(done) :]
+    parts = mesh.parts(axes)
+    if finer.axes[: len(done)] != done or not axes or (now and now.block != finer.block * parts):
         return
-    for end in range(len(done) + 1, len(goal.axes) + 1):
-        axes = goal.axes[len(done) : end]
-        block = goal.block * mesh.parts(goal.axes[end:])
-        parts = mesh.parts(axes)
-        if now and now.block != block * parts:
-            continue
-        finer = Split(goal.rank, goal.axes[:end], block)
-        kept = tuple(split for split in here.splits if split.rank != goal.rank)
-        after = replace(here, splits=(*kept, finer))
-        if not here.used & set(axes):
-            yield Hop("slice", axes, after, 0, scatter=goal.rank)
-        if set(axes) <= set(here.partial) and here.reduction == "sum":
-            after = replace(after, partial=tuple(axis for axis in here.partial if axis not in axes))
-            result = _values(sizes, after)
-            yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=goal.rank)
-        for other in kept:
-            if other.axes[-len(axes) :] == axes:
-                moved = _without(mesh, replace(here, splits=(*kept, finer)), other, len(axes))
-                operand = _values(sizes, replace(here, splits=(*kept, finer))) * parts
-                yield _hop(mesh, "all_to_all", axes, moved, operand, operand, other.rank, goal.rank)
+    kept = tuple(split for split in here.splits if split.rank != finer.rank)
+    split_further = (*kept, finer)
+    if not here.used & set(axes):
+        after = replace(here, splits=split_further)
+        yield Hop("slice", axes, after, _values(sizes, here), _values(sizes, after), 0, scatter=finer.rank)
+        return
+    if set(axes) <= set(here.partial) and here.reduction == "sum":
+        left = tuple(axis for axis in here.partial if axis not in axes)
+        after = replace(here, splits=split_further, partial=left)
+        result = _values(sizes, after)
+        yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=finer.rank)
+        return
+    for other in kept:
+        if other.axes[-len(axes) :] == axes:
+            after = _without(mesh, replace(here, splits=split_further), other, len(axes))
+            operand = _values(sizes, replace(here, splits=split_further)) * parts
+            yield _hop(mesh, "all_to_all", axes, after, operand, operand, other.rank, finer.rank)
 
 
 def _without(mesh: Mesh, here: Placement, split: Split, length: int) -> Placement:
@@ -149,4 +299,4 @@ def _hop(
     scatter: Rank | None = None,
 ) -> Hop:
     every = sent(kind, mesh.parts(axes), operand, result) * mesh.n_devices
-    return Hop(kind, axes, after, int(every), gather, scatter)
+    return Hop(kind, axes, after, operand, result, int(every), gather, scatter)

@@ -84,13 +84,13 @@ def named_plan(
 
 
 def _local(action: Computed, names: Names, buffer_of: dict[tuple[TensorName, Placement], BufferName]) -> Local:
-    operands = tuple((tensor, buffer_of[tensor, placement]) for tensor, placement in action.choice.operands)
+    operands = tuple((tensor, buffer_of[tensor, placement]) for tensor, placement in action.operands)
     results = []
-    for tensor, placement in action.choice.results:
+    for tensor, placement in action.results:
         letter = "L" if placement.partial else "D" if placement.used else ""
         buffer_of[tensor, placement] = names.make(tensor, letter, placement)
         results.append((tensor, buffer_of[tensor, placement]))
-    return Local(action.einsum, operands, tuple(results), action.choice.loops)
+    return Local(action.einsum, operands, tuple(results), action.loops)
 
 
 def _move(action: Moved, names: Names, buffer_of: dict[tuple[TensorName, Placement], BufferName]) -> Move:

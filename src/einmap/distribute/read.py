@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from einmap.distribute.derive import distribute
+from einmap.distribute.cost_model import traffic_first
+from einmap.distribute.derive import cheapest_plan, context_of
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.plan import Dtype, Plan
-from einmap.distribute.request import Where
+from einmap.distribute.request import Where, checked_request
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.spec.raw import RawMap, place, placed, to_python
 from einmap.spec.schema.base import check
@@ -30,16 +31,9 @@ def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
     named: dict[str, Any] = {name: to_python(value) for name, value in raw.items if name in NAMED}
     with placed(spec.raw, (KEY, "mesh")):
         mesh = Mesh(tuple(inputs.mesh.items()))
-    return distribute(
-        spec.workload,
-        mesh,
-        named.get("placements"),
-        loops=named.get("loops"),
-        overlap=named.get("overlap") or (),
-        dtype=dtype or cast(Dtype, inputs.dtype),
-        imperfect=inputs.imperfect,
-        locate=locate,
-    )
+    context = context_of(spec.workload, mesh, inputs.imperfect, locate)
+    request = checked_request(context, named.get("placements"), named.get("loops"), named.get("overlap") or ())
+    return cheapest_plan(context, request, dtype or cast(Dtype, inputs.dtype), traffic_first(mesh))
 
 
 def _read(spec: Spec) -> tuple[RawMap, DistributionInput]:

@@ -1,0 +1,157 @@
+"""A cluster: what a PE computes and holds, and the links along each axis of a mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from einmap.distribute.collectives import Kind, rounds, sent
+from einmap.distribute.mesh import AxisName, Mesh
+from einmap.errors import SpecError, did_you_mean
+from einmap.visible import brief
+
+type Topology = Literal["ring", "tree", "switch", "all_to_all"]
+TOPOLOGIES: tuple[Topology, ...] = get_args(Topology.__value__)
+
+DATA_TYPE_BITS: Mapping[str, int] = {
+    "fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16": 16, "tf32": 32, "fp32": 32, "fp64": 64,
+}  # fmt: skip
+"""Bits of a value of each data type."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """The links along one axis of the mesh.
+
+    `bandwidth`: bytes/s that one PE sends; `latency`: s of one message; `efficiency`: from which size of a message in
+    bytes which part of the bandwidth is reached, ascending; `energy_per_bit`: J for each bit that a PE sends.
+    Raises SpecError for rates that are not positive, negative latencies and energies, and parts outside of 0 to 1.
+    """
+
+    __repr__ = brief
+
+    bandwidth: float
+    latency: float = 0.0
+    topology: Topology = "ring"
+    efficiency: tuple[tuple[float, float], ...] = ()
+    energy_per_bit: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_positive("bandwidth", self.bandwidth, "bytes/s")
+        _check_not_negative("latency", self.latency, "s")
+        _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
+        if self.topology not in TOPOLOGIES:
+            hint = did_you_mean(str(self.topology), TOPOLOGIES, listing="topologies")
+            raise SpecError(f"no topology {self.topology!r}", hint=hint)
+        for size, part in self.efficiency:
+            _check_not_negative("size of a message", size, "bytes")
+            if not 0 < part <= 1:
+                raise SpecError(f"efficiency {part!r} of messages from {size:g} bytes on is not above 0 and at most 1")
+
+    def seconds(self, kind: Kind, parts: int, operand: float, result: float) -> float:
+        """Time of one collective among `parts` PEs, bytes of one PE's operand and result given.
+
+        Volumes are those of `collectives.sent`. Messages that follow one another: as many as in a ring; log2 of the PEs
+        in a tree or through a switch, twice for an all-reduce; one (two for an all-reduce) where all PEs have links to
+        all others. In a ring an all-to-all passes through parts/4 links on average.
+        """
+        volume = float(sent(kind, parts, 1, 1)) * (result if kind == "all_gather" else operand)
+        if kind == "all_to_all" and self.topology in ("ring", "tree"):
+            volume *= max(1.0, parts / 4)
+        if volume == 0:
+            return 0.0
+        part = 1.0
+        for size, reached in self.efficiency:
+            part = reached if volume >= size else part
+        if self.efficiency and volume < self.efficiency[0][0]:
+            part = self.efficiency[0][1]
+        return volume / (self.bandwidth * part) + self._messages(kind, parts) * self.latency
+
+    def _messages(self, kind: Kind, parts: int) -> int:
+        if self.topology == "ring" or kind == "shift":
+            return rounds(kind, parts)
+        deep = 1 if self.topology == "all_to_all" else max(1, math.ceil(math.log2(parts)))
+        return 2 * deep if kind == "all_reduce" else deep
+
+
+@dataclass(frozen=True)
+class ProcessingElement:
+    """One PE. `peak`: operations/s by bits of the values, ascending; `memory`: bytes, inf: enough for everything;
+    `memory_bandwidth`: bytes/s, inf: never waited for; `energy_per_operation`, `energy_per_bit` of its memory: J.
+
+    Raises SpecError for rates that are not positive and negative energies.
+    """
+
+    __repr__ = brief
+
+    peak: tuple[tuple[int, float], ...]
+    memory: float = math.inf
+    memory_bandwidth: float = math.inf
+    energy_per_operation: float = 0.0
+    energy_per_bit: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.peak:
+            raise SpecError("a PE has a peak for at least one data type", hint="write for example peak: {bf16: 300e12}")
+        for bits, rate in self.peak:
+            _check_positive(f"peak for {bits} bits", rate, "operations/s")
+        _check_positive("memory", self.memory, "bytes")
+        _check_positive("memory_bandwidth", self.memory_bandwidth, "bytes/s")
+        _check_not_negative("energy_per_operation", self.energy_per_operation, "J")
+        _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
+
+    def peak_for(self, bits: float) -> float:
+        """Operations/s on values of so many bits: those of the narrowest type that holds them, or of the widest."""
+        return next((rate for width, rate in self.peak if width >= bits), self.peak[-1][1])
+
+    def seconds(self, operations: float, moved_bytes: float, bits: float) -> float:
+        """Time of an Einsum: the longer of computing, and of reading operands and writing results once."""
+        return max(operations / self.peak_for(bits), moved_bytes / self.memory_bandwidth)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A PE, and links for the axes of a mesh.
+
+    A collective over several axes runs at the pace of the slowest link among them.
+    """
+
+    __repr__ = brief
+
+    pe: ProcessingElement
+    links: tuple[tuple[AxisName, Link], ...]
+
+    def link(self, axes: tuple[AxisName, ...]) -> Link:
+        """The slowest link of these axes: least bandwidth, then greatest latency."""
+        by_name = dict(self.links)
+        return min((by_name[axis] for axis in axes), key=lambda link: (link.bandwidth, -link.latency))
+
+    def check(self, mesh: Mesh) -> None:
+        """Raise SpecError where an axis of the mesh has no links."""
+        names = [name for name, _ in self.links]
+        for axis in mesh.names:
+            if axis not in names:
+                hint = did_you_mean(axis, names, listing="axes of the cluster")
+                raise SpecError(f"the cluster has no links along mesh axis {axis!r}", hint=hint)
+
+    def seconds(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
+        """Time of one collective, bytes of one PE's operand and result given."""
+        return self.link(axes).seconds(kind, mesh.parts(axes), operand, result) if axes else 0.0
+
+
+def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float) -> Cluster:
+    """Equal links along all axes: bytes/s, s; a PE with one peak for all types, operations/s."""
+    link = Link(bandwidth, latency)
+    return Cluster(ProcessingElement(((64, throughput),)), tuple((name, link) for name in mesh.names))
+
+
+def _check_positive(what: str, value: float, unit: str) -> None:
+    if not value > 0:
+        raise SpecError(f"{what} is {value:g} {unit}; expected more than 0")
+
+
+def _check_not_negative(what: str, value: float, unit: str) -> None:
+    if not 0 <= value < math.inf:
+        raise SpecError(f"{what} is {value:g} {unit}; expected at least 0")

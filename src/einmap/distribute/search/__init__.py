@@ -1,0 +1,14 @@
+"""The exact search for a plan: placements of all tensors and loops of all Einsums at least cost.
+
+What may be chosen. Every tensor has a *home*, the placement in which it is kept from its Einsum to its last reader;
+a tensor with several readers may have a second home, made from the first. Every Einsum is spread in one way of
+`choices`, which says where its operands must lie and where its results come out. Results are moved to their homes,
+operands from the nearest home to where they are read, by shortest paths. Homes and ways are the nodes of a selection
+problem, moves its edges, and `selection` chooses.
+
+- `actions`: a choice as steps: moves and local Einsums.
+- `memory`: limits on the memory of a PE at every moment of a plan.
+- `problem`: homes and ways as a selection problem.
+- `search`: the cheapest plan, and what is known about it.
+- `space`: the ways of each Einsum and the homes of each tensor, with their costs.
+"""

@@ -1,0 +1,71 @@
+"""The cheapest plan, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from einmap.distribute.actions import PlanAction
+from einmap.distribute.placement import Placement
+from einmap.distribute.search.actions import chosen_actions, chosen_homes
+from einmap.distribute.search.memory import memory_limits
+from einmap.distribute.search.problem import Problem, selection_problem, with_limits
+from einmap.distribute.search.space import SearchSpace
+from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
+from einmap.distribute.selection.solve import TIME_LIMIT, solve
+from einmap.einsum.einsum import TensorName
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A plan as actions. `homes`: where each tensor is kept; `cost`, `bound`: in the unit of the cost model.
+
+    `choice`: the numbers of what was chosen in the selection problem.
+    """
+
+    actions: tuple[PlanAction, ...]
+    homes: Mapping[TensorName, tuple[Placement, ...]]
+    cost: float
+    bound: float
+    choice: Choice
+
+    @property
+    def proven(self) -> bool:
+        """Whether no plan of the space costs less."""
+        return Selected(self.choice, self.cost, self.bound).proven
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """No plan was found. `proven`: there is none; else the time was too short."""
+
+    proven: bool
+
+
+def cheapest(space: SearchSpace, memory: float | None = None, time_limit: float = TIME_LIMIT) -> Found | NotFound:
+    """The cheapest plan that needs at most `memory` bytes on each PE at any time."""
+    problem = selection_problem(space)
+    if memory is not None:
+        problem = with_limits(problem, memory_limits(space, problem, memory))
+    return _found(space, problem, solve(problem.selection, time_limit))
+
+
+def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[float, float]:
+    """The least peak memory in bytes that a plan needs, as far as it is known, and a lower bound of it."""
+    problem = selection_problem(space)
+    limits = memory_limits(space, problem, 0.0)
+    bare = problem.selection
+    nodes = tuple(np.where(np.isfinite(costs), 0.0, np.inf) for costs in bare.nodes)
+    edges = tuple(Edge(edge.first, edge.second, np.where(np.isfinite(edge.costs), 0.0, np.inf)) for edge in bare.edges)
+    selected = solve(Selection(nodes, edges, tuple(limits), excess_cost=1.0), time_limit)
+    return selected.cost, selected.bound
+
+
+def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | NotFound:
+    if selected.choice is None:
+        return NotFound(bool(selected.proven) and not space.cut)
+    actions = chosen_actions(space, problem.nodes, selected.choice)
+    homes = chosen_homes(space, problem.nodes, selected.choice)
+    return Found(actions, homes, selected.cost, 0.0 if space.cut else selected.bound, selected.choice)

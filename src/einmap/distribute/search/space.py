@@ -1,0 +1,344 @@
+"""The ways of each Einsum and the homes of each tensor, with their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.distribute.blocks import Blocks, offered_blocks
+from einmap.distribute.choices import Addend, Choice, Scene, choices, passes
+from einmap.distribute.cost_model import CostModel, operations_per_point
+from einmap.distribute.moves import Hop, Paths, TensorPlaces, shortest_paths
+from einmap.distribute.placement import Placement
+from einmap.distribute.request import Context, Request
+from einmap.einsum.einsum import Einsum, TensorName
+from einmap.einsum.operation import Apply, MapExpression, Operand
+from einmap.errors import SpecError
+
+type Numbers = NDArray[np.intp]
+type Costs = NDArray[np.float64]
+
+MAX_PAIRS = 1000
+"""Pairs of homes of one tensor that are told apart; where there are more, it has one home."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """The ways to spread one Einsum. `costs`: of computing; `lies`: for each access the number of its placement."""
+
+    choices: tuple[Choice, ...]
+    costs: Costs
+    lies: tuple[Numbers, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Homes:
+    """Where a tensor may be kept. `first`, `second`: numbers of placements, equal where there is one home only;
+    `costs`: of making the second from the first; `nearest`: whether the second is nearer to each placement;
+    `reach`: the cost from the nearer home to each placement; `cut`: whether there are more pairs of homes than these.
+    """
+
+    paths: Paths
+    first: Numbers
+    second: Numbers
+    costs: Costs
+    nearest: NDArray[np.bool_]
+    reach: Costs
+    cut: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """All that may be chosen. `bits`: of a value of each tensor; `cut`: tensors whose second homes were left out, for
+    there would be too many.
+    """
+
+    context: Context
+    bits: Mapping[TensorName, float]
+    ways: Mapping[str, Ways]
+    homes: Mapping[TensorName, Homes]
+    cut: tuple[TensorName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`free_inputs`: graph inputs without a placement lie anywhere; else they are replicated. `limited`: memory will be
+    limited, so that what saves memory alone is kept in the space.
+    """
+
+    free_inputs: bool = False
+    limited: bool = False
+
+
+def search_space(
+    context: Context, request: Request, model: CostModel, bits: Mapping[TensorName, float], options: Options
+) -> SearchSpace:
+    """The space of a request.
+
+    Raises SpecError where a tensor has too many placements, or an Einsum no way.
+    """
+    workload, mesh = context.workload, context.mesh
+    blocks = offered_blocks(workload, mesh, context.sizes, request.placements.items(), context.imperfect)
+    addends = _addends(context, request)
+    paths = {
+        tensor: _paths_of(context, blocks, addends.get(tensor), tensor, model, bits[tensor])
+        for tensor in workload.tensors
+    }
+    ways: dict[str, Ways] = {}
+    for einsum in workload.einsums:
+        scene = _scene(context, einsum, blocks, addends)
+        pinned = request.loops.get(einsum.name)
+        key = None if pinned is None else tuple(sorted(pinned.items()))
+        widths = tuple(bits[access.tensor] for access in einsum.accesses)
+        ways[einsum.name] = _ways(
+            scene,
+            key,
+            tuple(paths[access.tensor].places for access in einsum.accesses),
+            model,
+            widths,
+            operations_per_point(einsum),
+        )
+        if not ways[einsum.name].choices:
+            raise no_way_to_spread(context, einsum, request)
+    homes = {tensor: _homes_of(context, request, tensor, paths[tensor], ways, options) for tensor in workload.tensors}
+    cut = tuple(tensor for tensor in homes if homes[tensor].cut)
+    return SearchSpace(context, bits, ways, homes, cut)
+
+
+def no_way_to_spread(context: Context, einsum: Einsum, request: Request) -> SpecError:
+    """Why an Einsum that is pinned by loops cannot be spread."""
+    loops = ", ".join(f"{variable} over {'*'.join(axes)}" for variable, axes in request.loops[einsum.name].items())
+    return context.error(
+        ("loops", einsum.name),
+        f"Einsum {einsum.name!r} cannot be spread with {loops}: a result would be split in a rank that is not led "
+        "by its rank variable, or would not come out as it is asked for",
+        "split the rank variable that leads each index, or leave the loops of this Einsum out",
+    )
+
+
+# what may be a partial sum
+
+
+def _addends(context: Context, request: Request) -> dict[TensorName, Addend]:
+    """For each tensor that may be in parts, how they are joined and over which axes."""
+    axes = tuple(name for name, size in context.mesh.axes if size > 1)
+    addends: dict[TensorName, Addend] = {
+        tensor: (placement.reduction, placement.partial)
+        for tensor, placement in request.placements.items()
+        if placement.partial and tensor not in context.workload.producers
+    }
+    for einsum in context.workload.einsums:
+        for access in einsum.accesses:
+            if not access.output or not axes:
+                continue
+            reduction = einsum.operation.reduction
+            if not einsum.is_copy and any(variable not in access.variables for variable in einsum.rank_variables):
+                addends[access.tensor] = reduction, axes
+                continue
+            read = {tensor: addends[tensor] for tensor in einsum.inputs if tensor in addends}
+            for kind in sorted({kind for kind, _ in read.values()}):
+                tensors = [tensor for tensor, (other, _) in read.items() if other == kind]
+                if any(passes(einsum, frozenset({tensor}), kind) for tensor in tensors) or passes(
+                    einsum, frozenset(tensors), kind
+                ):
+                    addends[access.tensor] = kind, axes
+    return addends
+
+
+# Einsums
+
+
+def _scene(context: Context, einsum: Einsum, blocks: Blocks, addends: Mapping[TensorName, Addend]) -> Scene:
+    number = {access.tensor: str(position) for position, access in enumerate(einsum.accesses)}
+    bare = replace(
+        einsum,
+        name="",
+        accesses=tuple(
+            replace(access, tensor=number[access.tensor], bits_per_value=1, persistent=False)
+            for access in einsum.accesses
+        ),
+        operation=replace(einsum.operation, map=_renamed(einsum.operation.map, number), text=""),
+        n_instances=1,
+    )
+    return Scene(
+        context.mesh,
+        bare,
+        tuple(tuple(context.sizes[access.tensor].items()) for access in einsum.accesses),
+        tuple((variable, blocks.parts[einsum.name, variable]) for variable in einsum.rank_variables),
+        tuple((number[t], addends[t]) for t in number if t in addends and t in einsum.inputs),
+    )
+
+
+def _renamed(expression: MapExpression | None, names: Mapping[TensorName, str]) -> MapExpression | None:
+    match expression:
+        case Operand(tensor):
+            return Operand(names.get(tensor, tensor))
+        case Apply(function, arguments):
+            return Apply(function, tuple(_renamed(argument, names) or argument for argument in arguments))
+    return expression
+
+
+@lru_cache(maxsize=1000)
+def _ways(
+    scene: Scene,
+    pinned: tuple[tuple[str, tuple[str, ...]], ...] | None,
+    places: tuple[TensorPlaces, ...],
+    model: CostModel,
+    bits: tuple[float, ...],
+    operations: int,
+) -> Ways:
+    """The ways whose placements are among `places`; of several that lie alike the cheapest."""
+    best: dict[tuple[int, ...], tuple[float, Choice]] = {}
+    for choice in choices(scene, pinned):
+        lies = tuple(place.number.get(lie, -1) for place, lie in zip(places, choice.placements, strict=True))
+        if -1 in lies:
+            continue
+        moved = sum(float(place.values[lie]) * width for place, lie, width in zip(places, lies, bits, strict=True))
+        cost = model.compute(scene.mesh, choice.points * operations, moved, max(bits))
+        if lies not in best or cost < best[lies][0]:
+            best[lies] = cost, choice
+    numbers = np.array(list(best), dtype=np.intp).reshape(len(best), len(places))
+    return Ways(
+        tuple(choice for _, choice in best.values()),
+        np.array([cost for cost, _ in best.values()]),
+        tuple(numbers.T),
+    )
+
+
+# tensors
+
+
+def _paths_of(
+    context: Context,
+    blocks: Blocks,
+    addend: Addend | None,
+    tensor: TensorName,
+    model: CostModel,
+    bits: float,
+) -> Paths:
+    sizes = tuple(context.sizes[tensor].items())
+    splits = tuple(split for rank, _ in sizes for split in blocks.splits[tensor, rank])
+    reduction, partial = addend or ("sum", ())
+    try:
+        return _shortest(TensorPlaces(context.mesh, sizes, splits, partial, reduction), model, bits)
+    except ValueError as error:
+        raise SpecError(
+            f"{tensor!r} can lie in {error} on the mesh {context.mesh}",
+            hint="use fewer mesh axes, or sizes that they divide",
+        ) from error
+
+
+@lru_cache(maxsize=1000)
+def _shortest(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
+    def cost(hop: Hop) -> float:
+        if hop.kind == "slice":
+            return 0.0
+        return model.move(hop.kind, places.mesh, hop.axes, hop.operand * bits, hop.result * bits)
+
+    return shortest_paths(places, cost)
+
+
+def _homes_of(
+    context: Context, request: Request, tensor: TensorName, paths: Paths, ways: Mapping[str, Ways], options: Options
+) -> Homes:
+    workload = context.workload
+    readers = workload.consumers[tensor]
+    producer = workload.producers.get(tensor)
+    placements = paths.places.placements
+    pinned = request.placements.get(tensor, None if options.free_inputs or producer else Placement())
+    allowed: tuple[int, ...]
+    if pinned is not None:
+        allowed = (paths.places.number[pinned],)
+    elif producer is None or not readers:
+        allowed = tuple(number for number, placement in enumerate(placements) if not placement.partial)
+    else:
+        allowed = tuple(range(len(placements)))
+    role = HomeRole(
+        allowed,
+        tuple(_lies(workload.by_name[reader], ways[reader], tensor) for reader in readers),
+        None if producer is None else _lies(workload.by_name[producer], ways[producer], tensor),
+        pinned is not None,
+        options.limited,
+    )
+    return _homes(paths, role)
+
+
+def _lies(einsum: Einsum, ways: Ways, tensor: TensorName) -> tuple[int, ...]:
+    position = [access.tensor for access in einsum.accesses].index(tensor)
+    return tuple(sorted({int(number) for number in ways.lies[position]}))
+
+
+@dataclass(frozen=True, slots=True)
+class HomeRole:
+    """What a tensor is there for: the homes that are `allowed`, where each reader may read it, where it may come out
+    (None: a graph input), whether it is pinned to `allowed`, and whether memory is limited.
+    """
+
+    allowed: tuple[int, ...]
+    needs: tuple[tuple[int, ...], ...]
+    produced: tuple[int, ...] | None
+    pinned: bool
+    limited: bool
+
+
+@lru_cache(maxsize=1000)
+def _homes(paths: Paths, role: HomeRole) -> Homes:
+    """One home of those allowed, or two where that may save something."""
+    cut = False
+    pairs = [(home, home) for home in role.allowed]
+    if role.needs and role.pinned and role.produced is not None:
+        # on its way to where it is asked for it may rest elsewhere
+        (end,) = role.allowed
+        ways_there = np.isfinite(paths.distances[:, end])
+        pairs += [(int(first), end) for first in np.nonzero(ways_there)[0] if first != end]
+    if len(role.needs) >= (2 if role.pinned or role.produced is None else 3):
+        second = _second_homes(paths.distances, role)
+        cut = len(second) > MAX_PAIRS
+        pairs += [] if cut else second
+    ends = np.array(pairs, dtype=np.intp)
+    homes = _with_costs(paths, ends[:, 0], ends[:, 1], cut)
+    if role.limited:
+        return homes
+    kept = _not_replaced(homes, role)
+    return _with_costs(paths, homes.first[kept], homes.second[kept], cut)
+
+
+def _with_costs(paths: Paths, first: Numbers, second: Numbers, cut: bool) -> Homes:
+    distances = paths.distances
+    nearest = distances[second] < distances[first]
+    reach = np.where(nearest, distances[second], distances[first])
+    return Homes(paths, first, second, distances[first, second], nearest, reach, cut)
+
+
+def _second_homes(distances: Costs, role: HomeRole) -> list[tuple[int, int]]:
+    """Pairs of homes whose second saves the readers more than it costs."""
+    pairs: list[tuple[int, int]] = []
+    for first in role.allowed:
+        saved = np.zeros(len(distances))
+        for reader in role.needs:
+            reached = np.isfinite(distances[first, list(reader)])
+            columns = np.array(reader, dtype=np.intp)[reached]
+            saved += (distances[first, columns] - distances[:, columns]).clip(min=0).max(axis=1, initial=0)
+        useful = np.isfinite(distances[first]) & (saved > distances[first])
+        pairs += [(first, int(second)) for second in np.nonzero(useful)[0]]
+    return pairs
+
+
+def _not_replaced(homes: Homes, role: HomeRole) -> Numbers:
+    """All single homes, and the pairs that no single home replaces at the same cost for all readers and producers."""
+    every = sorted({need for reader in role.needs for need in reader})
+    columns = [homes.reach[:, every]]
+    if role.produced is not None:
+        columns.append(homes.paths.distances[np.ix_(list(role.produced), homes.first)].T + homes.costs[:, None])
+    else:
+        columns.append(homes.costs[:, None])
+    table = np.hstack(columns)
+    single = homes.first == homes.second
+    replaced = np.zeros(len(table), dtype=bool)
+    for row in table[single]:
+        replaced |= (row <= table).all(axis=1)
+    return np.asarray(np.nonzero(single | ~replaced)[0])

@@ -1,0 +1,150 @@
+"""Exact where the graph is narrow: one node after another is minimised out (variable elimination).
+
+Bertele and Brioschi, "Nonserial Dynamic Programming", 1972; in the planners of distributed training the elimination of
+Jia et al., "Exploring Hidden Dimensions in Parallelizing Convolutional Neural Networks", ICML 2018.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.distribute.selection.problem import Choice, Costs, Selection
+
+MAX_ENTRIES = 20_000_000
+"""Entries of the largest table that is made."""
+MAX_WORK = 1_500_000_000
+"""Sums that are compared, in all tables together."""
+AT_ONCE = 4_000_000
+"""Sums that are held at once."""
+
+type Scope = tuple[int, ...]
+type Strategies = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An eliminated node, the nodes that its best strategy depends on, and that strategy for each of theirs."""
+
+    node: int
+    scope: Scope
+    best: Strategies
+
+
+def eliminate(problem: Selection) -> tuple[Choice, float] | None:
+    """The cheapest choice, limits disregarded, and its cost (inf: there is none); None where the graph is too wide."""
+    sizes = [len(costs) for costs in problem.nodes]
+    order = elimination_order(sizes, [(edge.first, edge.second) for edge in problem.edges])
+    if order is None:
+        return None
+    tables = _Tables(problem)
+    steps: list[_Step] = []
+    constant = 0.0
+    for node in order:
+        scope, parts = tables.taken(node)
+        least, best = _minimised([sizes[other] for other in scope], sizes[node], parts)
+        steps.append(_Step(node, scope, best))
+        if scope:
+            tables.add(scope, least)
+        else:
+            constant += float(least)
+    choice = [0] * len(sizes)
+    for step in reversed(steps):
+        choice[step.node] = int(step.best[tuple(choice[node] for node in step.scope)])
+    return tuple(choice), constant
+
+
+def elimination_order(sizes: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int] | None:
+    """Nodes in the order of elimination, that with the fewest sums to compare next; None where they are too many."""
+    neighbours: list[set[int]] = [set() for _ in sizes]
+    for first, second in edges:
+        if first != second:
+            neighbours[first].add(second)
+            neighbours[second].add(first)
+
+    def sums(node: int) -> int:
+        return math.prod(sizes[other] for other in neighbours[node]) * sizes[node]
+
+    order: list[int] = []
+    work = 0
+    queue = [(sums(node), node) for node in range(len(sizes))]
+    heapq.heapify(queue)
+    done = [False] * len(sizes)
+    while queue:
+        count, node = heapq.heappop(queue)
+        if done[node] or count != sums(node):
+            continue
+        work += count
+        if count > MAX_ENTRIES * sizes[node] or work > MAX_WORK:
+            return None
+        done[node] = True
+        order.append(node)
+        for other in neighbours[node]:
+            neighbours[other] |= neighbours[node]
+            neighbours[other] -= {node, other}
+        for other in neighbours[node]:
+            heapq.heappush(queue, (sums(other), other))
+    return order
+
+
+class _Tables:
+    """The cost tables that are left, by the nodes that they are about (ascending)."""
+
+    def __init__(self, problem: Selection) -> None:
+        self._of: dict[Scope, Costs] = {}
+        self._scopes: list[dict[Scope, None]] = [{} for _ in problem.nodes]
+        for node, costs in enumerate(problem.nodes):
+            self.add((node,), costs)
+        for edge in problem.edges:
+            ordered = edge.first < edge.second
+            scope = (edge.first, edge.second) if ordered else (edge.second, edge.first)
+            self.add(scope, edge.costs if ordered else edge.costs.T)
+
+    def add(self, scope: Scope, table: Costs) -> None:
+        """One more table; tables about the same nodes are summed."""
+        self._of[scope] = self._of[scope] + table if scope in self._of else table
+        for node in scope:
+            self._scopes[node][scope] = None
+
+    def neighbours(self, node: int) -> Scope:
+        """The other nodes of its tables."""
+        return tuple(sorted({other for scope in self._scopes[node] for other in scope} - {node}))
+
+    def taken(self, node: int) -> tuple[Scope, list[Costs]]:
+        """All tables of a node, which are taken out; their axes are its neighbours in order, and itself at the end."""
+        scope = self.neighbours(node)
+        axes = (*scope, node)
+        tables = []
+        for table_scope in list(self._scopes[node]):
+            table = self._of.pop(table_scope)
+            for other in table_scope:
+                del self._scopes[other][table_scope]
+            order = sorted(range(len(table_scope)), key=lambda axis: axes.index(table_scope[axis]))
+            shape = [1] * len(axes)
+            for axis, size in zip(table_scope, table.shape, strict=True):
+                shape[axes.index(axis)] = size
+            tables.append(table.transpose(order).reshape(shape))
+        return scope, tables
+
+
+def _minimised(shape: Sequence[int], size: int, tables: Sequence[Costs]) -> tuple[Costs, Strategies]:
+    """The least sum of the tables over their last axis of `size` entries, and where it is."""
+    at_once = max(1, AT_ONCE // max(1, math.prod(shape)))
+    least: Costs = np.full(shape, np.inf)
+    best: Strategies = np.zeros(shape, dtype=np.int32)
+    for begin in range(0, size, at_once):
+        end = min(begin + at_once, size)
+        total: Costs = np.zeros((*shape, end - begin))
+        for table in tables:
+            total += table[..., begin:end] if table.shape[-1] > 1 else table
+        where = total.argmin(axis=-1)
+        found = np.take_along_axis(total, where[..., None], axis=-1)[..., 0]
+        better = found < least
+        least = np.where(better, found, least)
+        best = np.where(better, where + begin, best).astype(np.int32)
+    return least, best

@@ -1,0 +1,56 @@
+"""The solver for a problem: elimination where it suffices, else the integer program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from einmap.distribute.selection.elimination import eliminate
+from einmap.distribute.selection.integer import solve_integer
+from einmap.distribute.selection.problem import Selected, Selection
+from einmap.distribute.selection.reduction import reduce
+
+TIME_LIMIT = 60.0
+"""Seconds that the integer program takes at most."""
+TOLERANCE = 3e-6
+"""Part of a limit by which the integer program may exceed it."""
+
+
+def solve(problem: Selection, time_limit: float = TIME_LIMIT) -> Selected:
+    """The cheapest choice within all limits; stopped after `time_limit` seconds, the best so far with a bound.
+
+    The limits are first left out: what is then cheapest and keeps them is the answer. Raises SpecError where the
+    integer program is needed and scipy is not installed.
+    """
+    bound = -np.inf
+    eliminated = eliminate(Selection(problem.nodes, problem.edges))
+    if eliminated is None:
+        # without limits, more strategies can be dropped
+        free = reduce(Selection(problem.nodes, problem.edges))
+        smaller = None if free is None else eliminate(free.problem)
+        if free is not None and smaller is not None:
+            eliminated = free.restored(smaller[0]), smaller[1]
+    if eliminated is not None:
+        choice, bound = eliminated
+        if not np.isfinite(bound):
+            return Selected(None, np.inf, np.inf)
+        if problem.excess(choice) <= 0:
+            return Selected(choice, problem.cost(choice), bound)
+    return _within_limits(problem, bound, time_limit)
+
+
+def _within_limits(problem: Selection, bound: float, time_limit: float) -> Selected:
+    """By the integer program; what exceeds a limit within its tolerance is solved again with smaller limits."""
+    reduced = reduce(problem)
+    if reduced is None:
+        return Selected(None, np.inf, np.inf)
+    selected = solve_integer(reduced.problem, time_limit)
+    bound = max(bound, selected.bound)
+    if selected.choice is not None and not np.isfinite(selected.cost):
+        tighter = tuple(replace(limit, limit=limit.limit * (1 - TOLERANCE)) for limit in reduced.problem.limits)
+        selected = solve_integer(replace(reduced.problem, limits=tighter), time_limit)
+    if selected.choice is None:
+        return Selected(None, np.inf, bound)
+    choice = reduced.restored(selected.choice)
+    return Selected(choice, problem.cost(choice), bound)

@@ -1,0 +1,147 @@
+"""Choosing a strategy for each node: against brute force, and optima that others have published."""
+
+import gzip
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from einmap.distribute.selection import elimination
+from einmap.distribute.selection.elimination import eliminate
+from einmap.distribute.selection.integer import solve_integer
+from einmap.distribute.selection.problem import Edge, Limit, Selection
+from einmap.distribute.selection.solve import solve
+
+INF = np.inf
+
+
+def xla_problem(first=(10, 11, 12, 13), edge=None, **options):
+    """The problem of XLA's auto_sharding_solver_test.cc, computing and communication costs summed.
+
+    Node 3 follows node 2: they choose alike. Nodes 1 and 4 are an alias with `v`: equal strategies cost nothing,
+    different ones are excluded.
+    """
+    computing = [list(first), [20, 21, 22], [30, 31, 32, 33], [40, 41, 42, 43], [50, 51, 52]]
+    sending = [[100, 110, 120, 130], [200, 210, 220], [300, 310, 320, 330], [400, 410, 420, 430], [500, 510, 520]]
+    nodes = tuple(np.add(c, s, dtype=float) for c, s in zip(computing, sending, strict=True))
+    resharding = 1000.0 * np.arange(1, 5)[:, None] + 100 * np.arange(4)
+    if edge is not None:
+        resharding[0, 0] = edge
+    follow, alias = (np.where(np.eye(count) == 1, 0.0, INF) for count in (4, 3))
+    edges = [
+        Edge(0, 2, resharding),
+        Edge(1, 2, 1000.0 * np.arange(5, 8)[:, None] + 100 * np.arange(4)),
+        Edge(2, 3, follow),
+        Edge(1, 4, alias),
+    ]
+    return Selection(nodes, tuple(edges), **options)
+
+
+def memory_of_xla(limit):
+    usage = (
+        [1e5, 11e4, 99e4, 13e4],
+        [2e5, 21e4, 22e4],
+        [3e5, 31e4, 32e4, 33e4],
+        [4e5, 41e4, 42e4, 43e4],
+        [5e5, 51e4, 52e4],
+    )
+    live = [(1, 0), (1, 2, 0), (1, 2, 3, 0), (1, 3, 0)]
+    return tuple(Limit(limit, {node: np.array(usage[node]) for node in nodes}) for nodes in live)
+
+
+@pytest.mark.parametrize(
+    ("problem", "least"),
+    [
+        (xla_problem(), 7650),
+        (xla_problem(limits=memory_of_xla(1.5e6)), 7650),
+        (xla_problem(limits=memory_of_xla(1e5), excess_cost=10), 9_007_650),
+        (xla_problem(edge=INF), 7872),
+        (xla_problem(first=(INF, INF, INF, 13)), 10_683),
+    ],
+)
+def test_the_optima_of_XLAs_own_test_are_reached(problem, least):
+    selected = solve(problem)
+    assert selected.cost == pytest.approx(least)
+    assert problem.cost(selected.choice) == selected.cost
+    assert selected.proven
+
+
+def test_the_real_sharding_problem_of_816_nodes_is_solved_to_its_proven_optimum():
+    problem = contest_problem(Path(__file__).parent / "data" / "sharding_B.json.gz")
+    assert len(problem.nodes) == 816
+    selected = solve(problem, time_limit=300)
+    assert (selected.cost, selected.proven) == (532_843, True)
+    assert problem.cost(selected.choice) == 532_843
+
+
+def contest_problem(path):
+    """A problem in the format of the IOPDDL contest; of limits on live nodes those that no other one implies."""
+    text = json.loads(gzip.decompress(path.read_bytes()))["problem"]
+    nodes, usages, intervals = (text["nodes"][key] for key in ("costs", "usages", "intervals"))
+    costs = tuple(excluded(np.array(cost, dtype=float)) for cost in nodes)
+    shapes = [(len(nodes[first]), len(nodes[second])) for first, second in text["edges"]["nodes"]]
+    edges = tuple(
+        Edge(first, second, excluded(np.array(cost, dtype=float)).reshape(shape))
+        for (first, second), cost, shape in zip(text["edges"]["nodes"], text["edges"]["costs"], shapes, strict=True)
+    )
+    begins = sorted({begin for begin, _ in intervals})
+    live = {frozenset(n for n, (begin, end) in enumerate(intervals) if begin <= now < end) for now in begins}
+    most = [live_set for live_set in live if not any(live_set < other for other in live)]
+    limits = tuple(
+        Limit(text["usage_limit"], {node: np.array(usages[node], dtype=float) for node in sorted(live_set)})
+        for live_set in sorted(most, key=sorted)
+    )
+    return Selection(costs, edges, limits)
+
+
+def excluded(costs):
+    """The contest writes 1e18 for what is not allowed."""
+    return np.where(costs >= 1e17, INF, costs)
+
+
+@st.composite
+def problems(draw):
+    """Some nodes of a few strategies, edges of any shape, some excluded pairs, and perhaps limits on both."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = rng.integers(1, 4, rng.integers(1, 6))
+    nodes = tuple(rng.integers(0, 20, size).astype(float) for size in sizes)
+    pairs = [(a, b) for a in range(len(sizes)) for b in range(len(sizes)) if a != b and rng.random() < 0.3]
+    edges = []
+    for first, second in pairs:
+        costs = rng.integers(0, 20, (sizes[first], sizes[second])).astype(float)
+        costs[rng.random(costs.shape) < 0.15] = INF
+        edges.append(Edge(first, second, costs))
+    limits = []
+    for _ in range(rng.integers(0, 3)):
+        on_nodes = {n: rng.integers(0, 9, size).astype(float) for n, size in enumerate(sizes) if rng.random() < 0.7}
+        on_edges = {
+            e: rng.integers(0, 9, edge.costs.shape).astype(float) for e, edge in enumerate(edges) if rng.random() < 0.4
+        }
+        limits.append(Limit(float(rng.integers(0, 20)), on_nodes, on_edges))
+    excess_cost = None if rng.random() < 0.7 else float(rng.integers(1, 5))
+    return Selection(nodes, tuple(edges), tuple(limits), excess_cost)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems())
+def test_both_solvers_reach_the_least_of_all_choices(problem):
+    every = product(*(range(len(costs)) for costs in problem.nodes))
+    least = min(problem.cost(choice) for choice in every)
+    for selected in (solve(problem), solve_integer(problem, 60)):
+        assert selected.cost == pytest.approx(least) or selected.cost == least == INF
+        assert selected.proven
+        assert selected.choice is None or problem.cost(selected.choice) == selected.cost
+
+
+def test_too_wide_a_graph_is_left_to_the_integer_program(monkeypatch):
+    rng = np.random.default_rng(0)
+    nodes = tuple(rng.random(4) for _ in range(5))
+    problem = Selection(nodes, tuple(Edge(a, b, rng.random((4, 4))) for a in range(5) for b in range(a)))
+    narrow = solve(problem)
+    monkeypatch.setattr(elimination, "MAX_ENTRIES", 10)
+    assert eliminate(problem) is None
+    assert solve(problem).cost == pytest.approx(narrow.cost)
