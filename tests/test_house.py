@@ -36,6 +36,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/show.py:show_command": "a command: a parameter for each option",
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",
+    "cli/commands/sweep.py:sweep_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: records of arrays take 10 % longer",
     "mapper/branch_and_bound/kernels.py:survivors": "a compiled kernel: calls between kernels cost time to compile",

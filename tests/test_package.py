@@ -99,13 +99,13 @@ HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept System
 @pytest.mark.parametrize(
     ("code", "words", "most", "needed"),
     [
-        ("import einmap", [], 4, set()),
-        ("import einmap; einmap.__version__", [], 4, set()),
-        ("import einmap; einmap.SpecError", [], 8, set()),
-        ("import einmap.cli.main", [], 10, {"typer"}),
-        (HELP, ["--help"], 10, {"typer", "rich"}),
-        (HELP, ["--version"], 10, {"typer"}),
-        (HELP, ["schema", "-o", "/"], 112, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
+        ("import einmap", [], 5, set()),
+        ("import einmap; einmap.__version__", [], 5, set()),
+        ("import einmap; einmap.SpecError", [], 9, set()),
+        ("import einmap.cli.main", [], 11, {"typer"}),
+        (HELP, ["--help"], 11, {"typer", "rich"}),
+        (HELP, ["--version"], 11, {"typer"}),
+        (HELP, ["schema", "-o", "/"], 113, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
     ],
     ids=["import", "version", "one class", "command line", "--help", "--version", "schema"],
 )

@@ -43,7 +43,8 @@ def test_what_the_demo_prints_is_shown_shortened():
 @pytest.mark.parametrize(
     "command", [c for c in re.findall(r"^\| `(einmap .*?)`", README, re.MULTILINE) if "FILES" not in c]
 )
-def test_commands_of_the_table_work(command):
+def test_commands_of_the_table_work(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a store of `sweep` is made there
     words = shlex.split(command)
     if words[1:] in (["partition"], ["map", "tpu_v4i", "gpt3_6.7b"]) or "--with" in words:
         pytest.skip("named only, or run by another test")

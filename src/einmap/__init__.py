@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from einmap.report.frames.write import to_parquet as to_parquet
     from einmap.spec.raw import LiteralString as LiteralString
     from einmap.spec.spec import Spec as Spec
+    from einmap.sweep.result import PointResult as PointResult
+    from einmap.sweep.sweep import sweep as sweep
 
     __version__: str
 
@@ -89,6 +91,7 @@ __all__ = [
     "PartialMapping",
     "Partitioned",
     "Plan",
+    "PointResult",
     "Progress",
     "Spec",
     "SpecError",
@@ -119,6 +122,7 @@ __all__ = [
     "pretty_einsums",
     "pretty_loops",
     "split",
+    "sweep",
     "to_csv",
     "to_frame",
     "to_mapping",
@@ -150,6 +154,7 @@ _HOMES = {
     "PartialMapping": "einmap.mapping.template",
     "Partitioned": "einmap.einsum.steps",
     "Plan": "einmap.distribute.plan",
+    "PointResult": "einmap.sweep.result",
     "Progress": "einmap.progress",
     "Spec": "einmap.spec.spec",
     "SpecError": "einmap.errors",
@@ -180,6 +185,7 @@ _HOMES = {
     "pretty_einsums": "einmap.einsum.pretty",
     "pretty_loops": "einmap.einsum.pretty",
     "split": "einmap.einsum.partition",
+    "sweep": "einmap.sweep.sweep",
     "to_csv": "einmap.report.frames.write",
     "to_frame": "einmap.report.frames.write",
     "to_mapping": "einmap.matmul.to_mapping",
@@ -188,7 +194,7 @@ _HOMES = {
 
 # Functions that have the name of a sub-package. It is imported now, so that its name is free from then on: a later
 # import of one of its modules would put the sub-package in the place of the function.
-for _name in ("distribute", "emit", "execute"):
+for _name in ("distribute", "emit", "execute", "sweep"):
     import_module(f"{__name__}.{_name}")
     globals().pop(_name, None)
 del _name

@@ -5,8 +5,9 @@ from pathlib import Path
 from einmap.cli.commands.examples import first_comment
 from einmap.frontends.yaml.spec import example_paths
 from einmap.matmul.read_machine import machine_paths
+from einmap.sweep.read import sweep_paths
 
-SHIPPED = {**example_paths(), **machine_paths()}
+SHIPPED = {**example_paths(), **machine_paths(), **sweep_paths()}
 
 
 def test_every_shipped_file_is_listed_with_its_first_comment(run):

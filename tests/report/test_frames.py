@@ -49,6 +49,12 @@ def results():
         matches(einmap.communication(plan), []), PlanRun(plan), product, Measured((one,), one, one, 1.0, 1.0, 1.0, 0.5, 3),
         compare_specs(spec, spec.set("arch.nodes.GlobalBuffer.size", 10**9), (cost, cost)), cost_sources(spec, "T1"),
     ]  # fmt: skip
+    small = {
+        "specs": ["simple", "matmul", "simple_matmul"],
+        "axes": [{"variable": "BITS", "values": [4, 8]}],
+        "action": "evaluate",
+    }
+    found.append(tuple(einmap.sweep(small, workers=0)))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
 
@@ -196,6 +202,7 @@ COMMANDS = {
     "map": (("simple", "matmul", "--metrics", "energy", *SMALL), "EDP [J*s]"),
     "rewrite": (("simple", "matmul", "simple_matmul", "--do", "split k 8"), "energy [J]"),
     "components": (("show", "simple"), "value"),
+    "sweep": (("simple_buffer", "--workers", "0", "--sample", "2"), "leak energy [J]"),
     "run": (("matmul", "matmul_reduce_scatter", "--dry-run"), "sent [bytes]"),
     "plan-matmul": (
         ("256", "256", "256", "--machine", "chiplet_256", "--dtype", "fp8", "--candidates", "4"),
@@ -213,11 +220,12 @@ def test_every_command_with_numbers_writes_them():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_write_their_tables(command, tmp_path):
+def test_commands_write_their_tables(command, tmp_path, tmp_path_factory, monkeypatch):
     from typer.testing import CliRunner
 
     from einmap.cli.main import app
 
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))  # a store of `sweep` is made there
     words, column = COMMANDS[command]
     files = ["--csv", str(tmp_path / "t.csv"), "--parquet", str(tmp_path / "t.parquet")]
     done = CliRunner().invoke(app, [command, *words, *files, "--json"])

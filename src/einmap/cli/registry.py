@@ -79,9 +79,10 @@ COMMANDS = {
     "show": Entry(
         "show", "Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file."
     ),
+    "sweep": Entry("sweep", "Map or evaluate every point of a grid of architectures, and show which are best."),
     "examples": Entry(
         "examples",
-        "List the shipped architectures, workloads, mappings, distributions and machines; their names stand for files.",
+        "List the shipped architectures, workloads, mappings, machines, sweeps, ...; their names stand for files.",
         needs_arguments=False,
     ),
     "warmup": Entry(

@@ -30,6 +30,7 @@
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
 - `search`: the reports of `einmap search`, `einmap census` and `einmap skislope`.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
+- `sweeps`: sweeps: what is to be said of their points, on the terminal and as JSON.
 - `cost_tables`: the numbers of a report as rows, taken from a Cost.
 - `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.
 - `html`: reports as one HTML file.

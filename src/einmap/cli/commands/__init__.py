@@ -19,5 +19,6 @@
 - `show`: `einmap show`: a mapping, an architecture or a workload as a picture.
 - `simulate`: `einmap simulate`: run a mapping on real tensors, and hold the model against what happened.
 - `skislope`: `einmap skislope`: the least traffic to and from main memory by the capacity of a buffer.
+- `sweep`: `einmap sweep`: map or evaluate every point of a grid of architectures.
 - `warmup`: `einmap warmup`: compile everything ahead, so that no later command has to.
 """

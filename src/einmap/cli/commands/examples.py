@@ -16,6 +16,7 @@ from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
 from einmap.matmul.read_machine import KIND
+from einmap.sweep.read import KIND as SWEEPS
 
 Copy = Annotated[
     Path | None,
@@ -24,7 +25,7 @@ Copy = Annotated[
 
 
 def examples_command(copy: Copy = None) -> None:
-    """List the shipped architectures, workloads, mappings, distributions and machines; their names stand for files.
+    """List the shipped architectures, workloads, mappings, machines, sweeps, ...; their names stand for files.
 
     Example: einmap examples --copy my_specs
     """
@@ -73,7 +74,7 @@ def copy_examples(folder: Path) -> list[str]:
 
 def _by_kind() -> dict[str, dict[str, Path]]:
     paths: dict[str, dict[str, Path]] = {}
-    for name, path in example_paths((*SPEC_KINDS, KIND)).items():
+    for name, path in example_paths((*SPEC_KINDS, KIND, SWEEPS)).items():
         paths.setdefault(path.parent.name, {})[name] = path
     return paths
 

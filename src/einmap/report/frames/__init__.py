@@ -6,5 +6,6 @@
 - `executions`: tables of simulations.
 - `explanations`: tables of explanations.
 - `plans`: tables of distribution plans and their collectives, and of plans of one matrix product.
+- `sweeps`: tables of the points of a sweep.
 - `write`: a table as a pandas DataFrame, a CSV file or a Parquet file.
 """

@@ -27,6 +27,7 @@ ROOMS = {
     "einmap.report.distribution.PlanRun": "plans",
     "einmap.matmul.result.MatmulPlan": "plans",
     "einmap.matmul.measured.measure.Measured": "plans",
+    "einmap.sweep.result.PointResult": "sweeps",
 }
 """The module of this room that has the tables of a kind, in `TABLES` by the name of the class. All kinds there are."""
 
@@ -87,6 +88,7 @@ LISTS = frozenset(
         "einmap.spec.cost_sources.CostSource",
         "einmap.distribute.collectives.Traffic",
         "einmap.distribute.backends.compare.Match",
+        "einmap.sweep.result.PointResult",
     )
 )
 """Kinds of which functions give several: one stands for one row."""

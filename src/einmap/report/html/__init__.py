@@ -15,5 +15,6 @@ stand in `sections`, and of its own.
 - `parts`: what a report is made of, as plain values.
 - `search_pages`: the pages of `einmap search`, `einmap census` and `einmap skislope`.
 - `sections`: sections that several pages have.
+- `sweep_page`: the page of `einmap sweep`.
 - `vega`: plots by Vega-Lite, on a page and as files.
 """

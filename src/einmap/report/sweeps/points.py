@@ -1,0 +1,89 @@
+"""What is told of points: the best ones, what each axis changes, failures; and how values are written."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from einmap.report.formatting import NONE, area
+from einmap.sweep.axes import Value
+from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.result import PointResult
+from einmap.sweep.store import KeptSweep
+from einmap.units import format_si
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one axis does: `ratio`, the largest of the least values of `objective` over the smallest one.
+
+    `best`: the least value of the objective for each value of the axis, over all other axes.
+    """
+
+    axis: str
+    objective: str
+    ratio: float
+    best: Mapping[Value, float]
+
+
+def effects(points: Sequence[PointResult]) -> tuple[Effect, ...]:
+    """How far each axis changes the best that can be had of each objective; what it does not change is left out.
+
+    Points without a cost, and those that a bound rules out, do not count.
+    """
+    done = [(point, values) for point in points if (values := point.objective_values) is not None]
+    rows = []
+    for axis in points[0].values if points else ():
+        for place, objective in enumerate(points[0].objectives):
+            best: dict[Value, float] = {}
+            for point, values in done:
+                key = point.values[axis]
+                best[key] = min(values[place], best.get(key, values[place]))
+            if best and max(best.values()) > min(best.values()) > 0:
+                rows.append(Effect(axis, objective, max(best.values()) / min(best.values()), best))
+    return tuple(rows)
+
+
+def best_points(points: Sequence[PointResult]) -> dict[str, PointResult]:
+    """The point with the least value of each objective; of equal ones the first."""
+    done = [point for point in points if point.status == "done"]
+    if not done:
+        return {}
+    return {
+        name: min(done, key=lambda point: (point.value(name) or 0.0, point.number)) for name in done[0].objectives
+    }  # fmt: skip
+
+
+def shown(value: float | None, objective: str) -> str:
+    """A value of an objective with its unit."""
+    if value is None:
+        return NONE
+    return area(value) if objective == "area" else format_si(value, OBJECTIVES[objective])
+
+
+def title(objective: str) -> str:
+    """The name of an objective in words."""
+    return "EDP" if objective == "energy_delay_product" else objective.replace("_", " ")
+
+
+def axis_text(value: Value) -> str:
+    """A value of an axis."""
+    if isinstance(value, bool | str):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else re.sub(r"e\+?(-?)0*", r"e\1", f"{value:g}")
+
+
+def failures(points: Sequence[PointResult]) -> list[tuple[str, int]]:
+    """The first lines of reasons of failed points, each with its number of points, the most frequent first."""
+    reasons = Counter(point.reason.partition("\n")[0] for point in points if point.status == "failed")
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+
+
+def summary(kept: KeptSweep, points: Sequence[PointResult]) -> str:
+    """How many points there are of each status, in one line."""
+    counts = Counter(point.status for point in points)
+    counts["missing"] += kept.total - len(points)
+    words = [f"{counts[status]:,} {status}" for status in ("done", "failed", "ruled out", "missing") if counts[status]]
+    return f"{kept.outline.name}: {kept.total:,} points, {', '.join(words)}"

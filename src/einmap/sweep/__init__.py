@@ -1,0 +1,24 @@
+"""Sweeps: many architectures over many workloads, each point kept as soon as it is finished.
+
+Read `read` (a file to a `definition`), `grid` (which points there are), `run` (how they are worked off), `store`.
+
+- `axes`: the axes of a sweep with their values.
+- `bases`: the specifications of a sweep before and after the values of a point are put in.
+- `bounds`: what a point costs at least, before it is searched.
+- `definition`: a sweep, read and checked.
+- `front`: the Pareto front of points, as they come.
+- `grid`: the points of a sweep: all of them, those that a condition keeps, or a sample.
+- `inputs`: input models of a sweep file.
+- `keys`: what a result depends on, as a key.
+- `open_point`: points under way: their specifications, what is left to do, and what they cost at least.
+- `outcome`: one specification mapped or evaluated; a failure is an outcome too.
+- `pool`: processes that work off tasks, any of which may die.
+- `read`: a sweep file or dictionary becomes a definition.
+- `replay`: a point of a store as a specification with its mapping.
+- `result`: what a point costs over all workloads.
+- `run`: a running sweep: what the store lacks is computed, and every result is kept at once.
+- `settings`: how a sweep is to be run.
+- `store`: results in one SQLite file, for several sweeps and processes at a time.
+- `sweep`: sweep(): the results of a sweep as they come.
+- `tables`: the tables of a store, and how they are opened.
+"""

@@ -1,0 +1,93 @@
+"""What a point costs at least, before it is searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from einmap.mapper.exhaustive.compulsory_traffic import lower_bounds
+from einmap.spec.shared_inputs import shareable
+from einmap.spec.spec import Spec
+from einmap.sweep.outcome import Outcome
+
+ROUNDING = 1e-9
+"""Part by which bounds are lowered: sums in another order may differ by rounding."""
+MOST_SHARED = 3
+"""Inputs of several Einsums; of more of them there is no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """What no mapping of one specification goes below: J without leakage, J of leakage, s, and m^2."""
+
+    dynamic: float
+    leak: float
+    latency: float
+    area: float
+
+    @staticmethod
+    def of(spec: Spec) -> Least:
+        """Each operation is done once, each tensor passes its outermost memory once. Raises SpecError."""
+        areas = [arch.total_area for arch in spec.archs.values()]
+        area = min((a for a in areas if a is not None), default=-math.inf)
+        shared = shareable(spec.workload)
+        if len(shared) > MOST_SHARED:
+            return Least(-math.inf, -math.inf, 0.0, area)
+        # an input that several Einsums read may be copied or not: whatever is best
+        subsets = [c for n in range(len(shared) + 1) for c in combinations(shared.items(), n)]
+        sums = [_sums(spec.with_shared_inputs(dict(subset)) if subset else spec) for subset in subsets]
+        dynamic, leak, latency = (min(values) for values in zip(*sums, strict=True))
+        return Least(dynamic, leak, latency, area)
+
+    @staticmethod
+    def nothing() -> Least:
+        """Where nothing is known."""
+        return Least(-math.inf, -math.inf, -math.inf, -math.inf)
+
+    @staticmethod
+    def known(outcome: Outcome) -> Least:
+        """What a specification that is finished costs."""
+        assert outcome.energy is not None and outcome.leak_energy is not None
+        assert outcome.latency is not None
+        area = -math.inf if outcome.area is None else outcome.area
+        return Least(outcome.energy - outcome.leak_energy, outcome.leak_energy, outcome.latency, area)
+
+
+def _sums(spec: Spec) -> tuple[float, float, float]:
+    """J without leakage, J of leakage and s of all Einsums, each at its least."""
+    dynamic = leak = latency = 0.0
+    for einsum in spec.workload.einsums:
+        times = spec.workload.n_instances * einsum.n_instances
+        least = lower_bounds(einsum, spec.bound[einsum.name].arch)
+        dynamic += times * least.dynamic
+        leak += times * least.leak
+        latency += times * least.latency
+    return dynamic, leak, latency
+
+
+def least_objectives(
+    parts: Mapping[str, Least], weights: Mapping[str, float], objectives: tuple[str, ...]
+) -> tuple[float, ...]:
+    """What a point's objectives are at least, from the parts of its workloads."""
+    sums = {
+        name: sum(weights[workload] * getattr(part, name) for workload, part in parts.items() if weights[workload])
+        for name in ("dynamic", "leak", "latency")
+    }
+    energy = sums["dynamic"] + sums["leak"]
+    values = {
+        "energy": energy,
+        "latency": sums["latency"],
+        # a product bounds nothing where a factor may be negative
+        "energy_delay_product": energy * sums["latency"] if energy >= 0 else -math.inf,
+        "area": max(part.area for part in parts.values()),
+        "dynamic_energy": sums["dynamic"],
+        "leak_energy": sums["leak"],
+    }
+    # areas are the very sums that results have
+    return tuple(value if name == "area" else _lowered(value) for name, value in ((n, values[n]) for n in objectives))
+
+
+def _lowered(value: float) -> float:
+    return value - abs(value) * ROUNDING if math.isfinite(value) else -math.inf

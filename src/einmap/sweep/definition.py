@@ -1,0 +1,60 @@
+"""A sweep, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from einmap.sweep.grid import Grid
+from einmap.visible import brief
+
+OBJECTIVES = {
+    "energy": "J",
+    "latency": "s",
+    "energy_delay_product": "J*s",
+    "area": "m^2",
+    "dynamic_energy": "J",
+    "leak_energy": "J",
+}
+"""What points may be judged by, each with its unit; smaller is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweptWorkload:
+    """What runs at each point, `weight` times: files, and values of template variables."""
+
+    name: str
+    files: tuple[str, ...] = ()
+    define: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is done with each specification; `time_limit` in seconds, None for none."""
+
+    action: str
+    metric: str
+    semantics: str | None = None
+    fuse: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    time_limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A whole sweep. `files`: of all points; `content`: what was written, to tell sweeps from each other."""
+
+    __repr__ = brief
+
+    name: str
+    files: tuple[str, ...]
+    define: Mapping[str, Any]
+    grid: Grid
+    workloads: tuple[SweptWorkload, ...]
+    asked: Asked
+    objectives: tuple[str, ...]
+    content: str
+    read: tuple[str, ...] = ()
+    """The files that were read for it, beside those of specifications."""

@@ -1,0 +1,43 @@
+"""What a result depends on, as a key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from einmap.frontends.store import own_code
+from einmap.spec.raw import content
+from einmap.spec.spec import Spec
+from einmap.sweep.definition import Asked, Definition
+
+FORMAT = 1
+"""Version of what is kept of a result."""
+
+
+def key_of(spec: Spec, asked: Asked) -> str:
+    """64 hexadecimal digits, equal for equal content, what is asked, and einmap."""
+    text = f"{_head(json.dumps(asdict(asked), sort_keys=True, default=str))}\n{content(spec.raw)}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def text_key(text: str) -> str:
+    """64 hexadecimal digits of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sweep_key(definition: Definition, sample: int | None, seed: int) -> str:
+    """What tells a sweep from others: what was written, and the sample."""
+    drawn = None if sample is None else [sample, seed]
+    return text_key(json.dumps([FORMAT, definition.name, definition.content, list(definition.files), drawn]))
+
+
+@cache
+def _head(asked: str) -> str:
+    try:
+        number = version("einmap")
+    except PackageNotFoundError:
+        number = ""
+    return json.dumps([FORMAT, number, own_code(), asked])

@@ -1,0 +1,251 @@
+"""Processes that work off tasks, any of which may die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+from einmap.errors import EngineError
+
+TRIES = 3
+"""Processes that a task may take with it until it is given up."""
+GRACE = 10.0
+"""Seconds beyond its time limit after which a process is ended; a search that is stopped needs some time to answer."""
+_READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A task without an answer: it took too long, or its processes ended."""
+
+    timed_out: bool
+    reason: str
+
+
+type Answer = tuple[int, Any]
+"""The number of a task, and what the function gave or a `Lost`."""
+
+
+class Engine(Protocol):
+    """Works off tasks, several at a time."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a further task would begin at once."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is to be waited for."""
+        ...
+
+    def submit(self, number: int, task: Any) -> None:
+        """Take a task; its number comes back with the answer."""
+        ...
+
+    def wait(self) -> list[Answer]:
+        """The answers that are there, at least one."""
+        ...
+
+    def close(self) -> None:
+        """End at once, also with tasks under way."""
+        ...
+
+
+@dataclass
+class Inline:
+    """No process at all: a task is done when it is submitted, and takes this process with it if it crashes."""
+
+    function: Callable[[Any], Any]
+    _answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the last answer was fetched."""
+        return not self._answers
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is an answer."""
+        return bool(self._answers)
+
+    def submit(self, number: int, task: Any) -> None:
+        """Do the task."""
+        self._answers.append((number, self.function(task)))
+
+    def wait(self) -> list[Answer]:
+        """The answers."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+@dataclass
+class Worker:
+    """A process with the task that it has, and when that must be finished (`time.monotonic()`)."""
+
+    process: Any
+    pipe: Connection
+    ready: bool = False
+    number: int | None = None
+    deadline: float | None = None
+
+
+@dataclass
+class Pool:
+    """At most `workers` processes that call `function`, started when they are needed.
+
+    `limit`: seconds for a task, None for no limit. A process that is killed from outside, or crashes, is replaced, and
+    its task is tried again, `TRIES` times in all.
+    """
+
+    function: Callable[[Any], Any]
+    workers: int
+    limit: float | None = None
+    _running: list[Worker] = field(default_factory=list)
+    _again: deque[int] = field(default_factory=deque)
+    _tasks: dict[int, Any] = field(default_factory=dict)
+    _tries: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a worker waits for a task, or another one may be started."""
+        return len(self._tasks) < self.workers
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task is under way."""
+        return bool(self._tasks)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes."""
+        return [worker.process.pid for worker in self._running]
+
+    def submit(self, number: int, task: Any) -> None:
+        """Give the task to a worker."""
+        self._tasks[number] = task
+        self._tries[number] = 0
+        self._give(number)
+
+    def wait(self) -> list[Answer]:
+        """Answers, as soon as there is one. Raises EngineError where no process can be started."""
+        while self._tasks:
+            while self._again:
+                self._give(self._again.popleft())
+            ends = [w.deadline for w in self._running if w.deadline is not None]
+            left = max(min(ends) - time.monotonic(), 0.0) if ends else None
+            by_pipe = {worker.pipe: worker for worker in self._running}
+            ready = wait(list(by_pipe), left)
+            answers = [a for pipe in ready if (a := self._heard(by_pipe[pipe])) is not None]  # type: ignore[index]
+            answers += self._late()
+            if answers:
+                return answers
+        return []
+
+    def close(self) -> None:
+        """End all processes at once."""
+        for worker in self._running:
+            worker.process.kill()
+        for worker in self._running:
+            worker.process.join()
+            worker.pipe.close()
+        self._running.clear()
+        self._tasks.clear()
+
+    def _give(self, number: int) -> None:
+        idle = next((worker for worker in self._running if worker.number is None), None)
+        worker = idle or self._started()
+        worker.number = number
+        if worker.ready:
+            self._send(worker)
+
+    def _send(self, worker: Worker) -> None:
+        assert worker.number is not None
+        worker.deadline = None if self.limit is None else time.monotonic() + self.limit
+        with suppress(OSError):  # it has ended, which shows when it is listened to
+            worker.pipe.send(self._tasks[worker.number])
+
+    def _started(self) -> Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=serve, args=(self.function, theirs), daemon=True)
+        try:
+            process.start()
+        except OSError as error:
+            raise EngineError(f"cannot start a process: {error.strerror or error}") from error
+        finally:
+            theirs.close()
+        worker = Worker(process, ours)
+        self._running.append(worker)
+        return worker
+
+    def _heard(self, worker: Worker) -> Answer | None:
+        """What a worker says; None where that is no answer."""
+        try:
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            return self._ended(worker)
+        if not worker.ready and said == _READY:
+            worker.ready = True
+            if worker.number is not None:
+                self._send(worker)
+            return None
+        number = worker.number
+        assert number is not None
+        worker.number = worker.deadline = None
+        return self._answer(number, said)
+
+    def _ended(self, worker: Worker) -> Answer | None:
+        self._remove(worker)
+        code = worker.process.exitcode
+        if not worker.ready:
+            hint = "in a script, call it below `if __name__ == '__main__':`, since each process imports the script"
+            raise EngineError(f"a process ended with {code} before it could work", hint=hint)
+        number = worker.number
+        if number is None:
+            return None
+        self._tries[number] += 1
+        if self._tries[number] < TRIES:
+            self._again.append(number)
+            return None
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
+        more = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
+        return self._answer(number, Lost(False, f"{TRIES} processes ended, the last one with {how}{more}"))
+
+    def _late(self) -> list[Answer]:
+        now = time.monotonic()
+        answers = []
+        for worker in [w for w in self._running if w.deadline is not None and w.deadline <= now]:
+            worker.process.kill()
+            self._remove(worker)
+            assert worker.number is not None
+            answers.append(self._answer(worker.number, Lost(True, f"no answer within {self.limit:g} s")))
+        return answers
+
+    def _answer(self, number: int, said: Any) -> Answer:
+        del self._tasks[number], self._tries[number]
+        return number, said
+
+    def _remove(self, worker: Worker) -> None:
+        worker.process.join()
+        worker.pipe.close()
+        self._running.remove(worker)
+
+
+def serve(function: Callable[[Any], Any], pipe: Connection) -> None:
+    """What a process does: answer tasks until the other end of the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    with suppress(EOFError, OSError):  # the parent has ended
+        pipe.send(_READY)
+        while True:
+            pipe.send(function(pipe.recv()))

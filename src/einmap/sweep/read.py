@@ -1,0 +1,169 @@
+"""A sweep file or dictionary becomes a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from einmap.errors import At, EinmapError, SpecError, attempt, closest, did_you_mean, raise_all
+from einmap.expressions.arithmetic import number
+from einmap.expressions.scope import Scope
+from einmap.frontends.files import exists
+from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.include import Documents
+from einmap.frontends.yaml.spec import example_paths
+from einmap.mapper.options import metrics_named
+from einmap.model.counting.semantics import semantics_named
+from einmap.spec.raw import Raw, RawMap, content, from_python, place
+from einmap.spec.schema.base import check
+from einmap.spec.schema.options import MapperInput
+from einmap.sweep.axes import linked, read_axis
+from einmap.sweep.definition import OBJECTIVES, Asked, Definition, SweptWorkload
+from einmap.sweep.grid import Condition, Grid
+from einmap.sweep.inputs import ACTIONS, SweepInput
+from einmap.visible import short
+
+KIND = "sweeps"
+"""The folder of shipped sweeps."""
+_TOP = ("sweep",)
+_ALIASES = {"edp": "energy_delay_product"}
+
+
+def sweep_paths() -> dict[str, Path]:
+    """The shipped sweeps by name."""
+    return example_paths((KIND,))
+
+
+def sweep_file(name: str | Path) -> Path:
+    """The file of that name, or a shipped sweep. Raises SpecError."""
+    if exists(name):
+        return Path(name)
+    shipped = sweep_paths()
+    if str(name) not in shipped:
+        hint = did_you_mean(str(name), shipped, listing="shipped sweeps")
+        raise SpecError(f"there is no file {str(name)!r}, and no shipped sweep of that name", hint=hint)
+    return shipped[str(name)]
+
+
+def read_sweep(source: str | Path | Mapping[str, Any]) -> Definition:
+    """A sweep from a YAML file, a shipped one by name, or a dictionary of the same form.
+
+    Raises SpecError (several problems together) with file, line and field.
+    """
+    if isinstance(source, Mapping):
+        raw = from_python(source if "sweep" in source else {"sweep": source})
+        return _definition(raw, "sweep", Path(), ())
+    if not isinstance(source, str | Path):
+        raise SpecError(f"a sweep is a file or a dictionary, found {short(source)}")
+    file = sweep_file(source)
+    raw = Documents({}, Roots.of([file])).file(file)
+    return _definition(raw, file.stem, file.parent, (str(file),))
+
+
+def _definition(raw: Raw, name: str, folder: Path, read: tuple[str, ...]) -> Definition:
+    top = raw.get("sweep") if isinstance(raw, RawMap) else None
+    if top is None or not isinstance(raw, RawMap):
+        guess = closest("sweep", raw.keys() if isinstance(raw, RawMap) else ())
+        hint = f"did you mean {guess!r}? " if guess else ""
+        raise SpecError("the key 'sweep' is missing", at=place(raw, ()), hint=f"{hint}specs and axes stand below it")
+    problems: list[EinmapError] = [
+        SpecError(f"unknown key {key!r} beside sweep", at=raw.place_of(key))
+        for key in raw.keys()  # noqa: SIM118 - not a dict
+        if key != "sweep"
+    ]
+    fields = check(SweepInput, top, raw, _TOP, problems)
+    raise_all(problems)
+    assert fields is not None
+
+    def at(*steps: str | int) -> At:
+        return place(raw, (*_TOP, *steps))
+
+    grid = attempt(problems, partial(_grid, fields, at))
+    workloads = attempt(problems, partial(_workloads, fields, folder, at))
+    asked = attempt(problems, partial(_asked, fields, at))
+    objectives = attempt(problems, partial(_objectives, fields, at))
+    files = attempt(problems, partial(_files, fields.specs, folder, partial(at, "specs")))
+    if not fields.specs and not any(w.files for w in fields.workloads):
+        problems.append(SpecError("a sweep names at least one file", at=at("specs")))
+    raise_all(problems)
+    assert grid is not None and workloads is not None and asked is not None
+    assert objectives is not None and files is not None
+    return Definition(
+        fields.name or name, files, dict(fields.define), grid, workloads, asked, objectives, content(top), read
+    )
+
+
+def _grid(fields: SweepInput, at: Callable[..., At]) -> Grid:
+    problems: list[EinmapError] = []
+    if not fields.axes:
+        raise SpecError("a sweep without axes has no points", at=at("axes"))
+    axes = [attempt(problems, partial(read_axis, axis, partial(at, "axes", i))) for i, axis in enumerate(fields.axes)]
+    raise_all(problems)
+    pairs = [(axis, given) for axis, given in zip(axes, fields.axes, strict=True) if axis is not None]
+    texts = [fields.where] if isinstance(fields.where, str) else fields.where
+    places = [at("where")] if isinstance(fields.where, str) else [at("where", i) for i in range(len(texts))]
+    grid = Grid(linked(pairs, partial(at, "axes")), tuple(map(Condition, texts, places)))
+    grid.check()
+    return grid
+
+
+def _workloads(fields: SweepInput, folder: Path, at: Callable[..., At]) -> tuple[SweptWorkload, ...]:
+    workloads: dict[str, SweptWorkload] = {}
+    for i, given in enumerate(fields.workloads):
+        here = partial(at, "workloads", i)
+        if given.name in workloads:
+            raise SpecError(f"two workloads are called {given.name!r}", at=here("name"))
+        weight = number(given.weight, Scope(), at=here("weight"), what="weight", minimum=0, allow_inf=False)
+        files = _files(given.files, folder, partial(here, "files"))
+        workloads[given.name] = SweptWorkload(given.name, files, dict(given.define), float(weight))
+    return tuple(workloads.values()) or (SweptWorkload("workload"),)
+
+
+def _files(names: list[str], folder: Path, at: Callable[..., At]) -> tuple[str, ...]:
+    """Files as they are found from here: beside the sweep file, or examples by name. Raises SpecError."""
+    files = []
+    for i, name in enumerate(names):
+        beside = folder / name
+        shipped = example_paths()
+        if exists(beside):
+            files.append(str(beside))
+        elif name in shipped:
+            files.append(str(shipped[name]))
+        else:
+            hint = did_you_mean(name, shipped, listing="shipped")
+            raise SpecError(f"there is no file {name!r} here, and no example of that name", at=at(i), hint=hint)
+    return tuple(files)
+
+
+def _asked(fields: SweepInput, at: Callable[..., At]) -> Asked:
+    if fields.action not in ACTIONS:
+        hint = did_you_mean(fields.action, ACTIONS, listing="actions")
+        raise SpecError(f"unknown action {fields.action!r}", at=at("action"), hint=hint)
+    metrics = metrics_named(fields.metric, option="metric", at=at("metric"))
+    if len(metrics) != 1:
+        hint = "a point is one mapping of each workload; `objectives` compare points"
+        raise SpecError("a mapping is searched for one metric", at=at("metric"), hint=hint)
+    for name in fields.options:
+        if name not in MapperInput.model_fields:
+            hint = did_you_mean(name, MapperInput.model_fields, listing="options")
+            raise SpecError(f"the mapper has no option {name!r}", at=at("options", name), hint=hint)
+    if fields.semantics is not None:
+        semantics_named(fields.semantics)
+    limit = fields.time_limit
+    if limit is not None:
+        limit = number(limit, Scope(), at=at("time_limit"), what="time_limit", minimum=0, allow_inf=False)
+    seconds = None if limit is None else float(limit)
+    return Asked(fields.action, metrics[0], fields.semantics, fields.fuse, dict(fields.options), seconds)
+
+
+def _objectives(fields: SweepInput, at: Callable[..., At]) -> tuple[str, ...]:
+    names = [_ALIASES.get(name, name) for name in fields.objectives]
+    for i, name in enumerate(names):
+        if name not in OBJECTIVES:
+            hint = did_you_mean(name, OBJECTIVES, listing="objectives")
+            raise SpecError(f"unknown objective {name!r}", at=at("objectives", i), hint=hint)
+    if not names:
+        raise SpecError("points are judged by at least one objective", at=at("objectives"))
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,174 @@
+"""A running sweep: what the store lacks is computed, and every result is kept at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from einmap.progress import Progress
+from einmap.sweep.bases import Bases
+from einmap.sweep.definition import OBJECTIVES, Definition
+from einmap.sweep.front import Front
+from einmap.sweep.keys import sweep_key
+from einmap.sweep.open_point import Opener, OpenPoint
+from einmap.sweep.outcome import CRASH, TIME, Outcome, Task, failure, outcome_of
+from einmap.sweep.pool import GRACE, Engine, Inline, Lost, Pool
+from einmap.sweep.result import PointResult
+from einmap.sweep.settings import RunSettings
+from einmap.sweep.store import KeptSweep, Outline, Store
+from einmap.units import format_si
+
+MOST_TOGETHER = 200
+"""Points that need no work and are written together."""
+
+
+@dataclass
+class Run:
+    """A sweep that is worked off point by point, in the order of the grid. `read`: the files that it was made from."""
+
+    settings: RunSettings
+    numbers: Sequence[int]
+    store: Store
+    kept: KeptSweep
+    engine: Engine
+    progress: Progress
+    opener: Opener
+    read: tuple[str, ...]
+    front: Front = field(default_factory=Front)
+    finished: int = 0
+    _open: dict[int, OpenPoint] = field(default_factory=dict)
+    _unwritten: list[OpenPoint] = field(default_factory=list)
+    _users: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Who waits for the outcome with a key: points and workloads."""
+    _tasks: dict[int, str] = field(default_factory=dict)
+    """The keys of what the engine works on."""
+    _submitted: int = 0
+
+    @staticmethod
+    def of(definition: Definition, settings: RunSettings, progress: Progress | None = None) -> Run:
+        """A run that is ready to begin. Raises SpecError for what is wrong with the sweep or the store."""
+        grid, drawn, asked = definition.grid, settings.sample, definition.asked
+        numbers = grid.numbers() if drawn is None else grid.sample(drawn, settings.seed)
+        bases = Bases(definition)
+        read = bases.check(grid.point(numbers[0]))
+        store = Store.opened(settings.store, check=True)
+        weights = {workload.name: workload.weight for workload in definition.workloads}
+        axes = tuple(axis.name for axis in grid.axes)
+        outline = Outline(definition.name, axes, weights, definition.objectives, asked.action, asked.metric)
+        sweep = store.register(sweep_key(definition, drawn, settings.seed), outline, len(numbers))
+        limit = None if asked.time_limit is None else asked.time_limit + GRACE
+        engine: Engine = Pool(outcome_of, settings.workers, limit) if settings.workers else Inline(outcome_of)
+        return Run(
+            settings=settings,
+            numbers=numbers,
+            store=store,
+            kept=KeptSweep(sweep, outline, len(numbers)),
+            engine=engine,
+            progress=progress or Progress(),
+            opener=Opener(bases, store, settings.retry),
+            read=(*definition.read, *read),
+        )
+
+    def results(self) -> Iterator[PointResult]:
+        """Each point when it is finished. Ends early once `progress` is stopped; what was begun is finished first."""
+        numbers = iter(self.numbers)
+        try:
+            while True:
+                finished = self._begin(numbers)
+                if finished:
+                    self._write([])
+                    yield from finished
+                if self.engine.busy:
+                    yield from self._collect()
+                elif not finished:
+                    self._write([])
+                    return
+        finally:
+            self.engine.close()
+
+    def _begin(self, numbers: Iterator[int]) -> list[PointResult]:
+        """Begin what there is room for; gives the points that are finished by that."""
+        finished: list[PointResult] = []
+        while self.engine.has_room and not self.progress.stopped and len(finished) < MOST_TOGETHER:
+            current = next((opened for opened in self._open.values() if opened.waiting), None)
+            if current is None:
+                number = next(numbers, None)
+                if number is None:
+                    break
+                current = self._open[number] = self.opener.opened(number)
+                self._unwritten.append(current)
+            if self.settings.bounds and current.waiting:
+                current.rule_out(self.front, self.opener.bases)
+            if current.waiting:
+                self._submit(current)
+            if current.is_finished:
+                finished.append(self._finish(current))
+        return finished
+
+    def _submit(self, current: OpenPoint) -> None:
+        workload, case, spec = current.waiting.pop(0)
+        current.underway += 1
+        users = self._users.setdefault(case.key, [])
+        users.append((current.point.number, workload.name))
+        if len(users) == 1:  # equal specifications are computed once
+            self._submitted += 1
+            self._tasks[self._submitted] = case.key
+            self.engine.submit(self._submitted, Task(spec, self.opener.bases.definition.asked))
+
+    def _collect(self) -> Iterator[PointResult]:
+        """Take the answers of the engine, keep them, and give the points that are finished by them."""
+        answers = [(self._tasks.pop(number), _outcome(said)) for number, said in self.engine.wait()]
+        finished = []
+        for key, outcome in answers:
+            for number, workload in self._users.pop(key):
+                current = self._open[number]
+                current.outcomes[workload] = outcome
+                current.underway -= 1
+                if current.is_finished:
+                    finished.append(self._finish(current))
+        self._write(answers)
+        yield from finished
+
+    def _finish(self, current: OpenPoint) -> PointResult:
+        number = current.point.number
+        del self._open[number]
+        if current.better is not None and current not in self._unwritten:
+            self._unwritten.append(current)  # once more, with what rules it out
+        result = self.opener.result(current)
+        values = result.objective_values
+        if values is not None:
+            self.front.add(number, values)
+        self.finished += 1
+        self.progress.report(self.kept.outline.name, self.finished, len(self.numbers), self._best())
+        return result
+
+    def _write(self, outcomes: list[tuple[str, Outcome]]) -> None:
+        opener = self.opener
+        if not (outcomes or self._unwritten or opener.failures):
+            return
+        points = [(o.point.number, o.point.values, o.better, o.cases) for o in self._unwritten]
+        self.store.put(self.kept.id, points, [*opener.failures, *outcomes], opener.texts)
+        self._unwritten.clear()
+        opener.failures.clear()
+        opener.texts.clear()
+
+    def _best(self) -> str | None:
+        """The front so far in a few words."""
+        if not self.front.points:
+            return None
+        least = zip(*self.front.points.values(), strict=True)
+        names = zip(self.kept.outline.objectives, least, strict=True)
+        parts = (f"{name.replace('_', ' ')} {_in_words(min(values), name)}" for name, values in names)
+        return f"{', '.join(parts)} ({len(self.front.points)} on the front)"
+
+
+def _in_words(value: float, objective: str) -> str:
+    return f"{value * 1e6:.3g} mm^2" if objective == "area" else format_si(value, OBJECTIVES[objective])
+
+
+def _outcome(said: Any) -> Outcome:
+    if isinstance(said, Lost):
+        return failure(TIME if said.timed_out else CRASH, said.reason)
+    assert isinstance(said, Outcome)
+    return said

@@ -1,0 +1,61 @@
+"""How a sweep is to be run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+
+from einmap.errors import SpecError
+from einmap.visible import short
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """`workers`: processes, 0 for none beside this one. `sample`: points of a Latin hypercube with
+    `seed`, None for all.
+
+    `bounds`: leave out points that cannot be on the front. `retry`: try failures again that depend on the machine.
+    `store`: a file, None for no file.
+    """
+
+    store: Path | None = None
+    workers: int = 1
+    sample: int | None = None
+    seed: int = 0
+    bounds: bool = False
+    retry: bool = False
+
+    @staticmethod
+    def of(
+        store: object = None,
+        workers: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        *,
+        bounds: bool = False,
+        retry: bool = False,
+    ) -> RunSettings:
+        """Settings, checked; `workers` is one for each processor by default. Raises SpecError."""
+        if store is not None and (not isinstance(store, str | Path) or not str(store)):
+            raise SpecError(f"a store is a file, found {short(store)}")
+        return RunSettings(
+            None if store is None else Path(store),
+            _processors() if workers is None else _integer("workers", workers, 0),
+            None if sample is None else _integer("sample", sample, 1),
+            _integer("seed", seed, 0),
+            bool(bounds),
+            bool(retry),
+        )
+
+
+def _processors() -> int:
+    return os.cpu_count() or 1
+
+
+def _integer(name: str, value: object, least: int) -> int:
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if number is None or number < least:
+        raise SpecError(f"{name} is an integer of at least {least}, found {short(value)}")
+    return number

@@ -1,0 +1,48 @@
+"""sweep(): the results of a sweep as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from einmap.progress import Progress
+from einmap.sweep.read import read_sweep
+from einmap.sweep.result import PointResult
+from einmap.sweep.run import Run
+from einmap.sweep.settings import RunSettings
+
+
+def sweep(
+    source: str | Path | Mapping[str, Any],
+    *,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    bounds: bool = False,
+    retry: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[PointResult]:
+    """Map or evaluate every point of a sweep, and give each as soon as it is finished.
+
+    `source`: a YAML file, a shipped sweep by name, or a dictionary of the same form (docs/sweep.md). `store`: a SQLite
+    file that keeps every finished point at once and is made if there is none: what it has is not computed again.
+    `workers`: processes, one for each processor by default, 0 for none beside this one; a script that uses them calls
+    this below `if __name__ == "__main__":`. `sample`: only so many points, a Latin hypercube drawn with `seed`.
+    `bounds`: points that another one beats whatever their mapping are ruled out without a search; the front stays the
+    same. `retry`: try again what failed for reasons of the machine. A point that fails is a result with a reason.
+
+    Results come in the order in which they are finished; `number` is the position in the grid.
+
+    Raises SpecError, before any work, for what is wrong with the sweep, its files or the store.
+    """
+    settings = RunSettings.of(store, workers, sample, seed, bounds=bounds, retry=retry)
+    return _results(Run.of(read_sweep(source), settings, progress))
+
+
+def _results(run: Run) -> Iterator[PointResult]:
+    try:
+        yield from run.results()
+    finally:
+        run.store.close()
