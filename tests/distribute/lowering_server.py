@@ -8,9 +8,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from einmap.distribute.backends.jax.compiled_collectives import compiled_collectives
-from einmap.distribute.backends.jax.lowered_collectives import collectives
 from einmap.distribute.backends.jax.messages import Message
+from einmap.distribute.backends.jax.read_hlo import compiled_collectives
+from einmap.distribute.backends.jax.read_stablehlo import collectives
 from einmap.errors import InvariantError
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from einmap.distribute.backends.jax.compiled_collectives import compiled_collectives
 from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.processes import Command, Processes
+from einmap.distribute.backends.jax.read_hlo import compiled_collectives
 from einmap.distribute.backends.observed_collectives import groups_over, rings
 from einmap.distribute.mesh import Mesh
 from einmap.errors import InvariantError

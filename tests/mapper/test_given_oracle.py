@@ -10,7 +10,7 @@ from tests.mapper.problems import draw_problem, spec_of
 
 import einmap
 from einmap.mapper.branch_and_bound.searchable import why_not_searchable
-from einmap.mapper.exhaustive.tile_limits import tile_limits
+from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.mapping import nodes as tree
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping

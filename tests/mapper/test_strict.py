@@ -7,7 +7,7 @@ import pytest
 from tests.mapper.specs import CONV, MATMUL, compute, container, memory, spec
 
 import einmap
-from einmap.mapper.exhaustive.tile_limits import tile_limits
+from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.model.batch import Batch
 from einmap.model.counting.semantics import PRESETS

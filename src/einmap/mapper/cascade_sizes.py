@@ -12,7 +12,7 @@ from einmap.errors import CapacityError, EinmapError, MappingError, NoMappingErr
 from einmap.mapper.fusion.whether import Whether
 from einmap.mapper.infeasibility.diagnosis import REPORTED, hint_of
 from einmap.mapper.infeasibility.oracle import UndecidedError
-from einmap.mapper.infeasibility.relaxation_steps import bits, grain
+from einmap.mapper.infeasibility.remedy_steps import bits, grain
 from einmap.mapper.options import Options
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress

@@ -10,8 +10,8 @@ from einmap.mapper.fusion.shared_inputs import sharing
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
-from einmap.mapper.relaxed import free_tensors, relaxed_bound
 from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.mapper.unfused_bound import free_tensors, relaxed_bound
 from einmap.mapper.verdict import Coverage, judged, narrowed_by
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress

@@ -31,7 +31,7 @@
 - `search`: the reports of `einmap search`, `einmap census` and `einmap skislope`.
 - `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
 - `sweeps`: sweeps: what is to be said of their points, on the terminal and as JSON.
-- `cost_tables`: the numbers of a report as rows, taken from a Cost.
+- `report_rows`: the numbers of a report as rows, taken from a Cost.
 - `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.
 - `html`: reports as one HTML file.
 - `layout`: titles and tables of reports on the terminal.

@@ -20,7 +20,7 @@ from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.fusion import fusion_of
-from einmap.report import cost_tables
+from einmap.report import report_rows
 from einmap.report.console import SafeConsole
 from einmap.report.formatting import NONE, Bar, Scale, area, excess, largest, limited, percent, rates, wall_time
 from einmap.report.fusion import fusion_section
@@ -53,13 +53,13 @@ def cost_report(
     """Everything about one result. `spec` adds capacities and fanouts, `mapping` the LoopTree."""
     arch = spec.arch() if spec else None
     archs = [bound.arch for bound in spec.bound.values()] if spec else []
-    spatial = cost_tables.spatial_rows(cost, arch)
+    spatial = report_rows.spatial_rows(cost, arch)
     sections = [
         totals_section(cost),
         einsums_section(cost, width) if len(cost.latency_by_einsum) > 1 else None,
         energy_section(cost, width),
         busy_section(cost),
-        memory_section(cost_tables.memory_rows(cost, arch, archs), width),
+        memory_section(report_rows.memory_rows(cost, arch, archs), width),
         spatial_section(spatial) if spatial else None,
         models_section(spec) if spec else None,
         loop_tree_section(mapping, spec, width) if mapping else None,
@@ -215,15 +215,15 @@ def _fronts_table(stats: MapStats) -> Table:
 
 def totals_section(cost: Cost) -> RenderableType:
     """Energy, latency, EDP, area and work, each with what matters most in it."""
-    total = cost_tables.totals(cost)
+    total = report_rows.totals(cost)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(style="dim")
-    parts = {row.component: row.share for row in cost_tables.energy_rows(cost)}
+    parts = {row.component: row.share for row in report_rows.energy_rows(cost)}
     leak = f"; leakage {percent(total.leak_share)}" if total.leak_share else ""
     grid.add_row("energy", format_si(total.energy, "J"), Text(largest(parts) + leak))
-    limits = {row.component: row.limits for row in cost_tables.busy_rows(cost)}
+    limits = {row.component: row.limits for row in report_rows.busy_rows(cost)}
     grid.add_row("latency", format_si(total.latency, "s"), Text(limited(limits)))
     grid.add_row("EDP", format_si(total.edp, "J*s"), "")
     areas = {row.component: row.total_area or 0.0 for row in cost.components}
@@ -239,7 +239,7 @@ def totals_section(cost: Cost) -> RenderableType:
 
 def einsums_section(cost: Cost, width: int) -> RenderableType:
     """A cascade at a glance: one line for each Einsum; its bar is as long as the width allows."""
-    rows = cost_tables.einsum_rows(cost)
+    rows = report_rows.einsum_rows(cost)
     energy, latency = Scale.of((r.energy for r in rows), "J"), Scale.of((r.latency for r in rows), "s")
     units = f"energy\n{energy.unit}", f"latency\n{latency.unit}"
     lines = [_einsum_line(row, energy, latency) for row in rows]
@@ -264,7 +264,7 @@ class _EinsumLine(NamedTuple):
     memory: str
 
 
-def _einsum_line(row: cost_tables.EinsumRow, energy: Scale, latency: Scale) -> _EinsumLine:
+def _einsum_line(row: report_rows.EinsumRow, energy: Scale, latency: Scale) -> _EinsumLine:
     return _EinsumLine(
         row.einsum,
         energy.show(row.energy),
@@ -288,7 +288,7 @@ def _einsum_table(units: tuple[str, str], lines: Iterable[tuple[_EinsumLine, flo
 
 def energy_section(cost: Cost, width: int) -> RenderableType:
     """Energy by component and tensor; where the columns do not fit, only the tensors that cost most."""
-    rows, tensors = cost_tables.energy_rows(cost), cost_tables.tensors(cost)
+    rows, tensors = report_rows.energy_rows(cost), report_rows.tensors(cost)
     scale = Scale.of((row.total for row in rows), "J")
     title = section_title(f"Energy ({scale.unit}) by component and tensor")
     if len(tensors) * _NARROWEST <= width:
@@ -305,7 +305,7 @@ def energy_section(cost: Cost, width: int) -> RenderableType:
     return Group(title, table)
 
 
-def _energy_matrix(rows: tuple[cost_tables.EnergyRow, ...], tensors: tuple[str, ...], scale: Scale) -> Table:
+def _energy_matrix(rows: tuple[report_rows.EnergyRow, ...], tensors: tuple[str, ...], scale: Scale) -> Table:
     columns = {tensor: [row.by_tensor.get(tensor, 0.0) for row in rows] for tensor in tensors}
     columns["compute"] = [row.compute for row in rows]
     if any(row.leak for row in rows):
@@ -323,7 +323,7 @@ def _energy_matrix(rows: tuple[cost_tables.EnergyRow, ...], tensors: tuple[str, 
 
 def busy_section(cost: Cost) -> RenderableType:
     """How long each component works, and for which part of the latency nothing works longer."""
-    rows = cost_tables.busy_rows(cost)
+    rows = report_rows.busy_rows(cost)
     cascade = len(cost.latency_by_einsum) > 1
     scale = Scale.of((row.busy for row in rows), "s")
     table = new_table("", scale.unit, "busy", "", "")
@@ -338,7 +338,7 @@ def busy_section(cost: Cost) -> RenderableType:
     return Group(section_title("Latency: how long each component works"), table)
 
 
-def memory_section(rows: tuple[cost_tables.MemoryRow, ...], width: int) -> RenderableType:
+def memory_section(rows: tuple[report_rows.MemoryRow, ...], width: int) -> RenderableType:
     """How full each memory is at its fullest, and with what."""
     table = new_table("", "full", "", "capacity", "largest tensors")
     for row in rows:
@@ -353,7 +353,7 @@ def memory_section(rows: tuple[cost_tables.MemoryRow, ...], width: int) -> Rende
     return Group(section_title("Memories: how full at most"), table)
 
 
-def spatial_section(rows: tuple[cost_tables.SpatialRow, ...]) -> RenderableType:
+def spatial_section(rows: tuple[report_rows.SpatialRow, ...]) -> RenderableType:
     """How much of each fanout works."""
     table = new_table("", "used", "", "fanout", "")
     for row in rows:

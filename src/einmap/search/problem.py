@@ -13,8 +13,8 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import NoMappingError, NotSupportedError, SpecError
+from einmap.mapper.cost_bounds.tile_limits import shapes_within_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
-from einmap.mapper.exhaustive.tile_limits import shapes_within_limits
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapper.options import metrics_named

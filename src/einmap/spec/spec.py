@@ -19,8 +19,8 @@ from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.binding.bind_workload import BoundWorkload
 from einmap.spec.binding.second_names_tree import with_second_names
 from einmap.spec.bindings import Bindings, Bound
-from einmap.spec.dialects.convert import translated
 from einmap.spec.dialects.dialect import Dialect, checked_dialect
+from einmap.spec.dialects.rewrite import translated
 from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
 from einmap.spec.models import Models, models_given, take_objects
 from einmap.spec.raw import (

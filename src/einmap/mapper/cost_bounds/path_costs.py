@@ -13,6 +13,7 @@ from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
+from einmap.mapper.cost_bounds.tile_limits import within_limits
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.fanout_tree import Prefixes
 from einmap.mapper.mapspace.layout import layout_of, top_values
@@ -96,9 +97,8 @@ class PathCosts:
             fits = np.ones(self.lattice.size, dtype=bool)
             if math.isfinite(memory.size_bits) and not self.lowers(node):
                 fits &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
-            if node.first and memory.placement is not None:
-                for limit in memory.placement.tile_shape:
-                    fits &= limit.holds_each(self.lattice.extents)
+            if node.first:
+                fits &= within_limits(memory.placement, self.lattice)
             self.computed[key] = fits
         allowed: Bools = self.computed[key]
         return allowed

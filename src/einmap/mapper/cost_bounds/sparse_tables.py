@@ -22,6 +22,7 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds import sparse_kernels
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
+from einmap.mapper.cost_bounds.tile_limits import limit_rows
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder
@@ -29,8 +30,6 @@ from einmap.mapper.templates.chain_template import Held
 
 PAIRS = 1_000_000
 """Rows of inner tables that are brought together at a time."""
-OPERATORS = ("==", "<=", ">=", "<", ">")
-"""As `sparse_kernels.keeps` numbers them."""
 NOWHERE = np.zeros(0, dtype=np.int64)
 
 
@@ -225,27 +224,7 @@ class SparseTables(TableBlocks):
 
     def limits(self, node: Held) -> tuple[Ints, Ints, Floats]:
         """Limits on the tile shapes of a node, as `sparse_kernels.keeps` takes them."""
-        placement = self.costs.memory(node.level).placement
-        rows: list[tuple[int, int, int, int]] = []
-        axes: list[int] = []
-        values: list[float] = []
-        for limit in placement.tile_shape if placement is not None and node.first else ():
-            begin = len(axes)
-            axes += [self.costs.lattice.axis_of[v] for v in sorted(limit.variables) if v in self.costs.lattice.axis_of]
-            product = limit.operator.startswith("product")
-            absent = len(limit.variables) - (len(axes) - begin)
-            if absent and (not product or len(axes) == begin) and not limit.holds({}):
-                # variables of bound 1 break it: nothing fits
-                rows.append((0, 1, OPERATORS.index("<"), 0))
-                axes, values = axes or [0], [*values, 0.0]
-                continue
-            rows.append((begin, len(axes), OPERATORS.index(limit.operator.removeprefix("product")), int(product)))
-            values.append(float(limit.value))
-        return (
-            np.array(rows, dtype=np.int64).reshape(len(rows), 4),
-            np.array(axes, dtype=np.int64),
-            np.array(values, dtype=np.float64),
-        )
+        return limit_rows(self.costs.memory(node.level).placement if node.first else None, self.costs.lattice)
 
     def plane(self, axes: tuple[int, ...], top: frozenset[int]) -> tuple[object, ...]:
         """All tile shapes of some axes together, see `sparse_kernels.rows_above_gap`."""

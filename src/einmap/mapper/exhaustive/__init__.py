@@ -4,5 +4,4 @@
   possible.
 - `compulsory_traffic`: lower bounds that hold for every mapping of one Einsum: what cannot be avoided at all.
 - `front`: keeping the best: one point for one objective, or the Pareto front of energy and latency.
-- `tile_limits`: limits on tile shapes (`tensors.tile_shape`), for many choices at a time.
 """

@@ -20,9 +20,9 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.optimum import Optimum
+from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.exhaustive.front import ExhaustiveFront
-from einmap.mapper.exhaustive.tile_limits import tile_limits
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of

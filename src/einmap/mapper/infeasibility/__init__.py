@@ -2,7 +2,7 @@
 
 - `diagnosis`: why an Einsum has no mapping: what clashes, and the three smallest changes that would leave one.
 - `oracle`: whether an Einsum has any mapping on an architecture: the first one found, or the proof of none.
-- `relaxation_steps`: single changes of an architecture, and the least one of a kind that leaves a mapping.
-- `relaxations`: all single changes of an architecture path that might leave a mapping: capacities, fanouts,
+- `remedy_steps`: single changes of an architecture, and the least one of a kind that leaves a mapping.
+- `remedies`: all single changes of an architecture path that might leave a mapping: capacities, fanouts,
   constraints.
 """

@@ -17,8 +17,8 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError, Remedy, SpecError
 from einmap.mapper.infeasibility.oracle import Oracle, UndecidedError
-from einmap.mapper.infeasibility.relaxation_steps import Candidate, RelaxationStep
-from einmap.mapper.infeasibility.relaxations import Candidates
+from einmap.mapper.infeasibility.remedies import Candidates
+from einmap.mapper.infeasibility.remedy_steps import Candidate, RelaxationStep
 from einmap.mapper.mapspace.dataplacement import kept_nowhere
 from einmap.mapper.mapspace.fanout_table import limited_variables, unusable
 from einmap.mapper.mapspace.tile_lattice import lattice_of

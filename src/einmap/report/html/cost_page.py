@@ -11,7 +11,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation
 from einmap.model.explanation.values import Explanation
-from einmap.report import cost_tables
+from einmap.report import report_rows
 from einmap.report.formatting import NONE, largest, percent
 from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Folded, Page, Part, Section, Table
@@ -97,7 +97,7 @@ def cost_sections(cost: Cost, spec: Spec, mapping: Mapping) -> tuple[Section, ..
 def usage_section(cost: Cost, spec: Spec) -> Section:
     """How full each memory is at most, and how much of each fanout works."""
     arch = spec.arch()
-    memories = cost_tables.memory_rows(cost, arch, [bound.arch for bound in spec.bound.values()])
+    memories = report_rows.memory_rows(cost, arch, [bound.arch for bound in spec.bound.values()])
     full = tuple(
         (
             row.component,
@@ -110,7 +110,7 @@ def usage_section(cost: Cost, spec: Spec) -> Section:
     )
     head = ("memory", "full at most", "capacity", "instances", "largest tensors")
     parts: list[Part] = [Table(head, full, left=(4,), bars={1: tuple(min(row.usage, 1.0) for row in memories)})]
-    fanouts = cost_tables.spatial_rows(cost, arch)
+    fanouts = report_rows.spatial_rows(cost, arch)
     if fanouts:
         lines = tuple(
             (

@@ -15,11 +15,11 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from einmap.distribute.backends.jax.compiled_collectives import compiled_collectives
 from einmap.distribute.backends.jax.encoding import decode_plan
 from einmap.distribute.backends.jax.lower_plan import Program, program
-from einmap.distribute.backends.jax.lowered_collectives import collectives
 from einmap.distribute.backends.jax.messages import Message
+from einmap.distribute.backends.jax.read_hlo import compiled_collectives
+from einmap.distribute.backends.jax.read_stablehlo import collectives
 from einmap.distribute.backends.observed_collectives import Collective
 from einmap.distribute.plan import Buffer
 from einmap.errors import InvariantError, SpecError

@@ -8,7 +8,7 @@ is not listed here does not exist for it. Read `values`, `tools` (work, texts, s
 - `expressions`: evaluates the expressions of a template: one method for each kind of node.
 - `filters`: the filters of templates: `value | name(...)`.
 - `functions`: the functions and constants that every template may use: those of expressions, as opaque values.
-- `methods`: fields and methods of values: those listed here, and no others.
+- `attributes`: fields and methods of values: those listed here, and no others.
 - `operators`: the operators of templates: Python's own on plain values, paid by the size of what they take and
   make.
 - `page`: where templates write: a page that remembers the lines of the file, and captures for parts of it.

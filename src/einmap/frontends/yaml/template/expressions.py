@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import nodes
 
 from einmap.errors import At, EinmapError, ManyErrors, SpecError, did_you_mean
+from einmap.frontends.yaml.template.attributes import attribute, item
 from einmap.frontends.yaml.template.filters import FILTERS
-from einmap.frontends.yaml.template.methods import attribute, item
 from einmap.frontends.yaml.template.operators import BINARY, COMPARE, numbers
 from einmap.frontends.yaml.template.parse import ASSERT
 from einmap.frontends.yaml.template.scope import Scope

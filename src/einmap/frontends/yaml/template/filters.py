@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any, Protocol
 
-from einmap.frontends.yaml.template.methods import item
+from einmap.frontends.yaml.template.attributes import item
 from einmap.frontends.yaml.template.operators import add, numbers, search_cost
 from einmap.frontends.yaml.template.tools import (
     checked,

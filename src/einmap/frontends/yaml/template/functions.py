@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from einmap.errors import NotSupportedError
+from einmap.frontends.yaml.template.attributes import update
 from einmap.frontends.yaml.template.filters import python_round, total
-from einmap.frontends.yaml.template.methods import update
 from einmap.frontends.yaml.template.operators import multiply, power
 from einmap.frontends.yaml.template.tools import (
     MAX_RANGE,

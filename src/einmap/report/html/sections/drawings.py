@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.pretty import pretty
 from einmap.model.cost import Cost
-from einmap.report import cost_tables
+from einmap.report import report_rows
 from einmap.report.drawing.arch import arch_svg
 from einmap.report.drawing.looptree import looptree_svg
 from einmap.report.drawing.workload import workload_svg
@@ -69,15 +69,15 @@ def architecture_section(spec: Spec, cost: Cost) -> Section:
     def note(name: str, text: str) -> None:
         notes.setdefault(name, []).append(text)
 
-    for memory in cost_tables.memory_rows(cost):
+    for memory in report_rows.memory_rows(cost):
         if memory.usage:
             note(memory.component, f"at most {percent(memory.usage)} full")
-    for busy in cost_tables.busy_rows(cost):
+    for busy in report_rows.busy_rows(cost):
         note(busy.component, f"works {percent(busy.share)} of the time{', limits' if busy.limits else ''}")
-    for energy in cost_tables.energy_rows(cost):
+    for energy in report_rows.energy_rows(cost):
         if energy.total:
             note(energy.component, f"{percent(energy.share)} of energy")
-    for fanout in cost_tables.spatial_rows(cost):
+    for fanout in report_rows.spatial_rows(cost):
         note(f"{fanout.component}.{fanout.dimension}", f"{percent(fanout.mean)} in use")
     # copies use little of an architecture: it is drawn as another Einsum sees it
     einsum = next((e.name for e in spec.workload.einsums if not e.is_copy), None)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from einmap.model.cost import ActionRow, Cost
-from einmap.report import cost_tables
+from einmap.report import report_rows
 from einmap.report.formatting import Scale, percent
 from einmap.report.html.charts import MOST_ROWS, Amount, colours_of, grouped, stacked
 from einmap.report.html.parts import Figure, Folded, Option, Section, Table, Tabs
@@ -22,7 +22,7 @@ def energy_section(cost: Cost) -> Section | None:
     if not cost.energy:
         return None
     components = colours_of([row.component for row in cost.components])
-    tensors = colours_of([*cost_tables.tensors(cost), OPERATIONS, LEAKAGE])
+    tensors = colours_of([*report_rows.tensors(cost), OPERATIONS, LEAKAGE])
     views = [
         Option("by component", (_view(cost, "component", "tensor", _component, _what, tensors),)),
         Option("by tensor", (_view(cost, "tensor", "component", _what, _component, components),)),
@@ -95,9 +95,9 @@ def _sums(rows: Iterable[ActionRow], key: Key) -> dict[str, float]:
 
 def _table(cost: Cost) -> Table:
     """Joules by component and what they are for, the largest tensors only where there are many."""
-    rows = cost_tables.energy_rows(cost)
+    rows = report_rows.energy_rows(cost)
     scale = Scale.of((row.total for row in rows), "J")
-    sums = {name: math.fsum(row.by_tensor.get(name, 0.0) for row in rows) for name in cost_tables.tensors(cost)}
+    sums = {name: math.fsum(row.by_tensor.get(name, 0.0) for row in rows) for name in report_rows.tensors(cost)}
     names = grouped(sums, "others")
     columns = list(dict.fromkeys(names.values()))
     has_leak = any(row.leak for row in rows)

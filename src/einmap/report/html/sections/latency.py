@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from einmap.model.cost import Cost
-from einmap.report import cost_tables
+from einmap.report import report_rows
 from einmap.report.formatting import NONE, Scale, percent
 from einmap.report.html.charts import MOST_ROWS, STEP, Amount, colour, colours_of, stacked
 from einmap.report.html.charts import bars as bar_plot
@@ -33,7 +33,7 @@ def latency_section(cost: Cost) -> Section | None:
 
 
 def _by_component(cost: Cost) -> Figure:
-    rows = cost_tables.busy_rows(cost)
+    rows = report_rows.busy_rows(cost)
     scale = Scale.of((row.busy for row in rows), "s")
     several = len(cost.latency_by_einsum) > 1
     values = [
@@ -67,14 +67,14 @@ def _by_component(cost: Cost) -> Figure:
     )
 
 
-def _limits(row: cost_tables.BusyRow, several: bool) -> str:
+def _limits(row: report_rows.BusyRow, several: bool) -> str:
     if not row.limits:
         return NONE
     return f"{percent(row.limits)} of the time" if several else "the latency"
 
 
 def _by_einsum(cost: Cost) -> Figure:
-    rows = cost_tables.einsum_rows(cost)
+    rows = report_rows.einsum_rows(cost)
     scale = Scale.of((row.latency for row in rows), "s")
     colours = colours_of([row.component for row in cost.components])
     several = [" + ".join(row.limited_by) for row in rows if len(row.limited_by) > 1]
@@ -91,7 +91,7 @@ def _by_einsum(cost: Cost) -> Figure:
 
 
 def _both(cost: Cost) -> Figure:
-    limiting = cost_tables.limited_by(cost)
+    limiting = report_rows.limited_by(cost)
     values: list[dict[str, Any]] = []
     for row in cost.latencies:
         whole = cost.latency_by_einsum[row.einsum]
@@ -153,7 +153,7 @@ def _tiles(few: bool) -> dict[str, Any]:
 
 
 def _table(cost: Cost) -> Table:
-    rows = cost_tables.einsum_rows(cost)
+    rows = report_rows.einsum_rows(cost)
     energy, latency = Scale.of((r.energy for r in rows), "J"), Scale.of((r.latency for r in rows), "s")
     head = ("", f"energy ({energy.unit})", "part", f"latency ({latency.unit})", "part", "limited by", "fills most")
     lines = [

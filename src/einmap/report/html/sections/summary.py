@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from einmap.model.cost import Cost
-from einmap.report import cost_tables
+from einmap.report import report_rows
 from einmap.report.formatting import area, largest, limited, rates
 from einmap.report.html.parts import Paragraph, Part, Section, Tile, Tiles
 from einmap.units import format_count, format_si
@@ -16,9 +16,9 @@ def summary_section(cost: Cost, *verdict: Part) -> Section:
 
 def cost_tiles(cost: Cost) -> Tiles:
     """Energy, latency, EDP, area and computes of one result."""
-    total = cost_tables.totals(cost)
-    parts = {row.component: row.share for row in cost_tables.energy_rows(cost)}
-    limits = {row.component: row.limits for row in cost_tables.busy_rows(cost)}
+    total = report_rows.totals(cost)
+    parts = {row.component: row.share for row in report_rows.energy_rows(cost)}
+    limits = {row.component: row.limits for row in report_rows.busy_rows(cost)}
     tiles = [
         Tile("energy", format_si(total.energy, "J"), largest(parts)),
         Tile("latency", format_si(total.latency, "s"), limited(limits)),

@@ -14,7 +14,7 @@ from einmap.arch.constraint import Comparison, DeferredSet, Names, Placement
 from einmap.arch.tree import Architecture, outermost_memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import EinmapError, ExpressionError
-from einmap.mapper.infeasibility.relaxation_steps import (
+from einmap.mapper.infeasibility.remedy_steps import (
     DROPPED,
     MOST_TRIED,
     Candidate,
