@@ -111,7 +111,7 @@ def test_each_row_of_energy_has_the_number_and_source_of_its_action(run):
         else:
             cost = costs[row["component"], row["action"], "energy"]
             assert row["count"] * cost["value"] == row["energy"]
-            assert cost["source"].split(": ")[0] in (
+            assert cost["source"].split(" (")[0] in (
                 "DRAM",
                 "SmartBufferSRAM",
                 "Wire",
@@ -124,8 +124,12 @@ def test_the_report_names_the_models_used_in_one_line_each(run):
     lines = run("evaluate", *EYERISS).out.splitlines()
     begin = next(i for i, line in enumerate(lines) if line.startswith("Costs by models"))
     end = lines.index("", begin)
-    assert [line.split()[0] for line in lines[begin + 1 : end]] == [
+    models = [line for line in lines[begin + 1 : end] if not line.startswith("   ")]
+    assert [line.split()[0] for line in models] == [
         "DRAM", "SmartBufferSRAM", "Wire", "RegisterFile", "HorowitzIntMAC"
     ]  # fmt: skip
-    assert lines[begin + 4].startswith("  RegisterFile for WeightSpad, InputSpad, PsumSpad: Timeloop's")
+    assert models[3].startswith("  RegisterFile for WeightSpad, InputSpad, PsumSpad: Timeloop's")
+    prices = " ".join(" ".join(lines[lines.index(models[3]) + 1 : lines.index(models[4])]).split())
+    assert prices.startswith("priced for WeightSpad: width 16 bits, 65 nm, size 3,584 bits; InputSpad: width 16 bits")
+    assert lines[begin + 2] == "    priced for type DDR4"
     assert "Costs by models" not in run("evaluate", *SIMPLE).out

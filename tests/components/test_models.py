@@ -263,3 +263,45 @@ def test_converters_work_side_by_side():
     assert four.actions["read"].energy == one.actions["read"].energy
     shared = builtin().estimate("ADC", {"tech_node": 32, "n_adcs": 4, "throughput": 7e8}, {"read": {}})
     assert shared.actions["read"].throughput == 7e8
+
+
+NODE = {"tech_node": 45e-9}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("SRAM", 2**18), ("SmartBufferSRAM", 2**18), ("RegisterFile", 2048), ("SmartBufferRF", 2048)]
+)
+def test_a_row_is_what_an_action_moves_unless_it_is_written_or_outside_the_range(name, size):
+    def memory(**attributes):
+        return builtin().estimate(name, {**NODE, "size": size, **attributes}, {"read": {}, "write": {}})
+
+    rows, written = memory(bits_per_action=128), memory(bits_per_action=128, width=128)
+    assert (rows.actions, rows.area, rows.warnings) == (written.actions, written.area, ())
+    assert "width 128 bits" in rows.priced_for
+    too_wide = memory(bits_per_action=8192)
+    assert any("width is not given" in text for text in too_wide.warnings)
+
+
+def test_an_action_that_moves_less_is_a_part_of_the_component_s_row():
+    attributes = {**NODE, "size": 2**18, "bits_per_action": 128}
+    part = builtin().estimate("SRAM", attributes, {"read": {"bits_per_action": 32}}).actions["read"]
+    whole = builtin().estimate("SRAM", attributes, {"read": {}}).actions["read"]
+    assert (part.energy * 4, part.throughput / 4) == pytest.approx((whole.energy, whole.throughput))
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "words"),
+    [
+        ("intmac", {}, "width is not given, priced for 32 bits (the default of AladdinIntMAC); set width in"),
+        ("intmac", {"multiplier_width": 8}, None),
+        ("intmac", {"data-width": 8}, None),
+        ("multiplier", {"width_a": 8}, "width is not given"),
+        ("multiplier", {"width_a": 8, "width_b": 4}, None),
+        ("Wire", {"width": 8}, "length is not given, priced for 1 mm"),
+        ("DRAM", {}, "type is not given, priced for LPDDR4"),
+        ("DDR4", {}, None),
+    ],
+)
+def test_a_size_that_is_a_default_is_told(name, attributes, words):
+    warnings = builtin().estimate(name, {**NODE, **attributes}, {}).warnings
+    assert warnings == () if words is None else words in " ".join(warnings)

@@ -121,10 +121,12 @@ def test_each_cost_has_its_source():
     """
     rows = {(r.component, r.action, r.quantity): r for r in cost_sources(einmap.loads(text), "Z")}
     assert rows["Main", None, "area"].source == "component_class: Dummy"
-    assert rows["Buffer", None, "area"].source.startswith("SRAM: 6T cells: IEDM 2000")
+    assert rows["Buffer", None, "area"].source.startswith(
+        "SRAM (width 64 bits, 45 nm, size 32 KiB): 6T cells: IEDM 2000"
+    )
     assert rows["Buffer", None, "leak_power"].source == "<text>:9"
     assert rows["Buffer", "read", "energy"].source == "<text>:12"
-    assert rows["Buffer", "write", "energy"].source.startswith("SRAM: Horowitz")
+    assert rows["Buffer", "write", "energy"].source.startswith("SRAM (width 64 bits, 45 nm, size 32 KiB): Horowitz")
     assert rows["Buffer", "write", "latency"].source == "<text>:13"
     assert rows["Buffer", "write", "latency"].value == 1e-9
 
@@ -263,3 +265,32 @@ def test_a_class_of_a_package_that_is_not_installed_names_the_package(monkeypatc
     monkeypatch.setattr(hwcomponents, "has_packages", lambda: False)
     with pytest.raises(einmap.SpecError, match=r"hwcomponents-neurosim(.|\n)*pip install 'einmap\[components\]'"):
         spec(component_class="ArrayRowDrivers").arch("Z")
+
+
+def test_a_width_that_is_not_written_is_told_once_with_the_component():
+    text = """
+    arch:
+      extra_attributes_for_all_component_models: {tech_node: 45nm}
+      nodes:
+      - !Memory {name: Main, size: inf, component_class: DDR4, bits_per_action: 64}
+      - !Memory {name: Buffer, size: 2**18, component_class: SRAM, bits_per_action: 128}
+      - !Compute {name: MAC, component_class: intmac}
+    workload: {rank_sizes: {M: 4}, bits_per_value: {All: 8}, einsums: ["Y[m] = A[m]", "Z[m] = Y[m] * A[m]"]}
+    """
+    given = einmap.loads(text)
+    notes = [note.text for einsum in ("Y", "Z") for note in given.bound[einsum].notes]
+    assert {text for text in notes if "not given" in text} == {
+        "MAC: width is not given, priced for 32 bits (the default of AladdinIntMAC); "
+        "set width in extra_attributes_for_component_model"
+    }
+    buffer = next(model for model in used_models(given) if model.component_class == "SRAM")
+    assert buffer.priced_for == ("width 128 bits, 45 nm, size 32 KiB",)
+
+
+@pytest.mark.parametrize(
+    ("files", "define"),
+    [("eyeriss_components", {}), ("nvdla_components", {}), ("simba_components", {"CHIPLETS": 4})],
+)
+def test_shipped_architectures_write_their_sizes(files, define):
+    given = einmap.load(files, "conv", define=define)
+    assert not [note for name in given.bound for note in given.bound[name].notes if "not given" in note.text]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
-from einmap.components.inputs import BITS_PER_ACTION, CYCLE, DEPTH, SIZE, VOLTAGE, moved_bits, tech_node, width
+from einmap.components.inputs import BITS_PER_ACTION, CYCLE, DEPTH, SIZE, VOLTAGE, moved_bits, row, tech_node, width
 from einmap.components.technology import area_factor, area_steps, energy_factor, energy_steps, voltage_energy
 
 SOURCE = "Shafiee et al., ISAAC, ISCA 2016, table I, 32 nm"
@@ -82,7 +82,8 @@ def _model(
 
 
 def _resolution(default: float, most: float) -> Attribute:
-    return Attribute("resolution", "bits", "bits of a converted value", default, 1, most, ("n_bits", "bits"))
+    meaning = "bits of a converted value"
+    return Attribute("resolution", "bits", meaning, default, 1, most, ("n_bits", "bits"), is_size=True)
 
 
 _ROWS = Attribute("rows", "", "rows that are driven at a time", 1, 1, 1024, ("n_rows",))
@@ -105,7 +106,7 @@ MODELS = (
         "embedded DRAM",
         ("read", "write"),
         _edram,
-        (width(256, 8, 1024, "bits of an access"), SIZE, DEPTH, BITS_PER_ACTION),
+        (row(256, 8, 1024, "bits of an access"), SIZE, DEPTH, BITS_PER_ACTION),
         ("isaacedram",),
     ),
     _model(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from einmap.errors import SpecError, did_you_mean
+from einmap.units import format_bits, format_si
 from einmap.visible import brief
 
 type AttributeValue = float | str | bool | list[Any] | tuple[Any, ...] | dict[str, Any]
@@ -26,7 +27,9 @@ class Attribute:
     `name` as specs write it, `unit` ("bits", "m", "V", "s", or empty for counts and names), `meaning` a sentence,
     `default` the value without one (None: required), `least` and `most` the range for which the source holds (outside
     of it the estimate carries a warning), `aliases` further spellings, `choices` the names allowed where it is a name,
-    `optional`: without a value the model does without.
+    `optional`: without a value the model does without. `same_as`: an attribute whose value stands for the default
+    where it is in the range. `is_size`: it says how large the component is, or of what kind: estimates name it, and
+    warn where they take its default, unless all attributes of `unless` are there, which make it idle.
     """
 
     __repr__ = brief
@@ -40,6 +43,9 @@ class Attribute:
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     optional: bool = False
+    same_as: str = ""
+    is_size: bool = False
+    unless: tuple[str, ...] = ()
 
     def read(self, value: AttributeValue, model: str) -> float | str:
         """The value as number in `unit` ("45nm" is 4.5e-8), or as one of `choices`. Raises SpecError."""
@@ -66,6 +72,38 @@ class Attribute:
             f"{self.least:g} to {self.most:g}{' ' + self.unit if self.unit else ''}: extrapolated"
         )
 
+    def spelling(self, written: Mapping[str, AttributeValue]) -> str | None:
+        """The name under which it is written; `written` by small letters with `_`."""
+        return next((name for name in (self.name, *self.aliases) if name in written), None)
+
+    def value_without(self, others: Mapping[str, AttributeValue]) -> float | str | None:
+        """The value where it is not written: that of `same_as` if it is in the range, or the default."""
+        value = quantity(others.get(self.same_as), self.unit) if self.same_as else None
+        return value if value is not None and self.least <= value <= self.most else self.default
+
+    def missing(self, others: Mapping[str, AttributeValue], model: str) -> str | None:
+        """A sentence if a default says how large the component is."""
+        value = self.value_without(others)
+        is_idle = bool(self.unless) and all(name in others for name in self.unless)
+        if not self.is_size or self.default is None or value != self.default or is_idle:
+            return None
+        if self.same_as and quantity(others.get(self.same_as), self.unit) == value:
+            return None
+        return (
+            f"{self.name} is not given, priced for {self.text(value)} (the default of {model}); "
+            f"set {self.name} in extra_attributes_for_component_model"
+        )
+
+    def text(self, value: float | str) -> str:
+        """A value for people: `64 bits`, `45 nm`, `DDR4`, a size as `32 KiB`."""
+        if isinstance(value, str):
+            return value
+        if self.name == "size":
+            return format_bits(value)
+        if self.unit == "m":
+            return format_si(value, "m")
+        return f"{value:.10g}{' ' + self.unit if self.unit else ''}"
+
 
 def quantity(value: object, unit: str) -> float | None:
     """A plain number, or one with a unit written behind it: "1.5 ns"; None where it is neither."""
@@ -89,7 +127,7 @@ def quantity(value: object, unit: str) -> float | None:
 class ActionCost:
     """One action: `energy` in J, `throughput` in actions per second (may be inf), `source` of the figure, and
     `scaling`: what was done to it since, a phrase for each step. `delay`: s from the start of one action to its end,
-    None where that is the inverse of the throughput."""
+    None where that is the inverse of the throughput. `priced_for`: attributes of the price, as `Estimate` has them."""
 
     __repr__ = brief
 
@@ -98,6 +136,7 @@ class ActionCost:
     source: str
     scaling: tuple[str, ...] = ()
     delay: float | None = None
+    priced_for: str = ""
 
     @property
     def latency(self) -> float:
@@ -119,6 +158,7 @@ class Estimate:
     where the figures are from, how they were scaled, the steps of modelling (`log`) and `warnings`.
 
     `area_from`, `leak_from`: where area and leakage are from, None if from `source` without any step.
+    `priced_for`: the size, width and node of the price in words, empty where the model does not say.
     """
 
     __repr__ = brief
@@ -132,6 +172,7 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     area_from: Origin | None = None
     leak_from: Origin | None = None
+    priced_for: str = ""
 
     def origin(self, quantity: str) -> Origin:
         """Where the figure of `area` or `leak_power` is from."""
@@ -219,13 +260,32 @@ class FormulaModel:
         """Costs for attributes after aliases and defaults, with the warnings of values outside the source's range."""
         values, warnings = read_attributes(self, attributes)
         estimate = self._priced(values)
-        costs = dict(estimate.actions)
+        costs = {name: replace(cost, priced_for=priced_for(self, values)) for name, cost in estimate.actions.items()}
         for action, overrides in actions.items():
-            action_values, more = read_attributes(self, {**attributes, **overrides}) if overrides else (values, ())
+            changed = self._overridden(attributes, values, overrides) if overrides else attributes
+            action_values, more = read_attributes(self, changed)
             warnings += tuple(text for text in more if text not in warnings)
-            costs[action] = self._priced(action_values).actions[self._action(action)]
+            cost = self._priced(action_values).actions[self._action(action)]
+            costs[action] = replace(cost, priced_for=priced_for(self, action_values))
         log = (f"{self.name}: {self.source}",)
-        return replace(estimate, actions=costs, log=log + estimate.log, warnings=estimate.warnings + warnings)
+        return replace(
+            estimate,
+            actions=costs,
+            log=log + estimate.log,
+            warnings=estimate.warnings + warnings,
+            priced_for=priced_for(self, values),
+        )
+
+    def _overridden(
+        self,
+        attributes: Mapping[str, AttributeValue],
+        values: Values,
+        overrides: Mapping[str, AttributeValue],
+    ) -> dict[str, AttributeValue]:
+        """Attributes of an action: a row that the component does not write is the component's, not the action's."""
+        written = _by_small_name({**attributes, **overrides})
+        rows = {a.name: values.values[a.name] for a in self.attributes if a.same_as and a.spelling(written) is None}
+        return {**attributes, **overrides, **rows}
 
     def _priced(self, values: Values) -> Estimate:
         """The formula's estimate. Raises SpecError if attributes are so extreme that a cost is not a finite number."""
@@ -258,6 +318,23 @@ class FormulaModel:
         return synonym
 
 
+def priced_for(model: ComponentModel, values: Values) -> str:
+    """What a price was made for: size, width, kind, node, as `width 64 bits, 45 nm, size 1 KiB`."""
+    texts = []
+    for attribute in model.attributes:
+        value = values.values.get(attribute.name)
+        if value is not None and attribute.name == "tech_node":
+            texts.append(attribute.text(value))
+        elif value is not None and attribute.is_size:
+            texts.append(f"{attribute.name} {attribute.text(value)}")
+    return ", ".join(texts)
+
+
+def _by_small_name(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
+    """Attributes that have a value, by names in small letters with `_`."""
+    return {name.lower().replace("-", "_"): value for name, value in attributes.items() if value is not None}
+
+
 def read_attributes(
     model: ComponentModel, attributes: Mapping[str, AttributeValue | None]
 ) -> tuple[Values, tuple[str, ...]]:
@@ -265,15 +342,18 @@ def read_attributes(
 
     Raises SpecError, with the names that are expected, if one is missing or impossible.
     """
-    present = {name.lower().replace("-", "_"): value for name, value in attributes.items() if value is not None}
+    present = _by_small_name(attributes)
     values: dict[str, float | str] = {}
     warnings: list[str] = []
     for attribute in model.attributes:
-        spelling = next((name for name in (attribute.name, *attribute.aliases) if name in present), None)
+        spelling = attribute.spelling(present)
+        without = attribute.value_without(present)
         if spelling is not None:
             value = attribute.read(present[spelling], model.name)
-        elif attribute.default is not None:
-            value = attribute.default
+        elif without is not None:
+            value = without
+            missing = attribute.missing(present, model.name)
+            warnings += [missing] if missing else []
         elif attribute.optional:
             continue
         else:

@@ -5,10 +5,10 @@ Energies are averages of devices and interface under streams of accesses; rows o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
-from einmap.components.inputs import BITS_PER_ACTION, moved_bits, width
+from einmap.components.inputs import BITS_PER_ACTION, moved_bits, row
 
 MALLADI = "Malladi et al., ISCA 2012 (energy a bit of LPDDR and DDR3 systems)"
 HOROWITZ = "Horowitz, ISSCC 2014; Jouppi et al., ISCA 2021, table 2: 1300 pJ for 64 bits"
@@ -80,11 +80,19 @@ def _of_type(values: Values) -> Estimate:
     return _estimate(_BY_NAME[values.text("type")], values)
 
 
-_ATTRIBUTES = (width(64, 1, 8192, "bits of an access"), BANDWIDTH, BITS_PER_ACTION)
+# energy is per bit and the bandwidth is given: the width decides nothing
+_WIDTH = replace(row(64, 1, 8192, "bits of an access"), is_size=False)
+_ATTRIBUTES = (_WIDTH, BANDWIDTH, BITS_PER_ACTION)
 _ACTIONS = ("read", "write")
 _SYNONYMS = {"fill": "write", "update": "write", "access": "read"}
 _TYPE = Attribute(
-    "type", "", "kind of DRAM", "LPDDR4", choices=tuple(_BY_NAME), aliases=("dram_type", "technology_type")
+    "type",
+    "",
+    "kind of DRAM",
+    "LPDDR4",
+    choices=tuple(_BY_NAME),
+    aliases=("dram_type", "technology_type"),
+    is_size=True,
 )
 
 MODELS = (

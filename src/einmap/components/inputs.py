@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from einmap.components.base import Attribute, Values
 from einmap.errors import SpecError
 
@@ -27,15 +29,24 @@ CYCLE = Attribute(
 BITS_PER_ACTION = Attribute(
     "bits_per_action", "bits", "bits that one action moves; without it, the width", optional=True
 )
-SIZE = Attribute("size", "bits", "capacity; or give depth and width", None, aliases=("capacity",), optional=True)
-DEPTH = Attribute("depth", "", "words of `width` bits; or give size", None, aliases=("memory_depth",), optional=True)
+SIZE = Attribute(
+    "size", "bits", "capacity; or give depth and width", aliases=("capacity",), optional=True, is_size=True
+)
+DEPTH = Attribute(
+    "depth", "", "words of `width` bits; or give size", aliases=("memory_depth",), optional=True, is_size=True
+)
 
 
 def width(default: float | None, least: float, most: float, meaning: str = "bits of an operand") -> Attribute:
     """Bits of a word or an operand."""
     # Timeloop's memories have a row (memory_width) and, beside it, a datum (datawidth, word_bits): the row comes first.
     aliases = ("memory_width", "width_bits", "datawidth", "data_width", "bitwidth", "n_bits", "word_bits")
-    return Attribute("width", "bits", meaning, default, least, most, aliases)
+    return Attribute("width", "bits", meaning, default, least, most, aliases, is_size=True)
+
+
+def row(default: float, least: float, most: float, meaning: str) -> Attribute:
+    """Bits of a memory's row: without a value, what one action moves, if the source's range has it."""
+    return replace(width(default, least, most, meaning), same_as=BITS_PER_ACTION.name)
 
 
 def capacity(values: Values, model: str) -> float:

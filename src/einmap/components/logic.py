@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from einmap.components.base import ActionCost, Attribute, Estimate, FormulaModel, Origin, Values
-from einmap.components.inputs import CYCLE, VOLTAGE, tech_node, width
+from einmap.components.inputs import CYCLE, VOLTAGE, row, tech_node, width
 from einmap.components.technology import (
     area_factor,
     area_steps,
@@ -163,12 +163,12 @@ def _model(
     return FormulaModel(name, summary, SOURCE, attributes, (action,), price, aliases)
 
 
-def _operands(least: float = 1, most: float = 64) -> tuple[Attribute, ...]:
-    return (width(32, least, most),)
+def _operands(least: float = 1, most: float = 64, *, unless: tuple[str, ...] = ()) -> tuple[Attribute, ...]:
+    return (replace(width(32, least, most), unless=unless),)
 
 
 def _optional(name: str, meaning: str) -> Attribute:
-    return Attribute(name, "bits", meaning, None, 1, 64, optional=True)
+    return Attribute(name, "bits", meaning, None, 1, 64, optional=True, is_size=True)
 
 
 _SPANS = (_optional("width_a", "bits of the first operand"), _optional("width_b", "bits of the second operand"))
@@ -176,9 +176,9 @@ _MAC_WIDTHS = (
     _optional("multiplier_width", "bits of the multiplier; without it, the width"),
     _optional("adder_width", "bits of the adder; without it, twice those of the multiplier"),
 )
-_INPUTS = Attribute("n_inputs", "", "inputs", 2, 2, 64, ("n_in",))
-_OUTPUTS = Attribute("n_outputs", "", "outputs", 4, 1, 64, ("n_out",))
-_REGISTER_SIZE = Attribute("size", "bits", "bits in all; without it, the width", optional=True)
+_INPUTS = Attribute("n_inputs", "", "inputs", 2, 2, 64, ("n_in",), is_size=True)
+_OUTPUTS = Attribute("n_outputs", "", "outputs", 4, 1, 64, ("n_out",), is_size=True)
+_REGISTER_SIZE = Attribute("size", "bits", "bits in all; without it, the width", optional=True, is_size=True)
 
 MODELS = (
     _model("AladdinAdder", "integer adder", ("adder", "intadder"), "add", _linear(ADDER), _operands()),
@@ -188,7 +188,7 @@ MODELS = (
         ("multiplier", "intmultiplier"),
         "multiply",
         _multiplier,
-        (*_operands(), *_SPANS),
+        (*_operands(unless=("width_a", "width_b")), *_SPANS),
     ),
     _model(
         "AladdinIntMAC",
@@ -196,7 +196,7 @@ MODELS = (
         ("intmac", "mac", "aladdinmac"),
         "mac",
         _mac,
-        (*_operands(), *_MAC_WIDTHS),
+        (*_operands(unless=("multiplier_width",)), *_MAC_WIDTHS),
     ),
     _model("AladdinComparator", "comparator", ("comparator",), "compare", _linear(COMPARATOR), _operands()),
     _model("AladdinCounter", "counter", ("counter", "intcounter"), "count", _linear(COUNTER), _operands()),
@@ -216,7 +216,7 @@ MODELS = (
         ("register", "reg", "flipflop"),
         "read",
         _register,
-        (width(1, 1, 4096, "bits that are read or written at a time"), _REGISTER_SIZE),
+        (row(1, 1, 4096, "bits that are read or written at a time"), _REGISTER_SIZE),
     ),
     _model(
         "AladdinCrossbar",

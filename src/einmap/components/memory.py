@@ -19,8 +19,8 @@ from einmap.components.inputs import (
     VOLTAGE,
     capacity,
     moved_bits,
+    row,
     tech_node,
-    width,
 )
 from einmap.components.logic import NODE as LOGIC_NODE
 from einmap.components.logic import REGISTER_BIT, adder, estimate_unit
@@ -145,7 +145,7 @@ def _with_address_generators(memory: Estimate, values: Values) -> Estimate:
     )
 
 
-_WORD = width(64, 1, 4096, "bits of a row, read or written at a time")
+_WORD = row(64, 1, 4096, "bits of a row, read or written at a time")
 _COMMON = (tech_node(), VOLTAGE, CYCLE, SIZE, DEPTH, BITS_PER_ACTION, PORTS)
 _SRAM = (replace(_WORD, least=8), *_COMMON, BANKS)
 _FILE = (replace(_WORD, default=16, most=256), *_COMMON)

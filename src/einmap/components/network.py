@@ -63,7 +63,7 @@ def _package_link(values: Values) -> Estimate:
     return _clocked(values, spent, 0.0, SIMBA_SOURCE, steps, Origin("0: not in the source"))
 
 
-_LENGTH = Attribute("length", "m", "length of the wire", 1e-3, 1e-5, 30e-3, ("wire_length", "distance"))
+_LENGTH = Attribute("length", "m", "length of the wire", 1e-3, 1e-5, 30e-3, ("wire_length", "distance"), is_size=True)
 _COMMON = (tech_node(), VOLTAGE, CYCLE, BITS_PER_ACTION)
 _ACTION = ("transfer",)
 

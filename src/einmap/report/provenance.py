@@ -14,7 +14,7 @@ from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation, EnergyTerm
 from einmap.report.formatting import NONE, area, percent
 from einmap.report.layout import new_table, section_title
-from einmap.spec.cost_sources import CostSource, cost_sources_of_all, used_models
+from einmap.spec.cost_sources import CostSource, UsedModel, cost_sources_of_all, used_models
 from einmap.spec.spec import Spec
 from einmap.units import format_count, format_si
 
@@ -38,7 +38,7 @@ def provenance_document(spec: Spec) -> list[dict[str, Any]]:
 
 
 def models_section(spec: Spec) -> RenderableType | None:
-    """One line for each component model that gives costs; None where all are written."""
+    """One line for each component model that gives costs, and what it was priced for; None where all are written."""
     models = used_models(spec)
     if not models:
         return None
@@ -46,7 +46,16 @@ def models_section(spec: Spec) -> RenderableType | None:
     for model in models:
         text = f"  {model.component_class} for {', '.join(model.components)}: {'; '.join(model.sources)}"
         lines.append(Text(text, no_wrap=True, overflow="ellipsis"))
+        lines += [Padding(Text(f"priced for {prices}"), (0, 0, 0, 4)) for prices in _priced_for(model)]
     return Group(*lines)
+
+
+def _priced_for(model: UsedModel) -> list[str]:
+    """For what size, width and node each component is priced, one text at most."""
+    priced = {name: price for name, price in zip(model.components, model.priced_for, strict=True) if price}
+    if len(set(priced.values())) == 1:
+        return [next(iter(priced.values()))]
+    return ["; ".join(f"{name}: {price}" for name, price in priced.items())] if priced else []
 
 
 def energy_report(explanation: EnergyExplanation) -> RenderableType:

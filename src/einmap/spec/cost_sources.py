@@ -64,11 +64,15 @@ class CostSource:
 
 @dataclass(frozen=True, slots=True)
 class UsedModel:
-    """A component model that gives costs: its class, the components that name it, and its publications."""
+    """A component model that gives costs: its class, the components that name it, and its publications.
+
+    `priced_for`: for each component its size, width, node as far as the model says, in words; else empty.
+    """
 
     component_class: str
     components: tuple[str, ...]
     sources: tuple[str, ...]
+    priced_for: tuple[str, ...]
 
 
 def cost_sources(spec: Spec, einsum: str) -> tuple[CostSource, ...]:
@@ -100,7 +104,7 @@ def cost_sources_of_all(spec: Spec) -> tuple[CostSource, ...]:
 
 def used_models(spec: Spec) -> tuple[UsedModel, ...]:
     """The models that give costs which the specification leaves out, in the order of the architecture."""
-    components: dict[str, dict[str, None]] = {}
+    components: dict[str, dict[str, str]] = {}
     sources: dict[str, dict[str, None]] = {}
     firsts = {bound.like for bound in spec.bound.values()}
     for leaf in spec.arch_inputs.leaves:
@@ -110,9 +114,12 @@ def used_models(spec: Spec) -> tuple[UsedModel, ...]:
             origin = spec.bound[einsum].origins.get(given.name, CostOrigin())
             if origin.estimate is not None and model is not None:
                 priced = [cost.source for cost in origin.estimate.actions.values()] or [origin.estimate.source]
-                components.setdefault(model, {})[given.name] = None
+                components.setdefault(model, {})[given.name] = origin.estimate.priced_for
                 sources.setdefault(model, {}).update(dict.fromkeys(priced))
-    return tuple(UsedModel(name, tuple(components[name]), tuple(sources[name])) for name in components)
+    return tuple(
+        UsedModel(name, tuple(priced), tuple(sources[name]), tuple(priced.values()))
+        for name, priced in components.items()
+    )
 
 
 def _sources(spec: Spec, einsum: str) -> Iterator[CostSource]:
@@ -170,7 +177,9 @@ class _Sources:
         figures = estimate.origin(fields[0]) if action is None else estimate.actions[action]
         # no model scales how long an action takes
         scaling = () if "throughput" in fields else figures.scaling
-        return f"{self.given.component_model or self.given.component_class}: {figures.source}", scaling
+        priced_for = estimate.priced_for if action is None else estimate.actions[action].priced_for
+        model = f"{self.given.component_model or self.given.component_class}{f' ({priced_for})' if priced_for else ''}"
+        return f"{model}: {figures.source}", scaling
 
     def factor(self, factor: Factor) -> CostFactor:
         """A factor with its line."""
