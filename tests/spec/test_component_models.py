@@ -294,3 +294,26 @@ def test_a_width_that_is_not_written_is_told_once_with_the_component():
 def test_shipped_architectures_write_their_sizes(files, define):
     given = einmap.load(files, "conv", define=define)
     assert not [note for name in given.bound for note in given.bound[name].notes if "not given" in note.text]
+
+
+@pytest.mark.parametrize(
+    ("extra", "action", "slips"),
+    [
+        ({"width": 64, "n_bnaks": 4}, {}, {"n_bnaks": "n_banks"}),
+        ({"widht": 64, "Voltge": 0.8}, {}, {"widht": "width", "Voltge": "voltage"}),
+        ({"width": 64}, {"voltge": 0.7}, {"voltge": "voltage"}),
+        ({"width": "2 * widths", "widths": 32}, {}, {}),  # an expression uses it
+        ({"width": 64, "colour": 3, "N-Banks": 2}, {}, {}),
+        ({"n_banks": 2, "width": 64, "n_bank": 4}, {}, {}),  # the attribute itself is written
+    ],
+)
+def test_an_extra_attribute_that_is_nearly_one_of_the_model_is_noted(extra, action, slips):
+    extra = {"tech_node": "45nm", **extra}
+    actions = [{"name": "read", "extra_attributes_for_component_model": action}]
+    given = spec(extra_attributes_for_component_model=extra, actions=actions)
+    notes = [note for note in given.bound["Z"].notes if "did you mean" in note.text]
+    assert [note.text for note in notes] == [
+        f"Buffer: extra attribute {name!r} is not read by the model; did you mean {meant!r}?"
+        for name, meant in slips.items()
+    ]
+    assert all(str(note.at).endswith(name) for note, name in zip(notes, slips, strict=True))

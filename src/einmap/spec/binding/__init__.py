@@ -12,6 +12,7 @@
 - `applied_scales`: what a cost was before the specification scaled it, and by what.
 - `isomorphism`: Einsums for which the architecture means the same but for names, so that it is bound once for all
   of them.
+- `misspelt_attributes`: extra attributes whose names are nearly those that the component's model reads.
 - `per_tensor`: dictionaries keyed by set expressions: `{Inputs: 8, Other: 16}`, spread over the tensors of an
   Einsum.
 - `read_workload`: the workload as written: raw Einsums parsed, renames listed, the cascade checked for shape.

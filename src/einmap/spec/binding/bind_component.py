@@ -27,6 +27,7 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_costs import ComponentCosts, rate_of
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.binding.component_placement import direction_of, placement_of, refuse_back
+from einmap.spec.binding.misspelt_attributes import misspelt_attributes
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.schema.arch import (
     ActionInput,
@@ -126,7 +127,8 @@ def bind_component(
     if model is None or not (model.priced or given.area is None or given.leak_power is None):
         return BoundComponent(component, record, tuple(costs.notes), CostOrigin(None, costs.scales.noted))
     origin = CostOrigin(model.estimate, costs.scales.noted)
-    return BoundComponent(component, record, (*costs.notes, *model.notes), origin)
+    slips = misspelt_attributes(given, model.model_attributes, context)
+    return BoundComponent(component, record, (*costs.notes, *model.notes, *slips), origin)
 
 
 def _model_of(

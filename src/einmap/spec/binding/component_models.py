@@ -17,7 +17,7 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.schema.arch import ActionInput
 
 if TYPE_CHECKING:
-    from einmap.components.base import AttributeValue, ComponentModel, Estimate
+    from einmap.components.base import Attribute, AttributeValue, ComponentModel, Estimate
     from einmap.components.registry import Registry
 
 _COSTS = {"energy", "throughput", "latency", "energy_scale", "throughput_scale", "latency_scale", "name"}
@@ -74,6 +74,11 @@ class ModelledCosts:
             text = error.message.replace(" is not a", f" of {self.context.name!r} is not a", 1)
             text = text if text != error.message else f"{self.context.name!r}: {text}"
             raise SpecError(text, at=self._at, hint=error.hint) from None
+
+    @property
+    def model_attributes(self) -> tuple[Attribute, ...]:
+        """What the model reads. Raises SpecError if it is unknown."""
+        return self._model[2].attributes
 
     @cached_property
     def estimate(self) -> Estimate:
