@@ -204,6 +204,43 @@ def test_changes_say_what_they_need_and_what_they_save(matmul):
     assert (lanes.used, lanes.sets, lanes.latency_change) == ((4, 4), (("arch.nodes.2.spatial.0.fanout", 8),), -0.5)
 
 
+@pytest.mark.parametrize(
+    ("costs", "change"),
+    [
+        ("actions: [{name: compute, energy: 1, latency: 1e-9}]", ("actions.0.throughput_scale", 2)),
+        (
+            "component_class: intmac, extra_attributes_for_component_model: {width: 8, tech_node: 45nm}",
+            ("actions", [{"name": "compute", "throughput_scale": 2}]),
+        ),
+        (
+            "component_class: intmac, extra_attributes_for_component_model: {width: 8, tech_node: 45nm}, "
+            "actions: [{name: other, energy: 1, throughput: 1}]",
+            (
+                "actions",
+                [{"name": "other", "energy": 1, "throughput": 1}, {"name": "compute", "throughput_scale": 2}],
+            ),
+        ),
+    ],
+    ids=["latency", "class", "class and another action"],
+)
+def test_twice_the_throughput_is_tried_wherever_it_is_from(costs, change):
+    text = f"""
+    arch:
+      nodes:
+      - !Memory {{name: Main, size: inf, component_class: Dummy}}
+      - !Compute {{name: MAC, leak_power: 0, area: 0, {costs}}}
+    workload: {{rank_sizes: {{M: 4}}, bits_per_value: {{All: 8}}, einsums: ["Z[m] = A[m]"]}}
+    mapping:
+      nodes:
+      - !Storage {{component: Main, tensors: [A, Z]}}
+      - !Temporal {{rank_variable: m, tile_shape: 1}}
+      - !Compute {{einsum: Z, component: MAC}}
+    """
+    (faster,) = explain(einmap.loads(text)).changes
+    assert faster.sets == ((f"arch.nodes.1.{change[0]}", change[1]),)
+    assert (faster.latency_change, faster.energy_change) == (-0.5, 0)
+
+
 def test_a_change_that_fits_changes_the_mapping_alone():
     text = (ARCH + MATMUL).replace("size: 2000", "size: 9000")
     hold = [c for c in explain(einmap.loads(text)).changes if c.kind == "capacity"]

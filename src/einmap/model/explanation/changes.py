@@ -1,6 +1,6 @@
 """What one change would help: the specification is changed, and the cost computed anew.
 
-- throughput: one action of one component twice as fast; the mapping stays.
+- throughput: one action of one component twice as fast, also where its class gives the throughput; the mapping stays.
 - capacity: one tensor's storage node moved above the next loops, as far as something is saved first; the memory
   grows where it must.
 - fanout: one loop over a fanout with twice the lanes; the fanout grows where it must, tile shapes as `fill` says.
@@ -11,7 +11,7 @@ Everything else is held fixed, also what a larger memory or fanout would cost un
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from einmap.errors import EinmapError
 from einmap.mapping.mapping import Mapping
@@ -19,7 +19,8 @@ from einmap.model.counting.spatial import lanes_used
 from einmap.model.evaluate import Workings, workings_of
 from einmap.model.explanation.moves import Hoist, filled, hoisted
 from einmap.model.explanation.values import Change
-from einmap.spec.schema.arch import NetworkInput
+from einmap.spec.raw import Path, get_value, to_python
+from einmap.spec.schema.arch import ComponentInput, NetworkInput
 from einmap.spec.spec import Spec
 
 LEAST = 1e-9
@@ -47,21 +48,44 @@ def _throughputs(workings: Workings) -> Iterator[Change]:
     busy = {row.component for row in cost.latencies if row.latency and row.latency == slowest[row.einsum]}
     used = {(row.component, row.action) for row in cost.actions if row.action != "leak"}
     for leaf in spec.arch_inputs.leaves:
-        for index, action in enumerate(getattr(leaf.given, "actions", [])):
-            if leaf.given.name not in busy or (leaf.given.name, action.name) not in used:
-                continue
-            base = ".".join(str(step) for step in (*leaf.path, "actions", index))
-            change: tuple[str, object]
-            # the latency of a network's hop is that of a step, and does not change its throughput
-            if action.latency_scale is not None and not isinstance(leaf.given, NetworkInput):
-                change = (f"{base}.latency_scale", f"({action.latency_scale}) / 2")
-            elif action.throughput_scale is not None:
-                change = (f"{base}.throughput_scale", f"2 * ({action.throughput_scale})")
-            else:
-                change = (f"{base}.throughput_scale", 2)
+        if not isinstance(leaf.given, ComponentInput) or leaf.given.name not in busy:
+            continue
+        names = [action.name for action in leaf.given.actions]
+        for name in sorted(
+            (action for component, action in used if component == leaf.given.name), key=_place_in(names)
+        ):
+            change = _twice(spec, leaf.path, leaf.given, name)
             after = _evaluated(spec.set(*change))
             if after is not None:
-                yield _change("throughput", leaf.given.name, action.name, (change,), None, cost_of(after, workings))
+                yield _change("throughput", leaf.given.name, name, (change,), None, cost_of(after, workings))
+
+
+def _place_in(names: Sequence[str]) -> Callable[[str], tuple[int, str]]:
+    """A key of order: names as they are listed, others behind them by name."""
+    return lambda name: (names.index(name) if name in names else len(names), name)
+
+
+def _twice(spec: Spec, path: Path, given: ComponentInput, name: str) -> tuple[str, object]:
+    """The path and value that double the throughput of an action.
+
+    An action that is not written, since a class gives its cost, is written behind the others with its scale alone.
+    """
+    index = next((index for index, action in enumerate(given.actions) if action.name == name), None)
+    actions = (*path, "actions")
+    if index is None:
+        written = to_python(get_value(spec.raw, actions)) if given.actions else []
+        return _dotted(actions), [*written, {"name": name, "throughput_scale": 2}]
+    action, base = given.actions[index], _dotted((*actions, index))
+    # the latency of a network's hop is that of a step, and does not change its throughput
+    if action.latency_scale is not None and not isinstance(given, NetworkInput):
+        return f"{base}.latency_scale", f"({action.latency_scale}) / 2"
+    if action.throughput_scale is not None:
+        return f"{base}.throughput_scale", f"2 * ({action.throughput_scale})"
+    return f"{base}.throughput_scale", 2
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(map(str, path))
 
 
 def cost_of(after: Workings, before: Workings) -> tuple[float, float, float, float]:
@@ -139,7 +163,7 @@ def _moved(workings: Workings, move: Hoist) -> Change | None:
 
 def _path_of(spec: Spec, component: str) -> str:
     leaf = next(leaf for leaf in spec.arch_inputs.leaves if leaf.given.name == component)
-    return ".".join(str(step) for step in leaf.path)
+    return _dotted(leaf.path)
 
 
 def _whole(bits: float) -> float:
@@ -165,8 +189,7 @@ def _fanouts(workings: Workings) -> Iterator[Change]:
                 continue
             sets: tuple[tuple[str, object], ...] = ()
             if 2 * used > available:
-                base = ".".join(str(step) for step in leaf.path)
-                sets = ((f"{base}.spatial.{index}.fanout", 2 * available),)
+                sets = ((f"{_dotted(leaf.path)}.spatial.{index}.fanout", 2 * available),)
             for how, mapping in filled(workings.tree, leaf.given.name, dimension.name):
                 after = _evaluated(changed(workings.spec, sets, mapping))
                 if after is None or _warns_more(after, workings):
