@@ -54,8 +54,8 @@ arch:
     spatial:
     - name: rows
       fanout: ROWS
-      may_reuse: input
-      loop_bounds: [{expression: ~output.rank_variables, operator: ==, value: 1}]    # no sums over rows
+      may_reuse: Inputs
+      loop_bounds: [{expression: ~Outputs.rank_variables, operator: ==, value: 1}]    # no sums over rows
   - !Toll
     name: Wires
     direction: up_and_down

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from einmap import EinmapError, MappingError, SpecError, load, loads
+from einmap.spec.schema.fields import SECTIONS, example_texts, fields_of
 
 TWO = """
 arch:
@@ -207,3 +208,11 @@ def test_a_fork_without_a_compute_is_reported_where_it_stands():
     nodes = MATMUL.get("arch.nodes")
     message = refused(MATMUL.set("arch.nodes", [nodes[0], fork, *nodes[1:]]))
     assert message == "arch.nodes[1]: a Fork needs a Compute"
+
+
+def test_examples_of_architectures_need_no_renames():
+    for models in (SECTIONS["arch"].values(), SECTIONS["given"].values()):
+        for model in models:
+            for field in fields_of(model):
+                words = {word for text in example_texts(field) for word in re.findall(r"\w+", text)}
+                assert words.isdisjoint({"weight", "input", "output"}), field.name

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import einmap
 from einmap import SpecError, evaluate, load
 from einmap.arch.constraint import DeferredSet
 from einmap.spec.binding.bind_component import unknown_holding
@@ -201,3 +202,25 @@ def test_a_variable_of_arch_that_hides_a_tensor_gets_a_note():
     assert spec.arch().find("GlobalBuffer").area == 3
     (note,) = [n for n in spec.notes if "'B'" in n.text]
     assert note.at.path == "arch.variables.B"
+
+
+@pytest.mark.parametrize(
+    ("tensors", "hint"),
+    [
+        ({"keep": "weights"}, "tensors and renames: A, B, Z, factor; sets: All, Tensors, Inputs"),
+        ({"no_refetch_from_above": "weights"}, "`renames: {weights: Inputs}` of an Einsum"),
+        ({"keep": "All - Input"}, "did you mean 'Inputs'? tensors and renames: A, B, Z, factor; sets: All,"),
+        (
+            {"tile_shape": [{"expression": "weights.rank_variables", "operator": "==", "value": 1}]},
+            "tensors and renames: A, B, Z, factor; rank variables: k, m; sets:",
+        ),
+    ],
+)
+def test_an_unknown_name_in_a_set_lists_tensors_and_renames_first(tensors, hint):
+    einsum = {"einsum": "Z[m] = A[m, k] * B[k]", "renames": {"factor": "B"}}
+    main = {"type": "Memory", "name": "Main", "size": "inf", "component_class": "Dummy", "tensors": tensors}
+    nodes = [main, {"type": "Compute", "name": "MAC", "component_class": "Dummy"}]
+    workload = {"rank_sizes": {"M": 2, "K": 2}, "bits_per_value": {"All": 8}, "einsums": [einsum]}
+    with pytest.raises(SpecError) as caught:
+        einmap.map_workload(einmap.Spec.from_dict(arch={"nodes": nodes}, workload=workload))
+    assert hint in caught.value.hint

@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 import re
 import sys
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from einmap.errors import At, ExpressionError, SpecError
+from einmap.errors import MOST_NAMES, At, ExpressionError, SpecError, closest
 from einmap.expressions.budget import size_checked
 from einmap.expressions.interpreter import MISSING, Interpreter, Names, plain, shown
 from einmap.expressions.operators import as_set
 from einmap.expressions.records import Record, RecordList, SafeFunction, safe_function
-from einmap.expressions.sets import Kind, NameSet
+from einmap.expressions.sets import SET_NAMES, Kind, NameSet
 from einmap.expressions.syntax import check_text_length, one_line, parse, quoted
 
 _NUMBER = re.compile(r"[+-]?(\d[\d_]*+(\.\d*+)?|\.\d++)([eE][+-]?\d+)?")
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _WORDS = {"true": True, "false": False}
 _LARGEST = int(sys.float_info.max)
 SMALLEST, LARGEST = 1e-100, 1e100
@@ -159,8 +161,29 @@ def _set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:
             union |= other
     except ExpressionError as problem:
         problem.at = problem.at or at
-        raise
+        name = _UNDEFINED.fullmatch(problem.message)
+        if name is None or problem.at != at:
+            raise
+        hint = partial(_sets_like, name[1], scope, kind)
+        raise ExpressionError(problem.message, at=at, hint=hint) from problem
     return union
+
+
+def _sets_like(name: str, scope: Names, kind: Kind) -> str:
+    """A hint for a name that is not defined in a set: the closest name, tensors and renames first, how to rename."""
+    sets = {set_name: value for set_name, value in scope.sets().items() if set_name not in SET_NAMES}
+    guess = closest(name, sorted(scope.names()))
+    parts = [f"did you mean {guess!r}?"] if guess else []
+    for listed, title in (("tensors", "tensors and renames"), ("rank variables", "rank variables")):
+        names = sorted(set_name for set_name, value in sets.items() if value.kind == listed)
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        if listed in ("tensors", kind):
+            parts.append(f"{title}: {', '.join(names[:MOST_NAMES]) or 'none'}{more};")
+    sets_text = f"sets: {', '.join(SET_NAMES)}"
+    if guess:
+        return " ".join((*parts, sets_text))
+    rename = f"a name of the architecture's own is given to tensors by `renames: {{{name}: Inputs}}` of an Einsum"
+    return " ".join((*parts, f"{sets_text};", rename))
 
 
 def _one_set(text: object, scope: Names, kind: Kind, at: At | None) -> NameSet:

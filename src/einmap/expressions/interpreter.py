@@ -44,6 +44,10 @@ class Names(Protocol):
         """All names, for suggestions."""
         ...
 
+    def sets(self) -> Mapping[str, NameSet]:
+        """Names that stand for sets, for suggestions."""
+        ...
+
     @property
     def account(self) -> Account:
         """What all expressions of the specification may still do."""

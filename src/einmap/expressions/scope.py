@@ -11,6 +11,7 @@ from einmap.errors import At, ExpressionError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.budget import Account
 from einmap.expressions.interpreter import MISSING, undefined
+from einmap.expressions.sets import NameSet
 from einmap.expressions.syntax import quoted
 
 MAX_CHAIN = 50
@@ -118,6 +119,11 @@ class Scope:
     def names(self) -> frozenset[str]:
         """All names, for suggestions."""
         return frozenset().union(*self.layers())
+
+    def sets(self) -> Mapping[str, NameSet]:
+        """The sets among the values, as far as they are no expressions, for suggestions; inner ones hide outer ones."""
+        values = {name: value for layer in reversed(tuple(self.layers())) for name, value in layer.items()}
+        return {name: value for name, value in values.items() if isinstance(value, NameSet)}
 
 
 def lazy_layer(texts: Mapping[str, object], parent: Scope, where: Callable[[str], At | None]) -> Scope:

@@ -13,6 +13,11 @@ from einmap.visible import short
 type Kind = Literal["tensors", "rank variables"]
 type Names = frozenset[str]
 
+SET_NAMES = (
+    "All", "Tensors", "Inputs", "Outputs", "Intermediates", "Shared", "Persistent", "Nothing", "Above", "Other",
+)  # fmt: skip
+"""Sets that every Einsum has; `Above` and `Other` in some fields only."""
+
 _ATTRIBUTES = ("bits_per_value", "rank_variables", "tensors")
 
 

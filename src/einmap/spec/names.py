@@ -5,10 +5,9 @@ from __future__ import annotations
 import keyword
 
 from einmap.errors import At, SpecError
+from einmap.expressions.sets import SET_NAMES
 
-RESERVED = (
-    "All", "Tensors", "Inputs", "Outputs", "Intermediates", "Shared", "Persistent", "Nothing", "Above", "Other",
-)  # fmt: skip
+RESERVED = SET_NAMES
 """Set names that renames and components must not take."""
 
 

@@ -82,7 +82,7 @@ class ActionInput(Input):
         dict[str, Expression],
         documented(
             "Values that one action moves, by set of tensors, in place of a number of bits. Newer dialect.",
-            {"weight": 4, "Other": 2},
+            {"Inputs": 4, "Other": 2},
             unit="values",
             without="those of the component, or else `bits_per_action` divided by the bits of a value",
         ),
@@ -262,7 +262,7 @@ class CarrierInput(ComponentInput):
         dict[str, Expression],
         documented(
             "Values that one action moves, by set of tensors, for actions that do not say it. Newer dialect.",
-            {"weight": 4},
+            {"Inputs": 4},
             unit="values",
             without="`bits_per_action` divided by the bits of a value",
         ),
@@ -273,7 +273,7 @@ class CarrierInput(ComponentInput):
             "Bits that one value takes in this component, by set of tensors: for the room that tiles need and for the "
             "number of actions. For accumulators that are wider than the result, say. Older dialect: "
             "`bits_per_value_scale`.",
-            *({"output": 32}, {"output": "2 * output.bits_per_value"}),
+            *({"Outputs": 32}, {"Outputs": "2 * Outputs.bits_per_value"}),
             unit="bits",
             without="those of the workload",
         ),
@@ -283,7 +283,7 @@ class CarrierInput(ComponentInput):
         documented(
             "Factor on the workload's bits of a value, by set of tensors: the older dialect's `bits_per_value`. A "
             "tensor may be in one of the two only.",
-            {"output": 2},
+            {"Outputs": 2},
         ),
     ] = {}
 
@@ -295,7 +295,7 @@ class HolderInput(CarrierInput):
         TensorsInput,
         documented(
             "Which tensors are held here, and how.",
-            {"keep": "weight", "may_keep": "input"},
+            {"keep": "Outputs", "may_keep": "Inputs"},
             without="any tensors, as it is best",
         ),
     ] = TensorsInput()
@@ -331,7 +331,7 @@ class TollInput(HolderInput):
         documented(
             "Which values pay: those that go `down`, those that come `up`, or both (`up_and_down`). One word for all "
             "tensors, or words by set of tensors that cover all of them (newer dialect).",
-            *("down", {"output": "up", "Other": "down"}),
+            *("down", {"Outputs": "up", "Other": "down"}),
         ),
     ]
 

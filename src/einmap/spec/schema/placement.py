@@ -18,7 +18,7 @@ class ComparisonInput(Input):
         SetExpression,
         documented(
             "The rank variables that the limit is about: a set of them, or the rank variables of tensors.",
-            *("~m", "weight.rank_variables"),
+            *("~m", "Outputs.rank_variables"),
         ),
     ]
     operator: Annotated[
@@ -59,7 +59,7 @@ class SpatialInput(Input):
             "Tensors that the copies may have in common: one read serves all copies that need a value (multicast), and "
             "their partial results are added on the way up (spatial reduction). Other tensors are sent to each copy by "
             "itself. This changes costs, never which mappings are allowed.",
-            *("input", "~output"),
+            *("Inputs", "~Outputs"),
             without="all tensors; in the newer dialect those of `reuse` where that is given",
         ),
     ] = None
@@ -68,7 +68,7 @@ class SpatialInput(Input):
         documented(
             "Tensors that have to be the same in all copies: no spatial loop on this dimension iterates a rank "
             "variable that indexes one of them.",
-            "weight",
+            "Inputs",
             without="no tensors",
         ),
     ] = None
@@ -112,7 +112,7 @@ class TensorsInput(Input):
 
     keep: Annotated[
         SetExpression | None,
-        documented("Tensors that must be held here.", *("weight", "~Intermediates"), without="no tensors"),
+        documented("Tensors that must be held here.", *("Inputs", "~Intermediates"), without="no tensors"),
     ] = None
     may_keep: Annotated[
         SetExpression | None,
@@ -142,7 +142,7 @@ class TensorsInput(Input):
         documented(
             "Tensors that come in once, whole or piece by piece: between their outermost storage node and the one here "
             "stands no temporal loop of several iterations that does not index them in full.",
-            "weight",
+            "Inputs",
         ),
     ] = "~All"
     no_resend_to_below: Annotated[
@@ -150,7 +150,7 @@ class TensorsInput(Input):
         documented(
             "Tensors that go down to the next holder once: as `no_refetch_from_above`, for the loops between the node "
             "here and the next one below it, or the compute. Newer dialect.",
-            "output",
+            "Outputs",
         ),
     ] = "~All"
     tensor_order_options: Annotated[
@@ -158,7 +158,7 @@ class TensorsInput(Input):
         documented(
             "Orders of storage nodes in this memory, one of which must hold: each is a list of sets that do not "
             "overlap, the outermost first. Tensors of one set may be in any order, and so may tensors of no set.",
-            [["weight", "input | output"]],
+            [["Inputs", "Outputs"]],
             without="any order",
         ),
     ] = []

@@ -190,14 +190,16 @@ class WorkloadInput(Input):
         documented(
             "Bits of one value, by set of tensors. Each tensor needs a number from one key here, or at its access; "
             "`Other` stands for tensors that no other key has.",
-            *({"All": 8}, {"weight": 4, "Other": 16}),
+            *({"All": 8}, {"Inputs": 4, "Other": 16}),
             unit="bits",
         ),
     ] = {}
     persistent_tensors: Annotated[
         SetExpression | None,
         documented(
-            "Tensors that are `persistent`, beside those whose access says so.", "weight", without="no further tensors"
+            "Tensors that are `persistent`, beside those whose access says so.",
+            "Inputs - Intermediates",
+            without="no further tensors",
         ),
     ] = None
     n_instances: Annotated[
