@@ -9,6 +9,7 @@ the layers above call); then how it is done: `syntax`, `interpreter`, `operators
 - `functions`: the functions and constants that every expression may use.
 - `interpreter`: evaluate a checked syntax tree: one method for each kind of node.
 - `operators`: the operators of expressions: Python's own, with a bound on what they may build.
+- `quantities`: numbers that are written with a unit, and what to write instead.
 - `records`: values with named attributes, and functions that expressions may call.
 - `scope`: names that an expression may use, in layers: inner ones hide outer ones.
 - `sets`: set expressions: sets of the tensors, or of the rank variables, of one Einsum.

@@ -154,7 +154,6 @@ def _suggest_quotes(problem: ExpressionError, text: object) -> None:
     """`a: hello` is either a name that does not exist or text without quotes."""
     if not isinstance(text, str):
         return
-    if problem.message == f"name {text.strip()!r} is not defined":
+    is_unknown = problem.message == f"name {text.strip()!r} is not defined"
+    if is_unknown or problem.message.startswith(f"{quoted(text)} is not an expression"):
         problem.advise("quote it if it is text")
-    elif problem.message.startswith(f"{quoted(text)} is not an expression"):
-        problem.hint = "quote it if it is text"

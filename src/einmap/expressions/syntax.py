@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from einmap.errors import ExpressionError
 from einmap.expressions.budget import MAX_DEPTH, MAX_TEXT
+from einmap.expressions.quantities import unit_hint
 
 _ALLOWED = (
     *(ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Set, ast.Dict),
@@ -65,7 +66,7 @@ def _python_tree(text: str) -> ast.expr:
             warnings.simplefilter("ignore")  # Python's advice on style, e.g. for `1if x else 2`
             return ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"{quoted(text)} is not an expression: {error.msg}") from None
+        raise ExpressionError(f"{quoted(text)} is not an expression: {error.msg}", hint=unit_hint(text)) from None
     except (ValueError, MemoryError, RecursionError):
         raise ExpressionError(f"{quoted(text)} is not an expression, or nested too deeply") from None
 

@@ -150,6 +150,7 @@ def _model_of(
         attributes,
         priced,
         isinstance(given, CarrierInput),
+        fields,
         isinstance(given, CarrierInput) and bool(given.values_per_action),
     )
 

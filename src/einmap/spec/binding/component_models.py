@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -42,7 +42,8 @@ class ModelledCosts:
 
     `component_class` and `component_model` as they were written, one of them given. `attributes`: the component's
     fields and extra attributes, as they were written; they are evaluated in the context. `priced`: the actions whose
-    cost the model has to give, by name. `moves_bits`: actions move values. `notes` takes the model's warnings.
+    cost the model has to give, by name. `moves_bits`: actions move values. `fields`: the attributes that are fields,
+    which are evaluated elsewhere too. `notes` takes the model's warnings.
     """
 
     context: ComponentContext
@@ -51,6 +52,7 @@ class ModelledCosts:
     attributes: Mapping[str, object]
     priced: Mapping[str, ActionInput]
     moves_bits: bool
+    fields: Collection[str]
     per_value: bool = False
     """Whether the component says how many values an action moves."""
     notes: list[Note] = field(default_factory=list)
@@ -93,10 +95,17 @@ class ModelledCosts:
         try:
             answer = registry.estimate(name, attributes, actions)
         except SpecError as error:
+            self._check_fields(error.message)
             text = f"{self.context.name!r}: {error.message}{self._why_text(error.message)}"
             raise SpecError(text, at=self._at, hint=error.hint) from None
         self.notes.extend(Note(f"{self.context.name}: {text}", self._at) for text in answer.warnings)
         return answer
+
+    def _check_fields(self, message: str) -> None:
+        """Evaluate the fields that a message quotes as texts. Raises the error of the first that has no value."""
+        for name in self.fields:
+            if isinstance(self.attributes.get(name), str) and name in message:
+                evaluate(self.attributes[name], self.context.scope, at=self.context.at(name))
 
     def _why_text(self, message: str) -> str:
         """Why an attribute that a message quotes as text is not a number: an expression that has no value."""
