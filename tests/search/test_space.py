@@ -42,7 +42,7 @@ def test_moves_and_genomes_lead_to_points_of_the_space(problem):
 
 def test_draws_are_uniform_over_mappings(problem):
     rng = np.random.default_rng(2)
-    sizes, n = problem.space.sizes, 20_000
+    sizes, n = problem.space.sizes, 10_000
     drawn = np.bincount(problem.space.draw_numbers(rng, n), minlength=len(sizes))
     expected = n * sizes / sizes.sum()
     assert (drawn[sizes == 0] == 0).all()

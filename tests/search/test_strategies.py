@@ -21,7 +21,7 @@ STRATEGIES = [
     )
     for name in BUILT_IN
 ]
-EVALUATIONS = {"bayesian": 60, "learned": 150, "tree": 150}
+EVALUATIONS = {"bayesian": 60, "learned": 120, "tree": 120, "evolutionary": 400}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def small():
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_no_strategy_beats_the_optimum_nor_its_budget_and_a_seed_gives_one_history(small, name):
-    best, n = small.optimum(), 80
+    best, n = small.optimum(), 70
     first, second = (search(small, name, Budget(n), seed=3) for _ in range(2))
     assert first.points == second.points
     assert np.array_equal(first.values, second.values)
@@ -50,7 +50,7 @@ def test_no_strategy_beats_the_optimum_nor_its_budget_and_a_seed_gives_one_histo
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_comes_to_the_optimum_of_a_tiny_mapspace(tiny, name):
-    budget = Budget(EVALUATIONS.get(name, 1_500))
+    budget = Budget(EVALUATIONS.get(name, 1_000))
     assert search(tiny, name, budget).best_value == pytest.approx(tiny.optimum().value, rel=1e-9)
 
 
@@ -61,8 +61,8 @@ def test_exhaustive_visits_every_mapping_once(tiny):
 
 
 def test_pruned_draws_are_valid_and_plain_ones_are_not_all(small):
-    assert np.isfinite(search(small, "random-pruned", Budget(200)).values).all()
-    assert not np.isfinite(search(small, "random", Budget(200)).values).all()
+    assert np.isfinite(search(small, "random-pruned", Budget(100)).values).all()
+    assert not np.isfinite(search(small, "random", Budget(100)).values).all()
 
 
 def test_a_budget_of_seconds_ends_a_run_before_its_evaluations(small):
@@ -90,14 +90,14 @@ def test_a_name_that_is_taken_is_refused():
 @pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="extra")
 def test_a_saved_cost_model_ranks_mappings_that_it_has_not_seen(small, tmp_path):
     rng = np.random.default_rng(0)
-    points = small.space.draw(rng, 2_000)
+    points = small.space.draw(rng, 1_000)
     values = small.evaluate(points)
     model = CostModel()
-    model.learn(small, points[:1_600], values[:1_600])
+    model.learn(small, points[:800], values[:800])
     file = tmp_path / "model.npz"
     file.write_bytes(model.to_bytes())
-    held_out = [p for p, v in zip(points[1_600:], values[1_600:], strict=True) if np.isfinite(v)]
-    truth = values[1_600:][np.isfinite(values[1_600:])]
+    held_out = [p for p, v in zip(points[800:], values[800:], strict=True) if np.isfinite(v)]
+    truth = values[800:][np.isfinite(values[800:])]
     predicted = load_cost_model(file).predict(small, held_out)
     assert np.corrcoef(predicted, np.log2(truth))[0, 1] > 0.75
 

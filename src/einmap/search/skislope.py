@@ -47,7 +47,8 @@ class SkiSlope:
     """The corners of a curve by rising capacity. `complete`: whether there are none below the first one.
 
     `width`: bits of a value where all tensors have the same, else None. `fused`: Einsums may share tiles.
-    `spacing`: capacities of a cascade that were asked for are at least so many times apart.
+    `spacing`: capacities of a cascade that were asked for are at least so many times apart; above 1 corners may be
+    missing, and a smaller capacity may do for the traffic of one.
     """
 
     workload: Workload

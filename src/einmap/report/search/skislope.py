@@ -39,7 +39,7 @@ def skislope_report(curve: SkiSlope) -> RenderableType:
         f"compulsory traffic {format_count(curve.compulsory / unit)} {what}; bars: logarithm of traffic over it",
     ]
     if curve.spacing > 1 and len(names) > 1:
-        lines.append(f"capacities at least {curve.spacing:g} times apart: corners between are left out")
+        lines.append(f"capacities at least {curve.spacing:g} times apart: a smaller one may do for a row")
     if not curve.complete:
         lines.append("stopped: corners of smaller capacities are missing")
     return Group(*(Text(line) for line in lines), Text(""), table)
