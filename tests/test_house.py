@@ -30,6 +30,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/explain.py:explain_command": "a command: a parameter for each option",
     "cli/commands/map.py:map_command": "a command: a parameter for each option",
     "cli/commands/partition.py:partition_command": "a command: a parameter for each option",
+    "cli/commands/plan.py:plan_command": "a command: a parameter for each option",
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "cli/commands/rewrite.py:rewrite_command": "a command: a parameter for each option",
     "cli/commands/run.py:run_command": "a command: a parameter for each option",

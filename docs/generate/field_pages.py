@@ -1,4 +1,4 @@
-"""The reference pages of input files: architecture, workload, mapping, options, distribution, machine."""
+"""The reference pages of input files: architecture, workload, mapping, options, distribution, cluster, machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from einmap.einsum.operation import REDUCTIONS
 from einmap.mapper.metrics import METRICS
 from einmap.matmul.data_types import DATA_TYPES
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
-from einmap.spec.schema import arch, distribution, machine, mapping, options, placement, workload
+from einmap.spec.schema import arch, cluster, distribution, machine, mapping, options, placement, workload
 
 KINDS = paragraph(
     "How to read a field: what it may be, its unit, what is taken without it; then what it does. An *expression* is "
@@ -324,6 +324,33 @@ def distribution_page() -> str:
         "## The key itself", fields_list(distribution.DistributionInput),
         "## Splits: ranks within `placements`", meaning(distribution.RankSplitInput),
         fields_list(distribution.RankSplitInput),
+    )  # fmt: skip
+
+
+CLUSTER_SNIPPET = """
+```yaml
+cluster:
+  pe:
+    peak: {bf16: 312e12, fp32: 19.5e12}           # operations/s
+    memory: 80 * 2**30                            # bytes
+    memory_bandwidth: 2.0e12                      # bytes/s
+  axes:
+    x: {bandwidth: 300e9, latency: 10e-6, topology: switch, size: 8}
+    y: {bandwidth: 25e9, latency: 20e-6, efficiency: {1024: 0.2, 2**20: 0.9}}
+```
+"""
+
+
+def cluster_page() -> str:
+    """`cluster`."""
+    return page(
+        "Cluster: the key `cluster`",
+        paragraph("What processing elements (PEs) can do, and the links along each axis of a mesh: what `einmap plan` "
+                  "plans for ([planner.md](../planner.md)). Numbers are *expressions* of numbers alone."),
+        "## An example", CLUSTER_SNIPPET,
+        "## The key itself", fields_list(cluster.ClusterInput),
+        "## A PE: `pe`", meaning(cluster.ProcessingElementInput), fields_list(cluster.ProcessingElementInput),
+        "## Links: the values of `axes`", meaning(cluster.LinkInput), fields_list(cluster.LinkInput),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ def pages() -> dict[str, str]:
         "mapping.md": field_pages.mapping_page(),
         "options.md": field_pages.options_page(),
         "distribution.md": field_pages.distribution_page(),
+        "cluster.md": field_pages.cluster_page(),
         "machine.md": field_pages.machine_page(),
         "expressions.md": expression_pages.expressions(),
         "map-functions.md": expression_pages.map_functions(),

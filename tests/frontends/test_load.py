@@ -149,7 +149,9 @@ def test_an_unknown_key_gets_the_closest_one():
     with pytest.raises(SpecError) as caught:
         read_text("arch: 1\nworkloads: 2", "s.yaml")
     assert str(caught.value).startswith("s.yaml:2:1: unknown top-level key 'workloads'")
-    assert "did you mean 'workload'? valid keys: arch, config, distribution, mapper, mapping" in str(caught.value)
+    assert "did you mean 'workload'? valid keys: arch, cluster, config, distribution, mapper, mapping" in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(

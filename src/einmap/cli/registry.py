@@ -59,6 +59,9 @@ COMMANDS = {
         "run",
         "Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.",
     ),
+    "plan": Entry(
+        "plan", "Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds."
+    ),
     "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
     "schema": Entry(
         "schema",

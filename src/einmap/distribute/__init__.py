@@ -20,6 +20,7 @@
 - `overlap`: a reduce-scatter in chunks, each of which travels while the next one is computed.
 - `placement`: which part of a tensor each PE holds.
 - `plan`: a plan: what every PE of a mesh does, step by step, to compute a workload together.
+- `planner`: the best plan, why others lose, and what it is called.
 - `read`: the key `distribution` of a specification as a plan.
 - `request`: what a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh.
 - `search`: the exact search for a plan.

@@ -26,8 +26,9 @@ class Link:
     """The links along one axis of the mesh.
 
     `bandwidth`: bytes/s that one PE sends; `latency`: s of one message; `efficiency`: from which size of a message in
-    bytes which part of the bandwidth is reached, ascending; `energy_per_bit`: J for each bit that a PE sends.
-    Raises SpecError for rates that are not positive, negative latencies and energies, and parts outside of 0 to 1.
+    bytes which part of the bandwidth is reached, ascending; `energy_per_bit`: J for each bit that a PE sends; `size`:
+    PEs along the axis at most. Raises SpecError for rates that are not positive, negative latencies and energies, and
+    parts outside of 0 to 1.
     """
 
     __repr__ = brief
@@ -37,6 +38,7 @@ class Link:
     topology: Topology = "ring"
     efficiency: tuple[tuple[float, float], ...] = ()
     energy_per_bit: float = 0.0
+    size: int | None = None
 
     def __post_init__(self) -> None:
         _check_positive("bandwidth", self.bandwidth, "bytes/s")
@@ -129,12 +131,15 @@ class Cluster:
         return min((by_name[axis] for axis in axes), key=lambda link: (link.bandwidth, -link.latency))
 
     def check(self, mesh: Mesh) -> None:
-        """Raise SpecError where an axis of the mesh has no links."""
+        """Raise SpecError where an axis of the mesh has no links, or fewer PEs along it."""
         names = [name for name, _ in self.links]
-        for axis in mesh.names:
+        for axis, size in mesh.axes:
             if axis not in names:
                 hint = did_you_mean(axis, names, listing="axes of the cluster")
                 raise SpecError(f"the cluster has no links along mesh axis {axis!r}", hint=hint)
+            most = dict(self.links)[axis].size
+            if most is not None and size > most:
+                raise SpecError(f"the mesh has {size} PEs along axis {axis!r}, the cluster at most {most}")
 
     def seconds(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
         """Time of one collective, bytes of one PE's operand and result given."""

@@ -24,6 +24,7 @@
   roofline.
 - `notebook`: specifications and results in Jupyter notebooks, as HTML.
 - `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
+- `planned`: the terminal report of `einmap plan`: what was chosen, what it costs, and why other plans lose.
 - `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
 - `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
   the models used.

@@ -40,7 +40,10 @@ from einmap.spec.shared_inputs import expanded, names_copies, with_copies, witho
 from einmap.spec.write_workload import with_written
 from einmap.visible import brief, short
 
-TOP_LEVEL = ("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config", "distribution")
+TOP_LEVEL = (
+    *("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config"),
+    *("distribution", "cluster"),
+)
 """The top-level keys of a specification."""
 
 

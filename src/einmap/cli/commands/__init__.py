@@ -11,6 +11,7 @@
 - `map`: `einmap map`: find the best mapping.
 - `partition`: `einmap partition`: split, flatten and linearise ranks, delay reductions, and print what the workload
   becomes.
+- `plan`: `einmap plan`: choose how a workload is distributed over a mesh.
 - `plan_matmul`: `einmap plan-matmul`: block one matrix product for the memories of a machine.
 - `rewrite`: `einmap rewrite`: change a mapping step by step, each step keeping what it computes.
 - `run`: `einmap run`: distribute real data over a mesh, run, and check.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Edge, Limit, Selection
@@ -60,3 +61,12 @@ def with_limits(problem: Problem, limits: Sequence[Limit]) -> Problem:
     """The problem with limits on its nodes and edges."""
     selection = problem.selection
     return Problem(problem.nodes, Selection(selection.nodes, selection.edges, tuple(limits)), problem.edges)
+
+
+def without_ways(problem: Problem, excluded: Mapping[str, NDArray[np.bool_]]) -> Problem:
+    """The problem in which some ways of some Einsums may not be taken."""
+    costs = list(problem.selection.nodes)
+    for name, ways in excluded.items():
+        node = problem.nodes.einsum(name)
+        costs[node] = np.where(ways, np.inf, costs[node])
+    return Problem(problem.nodes, replace(problem.selection, nodes=tuple(costs)), problem.edges)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from einmap.distribute.actions import PlanAction
 from einmap.distribute.placement import Placement
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
 from einmap.distribute.search.memory import memory_limits
-from einmap.distribute.search.problem import Problem, selection_problem, with_limits
+from einmap.distribute.search.problem import Problem, selection_problem, with_limits, without_ways
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
 from einmap.distribute.selection.solve import TIME_LIMIT, solve
@@ -44,9 +45,19 @@ class NotFound:
     proven: bool
 
 
-def cheapest(space: SearchSpace, memory: float | None = None, time_limit: float = TIME_LIMIT) -> Found | NotFound:
-    """The cheapest plan that needs at most `memory` bytes on each PE at any time."""
+def cheapest(
+    space: SearchSpace,
+    memory: float | None = None,
+    time_limit: float = TIME_LIMIT,
+    excluded: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> Found | NotFound:
+    """The cheapest plan that needs at most `memory` bytes on each PE at any time.
+
+    `excluded`: for some Einsums, which of their ways may not be taken.
+    """
     problem = selection_problem(space)
+    if excluded:
+        problem = without_ways(problem, excluded)
     if memory is not None:
         problem = with_limits(problem, memory_limits(space, problem, memory))
     return _found(space, problem, solve(problem.selection, time_limit))
@@ -54,13 +65,18 @@ def cheapest(space: SearchSpace, memory: float | None = None, time_limit: float 
 
 def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[float, float]:
     """The least peak memory in bytes that a plan needs, as far as it is known, and a lower bound of it."""
+    least = thriftiest(space, time_limit)
+    return (least.cost, least.bound) if isinstance(least, Found) else (np.inf, np.inf if least.proven else 0.0)
+
+
+def thriftiest(space: SearchSpace, time_limit: float = TIME_LIMIT) -> Found | NotFound:
+    """A plan with the least peak memory; its cost is that peak in bytes."""
     problem = selection_problem(space)
     limits = memory_limits(space, problem, 0.0)
     bare = problem.selection
     nodes = tuple(np.where(np.isfinite(costs), 0.0, np.inf) for costs in bare.nodes)
     edges = tuple(Edge(edge.first, edge.second, np.where(np.isfinite(edge.costs), 0.0, np.inf)) for edge in bare.edges)
-    selected = solve(Selection(nodes, edges, tuple(limits), excess_cost=1.0), time_limit)
-    return selected.cost, selected.bound
+    return _found(space, problem, solve(Selection(nodes, edges, tuple(limits), excess_cost=1.0), time_limit))
 
 
 def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | NotFound:

@@ -22,8 +22,8 @@ from einmap.errors import SpecError
 type Numbers = NDArray[np.intp]
 type Costs = NDArray[np.float64]
 
-MAX_PAIRS = 1000
-"""Pairs of homes of one tensor that are told apart; where there are more, it has one home."""
+MAX_PAIRS, MAX_LIMITED_PAIRS = 1000, 200
+"""Pairs of homes of one tensor that are told apart, and where memory is limited; where there are more, it has one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +297,7 @@ def _homes(paths: Paths, role: HomeRole) -> Homes:
         pairs += [(int(first), end) for first in np.nonzero(ways_there)[0] if first != end]
     if len(role.needs) >= (2 if role.pinned or role.produced is None else 3):
         second = _second_homes(paths.distances, role)
-        cut = len(second) > MAX_PAIRS
+        cut = len(second) > (MAX_LIMITED_PAIRS if role.limited else MAX_PAIRS)
         pairs += [] if cut else second
     ends = np.array(pairs, dtype=np.intp)
     homes = _with_costs(paths, ends[:, 0], ends[:, 1], cut)

@@ -8,11 +8,14 @@ import numpy as np
 
 from einmap.distribute.selection.elimination import eliminate
 from einmap.distribute.selection.integer import solve_integer
+from einmap.distribute.selection.lagrangian import priced
 from einmap.distribute.selection.problem import Selected, Selection
 from einmap.distribute.selection.reduction import reduce
 
 TIME_LIMIT = 60.0
 """Seconds that the integer program takes at most."""
+LARGE = 50_000
+"""Entries of all edges together from which on prices are tried before the integer program."""
 TOLERANCE = 3e-6
 """Part of a limit by which the integer program may exceed it."""
 
@@ -37,7 +40,21 @@ def solve(problem: Selection, time_limit: float = TIME_LIMIT) -> Selected:
             return Selected(None, np.inf, np.inf)
         if problem.excess(choice) <= 0:
             return Selected(choice, problem.cost(choice), bound)
-    return _within_limits(problem, bound, time_limit)
+    # by prices where that is quick, so that there is an answer when the time is over
+    quick = Selected(None, np.inf, bound)
+    if eliminated is not None and problem.excess_cost is None and _entries(problem) > LARGE:
+        quick = priced(problem)
+        bound = max(bound, quick.bound)
+        if quick.proven:
+            return quick
+    selected = _within_limits(problem, bound, time_limit)
+    if selected.cost <= quick.cost:
+        return selected
+    return Selected(quick.choice, quick.cost, max(bound, selected.bound))
+
+
+def _entries(problem: Selection) -> int:
+    return sum(edge.costs.size for edge in problem.edges)
 
 
 def _within_limits(problem: Selection, bound: float, time_limit: float) -> Selected:

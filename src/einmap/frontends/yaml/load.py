@@ -16,7 +16,7 @@ from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
 TOP_LEVEL_KEYS = (
     *("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config"),
-    "distribution",
+    *("distribution", "cluster"),
 )
 
 MISSPELT = 2

@@ -172,7 +172,7 @@ def _resolve(path: str | Path) -> str | Path:
     return path
 
 
-SPEC_KINDS = ("arches", "workloads", "mappings", "distributions")
+SPEC_KINDS = ("arches", "workloads", "mappings", "distributions", "clusters")
 """The folders of shipped specifications; others hold other files."""
 
 

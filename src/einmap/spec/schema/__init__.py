@@ -2,6 +2,7 @@
 
 - `arch`: input models of the architecture: one class for each node tag.
 - `base`: what all input models share, and the translation of Pydantic's complaints into located errors.
+- `cluster`: input models of the cluster that a distribution is planned for.
 - `distribution`: input model of the distribution of a workload over a mesh.
 - `documented`: what is said of a field beside its type and default: meaning, unit, examples.
 - `fields`: all fields by name, with what is said of them, for the reference and for look-ups.

@@ -20,6 +20,7 @@ from einmap.spec.schema.arch import (
     HierarchicalInput,
 )
 from einmap.spec.schema.base import Expression, Input, SetExpression
+from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
 from einmap.spec.schema.distribution import AxisNames, DistributionInput, RankSplitInput
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
@@ -51,6 +52,8 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     ComputeUnitInput: ("compute unit", "compute units"),
     EinsumRenamesInput: ("renames of an Einsum", "renames of Einsums"),
     LevelInput: ("level", "levels"),
+    LinkInput: ("link", "links"),
+    ProcessingElementInput: ("processing element", "processing elements"),
     RankSplitInput: ("split", "splits"),
     RenameInput: ("rename", "renames"),
     SpatialInput: ("dimension", "dimensions"),
@@ -113,6 +116,7 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
     "model": {"": ModelInput},
     "config": {"": ConfigInput},
     "distribution": {"": DistributionInput, "RankSplit": RankSplitInput},
+    "cluster": {"": ClusterInput, "ProcessingElement": ProcessingElementInput, "Link": LinkInput},
     "machine": {"": MachineInput, "Level": LevelInput, "ComputeUnit": ComputeUnitInput},
 }
 """By top-level key: the models that stand somewhere below it, by tag or by name; the key's own under an empty name."""

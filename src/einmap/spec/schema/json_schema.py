@@ -18,6 +18,7 @@ from pydantic.json_schema import models_json_schema
 from einmap.errors import SpecError, did_you_mean
 from einmap.spec.schema.arch import BRANCHES, LATER, LEAVES, ArchInput
 from einmap.spec.schema.base import Input
+from einmap.spec.schema.cluster import ClusterInput
 from einmap.spec.schema.distribution import DistributionInput
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT
 from einmap.spec.schema.fields import READ_ELSEWHERE
@@ -39,6 +40,7 @@ _SECTIONS: Mapping[str, type[Input] | None] = {
     "model": ModelInput,
     "config": ConfigInput,
     "distribution": DistributionInput,
+    "cluster": ClusterInput,
 }
 MACHINE = "machine"
 """The key of machine files, which are files by themselves."""

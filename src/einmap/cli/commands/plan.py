@@ -1,0 +1,177 @@
+"""`einmap plan`: choose how a workload is distributed over a mesh."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import OUTPUT, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.output import print_hint, print_json, print_notes, print_report
+from einmap.cli.target import Force, Target
+from einmap.distribute.cluster import Cluster, flat_cluster
+from einmap.distribute.cost_model import PLAN_METRICS
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.planner.document import distribution_document
+from einmap.distribute.planner.planner import Planned, PlanRequest, plan_workload
+from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.errors import SpecError, did_you_mean
+from einmap.report.planned import planned_document, planned_report
+from einmap.spec.schema.documented import flow_text
+
+_UNITS = {"B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("kMGT")}}
+_UNITS |= {f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}
+
+MeshText = Annotated[
+    str, typer.Option("--mesh", metavar="x=8,y=4", help="Axes of the mesh and the PEs along each.", show_default=False)
+]
+ClusterFile = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="FILE",
+        help="File with the key `cluster`, or a shipped one; the default is equal links of 100 GB/s with 1 us and PEs "
+        "of 100 Tera-operations/s.",
+        show_default=False,
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", metavar="16GiB", help="Memory of a PE that no plan exceeds; the default is that of the cluster."
+    ),
+]
+Metric = Annotated[str, typer.Option("--metrics", metavar="|".join(PLAN_METRICS), help="What is least.")]
+Fix = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fix",
+        metavar="'WQ: H=x'",
+        help="Where a tensor is kept: its ranks with mesh axes (x*y for two), or replicated; may be given again.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the plan there, for `einmap run`.", rich_help_panel=OUTPUT
+    ),
+]
+TimeLimit = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="How long one integer program may take (memory limits).")
+]
+
+
+def plan_command(
+    files: Files,
+    *,
+    mesh: MeshText,
+    cluster: ClusterFile = None,
+    memory: Memory = None,
+    metric: Metric = PLAN_METRICS[0],
+    fix: Fix = None,
+    output: Output = None,
+    time_limit: TimeLimit = 60.0,
+    define: Define = None,
+    root: Root = None,
+    top_key: TopKey = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds.
+
+    Placements of all tensors and the spread of every Einsum are chosen together, what is sent between them counted.
+
+    Example: einmap plan feed_forward --mesh x=8 --cluster a100_nodes -o plan.yaml
+    """
+    given = [*files, *([cluster] if cluster else [])]
+    target = Target.of(output, force, given)
+    if metric not in PLAN_METRICS:
+        raise SpecError(f"--metrics {metric}: no such metric", hint=did_you_mean(metric, PLAN_METRICS))
+    laid = mesh_of(mesh)
+    with reading_inputs(define, target):
+        spec = load_spec(given, define, None, root, top_key)
+    request = PlanRequest(
+        laid,
+        cluster_of(spec) or _default_cluster(laid),
+        metric,
+        None if memory is None else memory_of(memory),
+        placements_of(fix or []),
+        time_limit,
+    )
+    planned = plan_workload(spec.workload, request)
+    _show(planned, target, as_json)
+    print_notes([*spec.load_notes, *spec.bound_workload.notes])
+
+
+def _show(planned: Planned, target: Target | None, as_json: bool) -> None:
+    if as_json:
+        print_json(planned_document(planned))
+    else:
+        print_report(planned_report(planned))
+    if target is not None:
+        target.write("".join(_yaml(distribution_document(planned.best))))
+        print_hint(f"wrote {target.path}")
+
+
+def mesh_of(text: str) -> Mesh:
+    """`x=8,y=4` as a mesh. Raises SpecError."""
+    axes = []
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if not size.isdecimal():
+            raise SpecError(f"--mesh {text!r}: {part!r} is not an axis with its PEs", hint="write --mesh x=8,y=4")
+        axes.append((name, int(size)))
+    return Mesh(tuple(axes))
+
+
+def memory_of(text: str) -> float:
+    """`16GiB` as bytes. Raises SpecError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text.strip())
+    if match is None or match[2] not in _UNITS:
+        raise SpecError(
+            f"--memory {text!r} is not an amount of memory", hint=f"write 16GiB; units: {', '.join(_UNITS)}"
+        )
+    amount = float(match[1]) * _UNITS[match[2]]
+    if not 0 < amount < math.inf:
+        raise SpecError(f"--memory {text!r} is not above 0")
+    return float(amount)
+
+
+def placements_of(texts: list[str]) -> dict[str, object]:
+    """`WQ: H=x, D=y*z` as placements, by tensor. Raises SpecError."""
+    placements: dict[str, object] = {}
+    for text in texts:
+        tensor, colon, rest = text.partition(":")
+        if not colon:
+            raise SpecError(f"--fix {text!r}: a colon is missing", hint="write 'WQ: H=x'")
+        ranks: dict[str, list[str]] = {}
+        for part in rest.split(","):
+            rank, equals, axes = part.partition("=")
+            if equals:
+                ranks[rank.strip()] = [axis.strip() for axis in axes.split("*")]
+            elif part.strip() != "replicated":
+                raise SpecError(f"--fix {text!r}: {part.strip()!r} is not a placement", hint="write 'WQ: H=x'")
+        placements[tensor.strip()] = ranks or "replicated"
+    return placements
+
+
+def _default_cluster(mesh: Mesh) -> Cluster:
+    return flat_cluster(mesh, 100e9, 1e-6, 100e12)
+
+
+def _yaml(document: dict[str, dict[str, object]]) -> list[str]:
+    """The document with a line for each tensor and Einsum."""
+    lines = ["# Written by einmap plan.\n"]
+    for key, fields in document.items():
+        lines.append(f"{key}:\n")
+        for name, value in fields.items():
+            if isinstance(value, dict) and name != "mesh":
+                lines.append(f"  {name}:\n")
+                lines += [f"    {flow_text(one)}: {flow_text(inner)}\n" for one, inner in value.items()]
+            else:
+                lines.append(f"  {name}: {flow_text(value)}\n")
+    return lines

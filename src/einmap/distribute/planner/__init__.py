@@ -1,0 +1,9 @@
+"""The best plan for a workload on a cluster, why others lose, and what it is called.
+
+- `chosen`: one plan with what it costs, part by part.
+- `differences`: why one plan costs more than another, in a sentence.
+- `document`: a plan as the key `distribution` of a specification.
+- `patterns`: what a plan is called: data, column and row tensor parallel.
+- `planner`: the best plan and the best ones that differ from it.
+- `read_cluster`: the key `cluster` of a specification as a cluster.
+"""

@@ -1,0 +1,101 @@
+"""One plan with what it costs, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from einmap.distribute.actions import Computed, Moved, PlanAction
+from einmap.distribute.cost_model import CostModel, operations_per_point
+from einmap.distribute.lifetimes import PeakMemory, peak_memory
+from einmap.distribute.mesh import AxisName
+from einmap.distribute.naming import named_plan
+from einmap.distribute.placement import Placement
+from einmap.distribute.plan import Dtype, Plan
+from einmap.distribute.search.search import Found
+from einmap.distribute.search.space import SearchSpace
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.projection import RankVar
+from einmap.visible import brief
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one step of a plan costs. `what`: "computing Z" or "all-gather of K"; `sent`: bytes that one PE sends."""
+
+    what: str
+    cost: float
+    sent: float
+
+
+@dataclass(frozen=True)
+class ChosenPlan:
+    """A plan. `cost`, `bound`: in the unit of the metric; `proven`: none costs less; `bits`: of a value by tensor."""
+
+    __repr__ = brief
+
+    plan: Plan
+    actions: tuple[PlanAction, ...]
+    homes: Mapping[TensorName, tuple[Placement, ...]]
+    cost: float
+    bound: float
+    proven: bool
+    parts: tuple[Part, ...]
+    bits: Mapping[TensorName, float]
+
+    @cached_property
+    def peak(self) -> PeakMemory:
+        """The largest memory of a PE."""
+        return peak_memory(self.plan, self.bits)
+
+    @cached_property
+    def loops(self) -> Mapping[str, Mapping[RankVar, tuple[AxisName, ...]]]:
+        """Of each Einsum the axes that its rank variables are split over."""
+        return {
+            action.einsum: {loop.variable: loop.axes for loop in action.loops if loop.is_split}
+            for action in self.actions
+            if isinstance(action, Computed)
+        }
+
+    @property
+    def sent_bytes(self) -> float:
+        """What one PE sends."""
+        return sum(part.sent for part in self.parts)
+
+
+def chosen_plan(space: SearchSpace, found: Found, model: CostModel, dtype: Dtype = "float32") -> ChosenPlan:
+    """A plan that was found, with the parts of its cost in the order of its steps."""
+    context = space.context
+    sizes = {tensor: tuple(ranks.items()) for tensor, ranks in context.sizes.items()}
+    workload = context.workload
+    inputs = {tensor: found.homes[tensor][0] for tensor in workload.tensors if tensor not in workload.producers}
+    plan = named_plan(context.mesh, workload, sizes, inputs, found.actions, dtype)
+    parts = tuple(_part(space, action, model) for action in found.actions)
+    return ChosenPlan(plan, found.actions, found.homes, found.cost, found.bound, found.proven, parts, space.bits)
+
+
+def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:
+    mesh = space.context.mesh
+    match action:
+        case Moved(tensor=tensor, hop=hop):
+            bits = space.bits[tensor]
+            sent = float(hop.sent_values / mesh.n_devices * bits / 8)
+            if hop.kind == "slice":
+                return Part(f"cutting {tensor}", 0.0, 0.0)
+            cost = model.move(hop.kind, mesh, hop.axes, hop.operand * bits, hop.result * bits)
+            return Part(f"the {hop.kind.replace('_', '-')} of {tensor}", cost, sent)
+        case Computed(einsum=name, loops=loops):
+            einsum = space.context.workload.find(name)
+            points = 1
+            for loop in loops:
+                points *= loop.block
+            moved = sum(
+                float(space.homes[tensor].paths.places.values[space.homes[tensor].paths.places.number[placement]])
+                * space.bits[tensor]
+                for tensor, placement in (*action.operands, *action.results)
+            )
+            widest = max(space.bits[tensor] for tensor, _ in (*action.operands, *action.results))
+            return Part(
+                f"computing {name}", model.compute(mesh, points * operations_per_point(einsum), moved, widest), 0.0
+            )

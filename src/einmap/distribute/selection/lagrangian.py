@@ -1,0 +1,58 @@
+"""Limits by prices: what exceeds a limit is charged for, until the cheapest choice keeps to all of them.
+
+Every vector of prices gives a lower bound (Lagrangian relaxation), and choices on the way that keep to the limits are
+answers; prices follow the excess by Polyak's rule. Held, Wolfe and Crowder, "Validation of subgradient optimization",
+Mathematical Programming 6, 1974.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.distribute.selection.elimination import eliminate
+from einmap.distribute.selection.problem import Costs, Selected, Selection
+
+ROUNDS = 40
+
+
+def priced(problem: Selection, rounds: int = ROUNDS) -> Selected:
+    """The best choice within all limits that is met, and the best bound; no choice where none is met.
+
+    The graph must be narrow enough for elimination.
+    """
+    prices = np.zeros(len(problem.limits))
+    scale = np.array([limit.limit or 1.0 for limit in problem.limits])
+    best, bound, aim = Selected(None, np.inf, -np.inf), -np.inf, 1.05
+    for _ in range(rounds):
+        answer = eliminate(_with_prices(problem, prices / scale))
+        if answer is None or not np.isfinite(answer[1]):
+            break
+        choice, total = answer
+        excess = np.array([problem.used(limit, choice) - limit.limit for limit in problem.limits]) / scale
+        bound = max(bound, total - float(prices.sum()))
+        if excess.max() <= 0 and problem.cost(choice) < best.cost:
+            best = Selected(choice, problem.cost(choice), bound)
+        if best.choice is None:
+            aim *= 1.1
+        goal = best.cost if best.choice is not None else max(bound, 1e-300) * aim
+        slope = float((excess**2).sum())
+        if slope == 0 or goal - bound <= 1e-9 * abs(goal):
+            break
+        prices = np.maximum(0.0, prices + (goal - (total - float(prices.sum()))) / slope * excess)
+    return Selected(best.choice, best.cost, bound)
+
+
+def _with_prices(problem: Selection, prices: NDArray[np.float64]) -> Selection:
+    """The problem without limits, what is used charged for."""
+    nodes: list[Costs] = list(problem.nodes)
+    edges = list(problem.edges)
+    for limit, price in zip(problem.limits, prices, strict=True):
+        if price > 0:
+            for node, usage in limit.nodes.items():
+                nodes[node] = nodes[node] + price * usage
+            for number, usage in limit.edges.items():
+                edges[number] = replace(edges[number], costs=edges[number].costs + price * usage)
+    return Selection(tuple(nodes), tuple(edges))

@@ -1,0 +1,132 @@
+"""The terminal report of `einmap plan`: what was chosen, what it costs, and why other plans lose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from einmap.distribute.cost_model import PlanMetric
+from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.planner.differences import what_differs, why_dearer
+from einmap.distribute.planner.document import distribution_document
+from einmap.distribute.planner.patterns import patterns
+from einmap.distribute.planner.planner import Planned
+from einmap.units import format_bits, format_si
+
+SCHEMA = 1
+"""Version of the JSON document."""
+
+
+def planned_report(planned: Planned) -> RenderableType:
+    """All sections, the best plan first."""
+    parts: list[RenderableType] = [head_section(planned), Text("")]
+    parts += [placements_section(planned.best), Text("")]
+    parts += [Text(line, overflow="fold") for line in named_lines(planned)]
+    others = other_lines(planned)
+    if others:
+        parts += [Text(""), Text("The best plans that differ", style="bold")]
+        parts += [Text(f"  {line}", overflow="fold") for line in others]
+    return Group(*parts)
+
+
+def head_section(planned: Planned) -> RenderableType:
+    """The mesh, the cost, and whether it is proven."""
+    best, metric = planned.best, planned.request.metric
+    mesh = planned.request.mesh
+    known = "proven least" if best.proven else f"not proven least, at least {amount(best.bound, metric)}"
+    return Group(
+        Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
+        Text(f"cost {amount(best.cost, metric)} ({known})"),
+        Text(
+            f"each PE sends {format_bits(8 * best.sent_bytes)} and holds at most {format_bits(8 * best.peak.bytes)}"
+            + (f" of {format_bits(8 * planned.memory)}" if planned.memory is not None else "")
+        ),
+    )
+
+
+def placements_section(best: ChosenPlan) -> RenderableType:
+    """Where each tensor is kept, and how each Einsum is spread."""
+    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
+    for name in ("tensor", "kept", "Einsum", "spread"):
+        table.add_column(name, overflow="fold")
+    written = {t: name for name, einsum in best.plan.workload.by_name.items() for t in einsum.outputs}
+    for tensor, homes in best.homes.items():
+        einsum = written.get(tensor, "")
+        loops = best.loops.get(einsum, {})
+        spread = ", ".join(f"{variable}: {'*'.join(axes)}" for variable, axes in loops.items())
+        table.add_row(tensor, " and ".join(map(str, homes)), einsum, spread or ("on every PE" if einsum else ""))
+    return table
+
+
+def named_lines(planned: Planned) -> Sequence[str]:
+    """What the plan is called along each axis, what it sends, and where memory binds."""
+    best, metric = planned.best, planned.request.metric
+    said = list(patterns(best))
+    sent = [part for part in best.parts if part.sent]
+    if sent:
+        moves = sorted(sent, key=lambda part: -part.sent)
+        listed = ", ".join(f"{part.what} {format_bits(8 * part.sent)}" for part in moves[:4])
+        said.append(f"sent: {listed}" + (f" and {len(moves) - 4} more" if len(moves) > 4 else ""))
+    else:
+        said.append("sent: nothing")
+    unlimited = planned.unlimited
+    if unlimited is not None and planned.memory is not None:
+        step = best.peak.buffers
+        said.append(
+            f"memory binds: without the limit the cost would be {amount(unlimited.cost, metric)}, with "
+            f"{format_bits(8 * unlimited.peak.bytes)} on each PE; at the peak {len(step)} buffers are held"
+        )
+        said.append(f"  the limit costs {why_dearer(unlimited, best, lambda cost: amount(cost, metric))}")
+    return said
+
+
+def other_lines(planned: Planned) -> Sequence[str]:
+    """For each other plan how it differs and why it loses."""
+    metric = planned.request.metric
+    return [
+        f"{what_differs(planned.best, other)}: {why_dearer(planned.best, other, lambda cost: amount(cost, metric))}"
+        for other in planned.others
+    ]
+
+
+def amount(cost: float, metric: PlanMetric) -> str:
+    """A cost with its unit."""
+    match metric:
+        case "bytes":
+            return format_bits(8 * cost)
+        case "energy":
+            return format_si(cost, "J")
+        case "time" | "memory":
+            return format_si(cost, "s")
+
+
+def planned_document(planned: Planned) -> dict[str, Any]:
+    """Plain data: costs, placements, loops, moves, names, and the other plans."""
+    return {
+        "schema": SCHEMA,
+        "metric": planned.request.metric,
+        "memory_limit_bytes": planned.memory,
+        **_plan(planned.best),
+        "patterns": list(patterns(planned.best)),
+        "others": [
+            {**_plan(other), "why": line} for other, line in zip(planned.others, other_lines(planned), strict=True)
+        ],
+        "unlimited": None if planned.unlimited is None else _plan(planned.unlimited),
+    }
+
+
+def _plan(chosen: ChosenPlan) -> dict[str, Any]:
+    return {
+        "cost": chosen.cost,
+        "bound": chosen.bound,
+        "proven": chosen.proven,
+        "sent_bytes": chosen.sent_bytes,
+        "peak_bytes": chosen.peak.bytes,
+        "homes": {tensor: [str(home) for home in homes] for tensor, homes in chosen.homes.items()},
+        "parts": [{"what": part.what, "cost": part.cost, "sent_bytes": part.sent} for part in chosen.parts],
+        **distribution_document(chosen),
+    }

@@ -1,0 +1,77 @@
+"""Input models of the cluster that a distribution is planned for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from einmap.spec.schema.base import Expression, Input
+from einmap.spec.schema.documented import documented, one_of
+
+TOPOLOGIES = ("ring", "tree", "switch", "all_to_all")
+
+
+class ProcessingElementInput(Input):
+    """A processing element (PE) of the cluster."""
+
+    peak: Annotated[
+        dict[str, Expression],
+        documented(
+            "Operations by the data type of the values. An Einsum takes the narrowest type that holds the widest of "
+            "its tensors; a product that is summed is two operations.",
+            {"bf16": "312e12", "fp32": "19.5e12"},
+            unit="operations/s",
+        ),
+    ]
+    memory: Annotated[
+        Expression,
+        documented("Room of the memory of a PE, which no plan exceeds.", "80 * 2**30", unit="bytes"),
+    ] = "inf"
+    memory_bandwidth: Annotated[
+        Expression,
+        documented("How fast operands are read and results are written.", "2.0e12", unit="bytes/s"),
+    ] = "inf"
+    energy_per_operation: Annotated[Expression, documented("Energy of one operation.", "0.5e-12", unit="J")] = 0
+    energy_per_bit: Annotated[
+        Expression, documented("Energy of one bit that is read or written in the memory.", "4e-12", unit="J")
+    ] = 0
+
+
+class LinkInput(Input):
+    """The links along one axis of the mesh."""
+
+    bandwidth: Annotated[Expression, documented("What one PE sends.", "300e9", unit="bytes/s")]
+    latency: Annotated[Expression, documented("Time of one message beside its bytes.", "10e-6", unit="s")] = 0
+    topology: Annotated[
+        str,
+        one_of(TOPOLOGIES),
+        documented("How the PEs along the axis are connected: how many messages follow one another.", "switch"),
+    ] = "ring"
+    efficiency: Annotated[
+        dict[int | float | str, Expression],
+        documented(
+            "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective: from each size on. "
+            "Below the first one its part holds as well.",
+            {1024: 0.1, 1048576: 0.6, 16777216: 0.9},
+        ),
+    ] = {}
+    size: Annotated[
+        Expression | None,
+        documented("How many PEs lie along the axis at most.", 8, unit="PEs", without="any number"),
+    ] = None
+    energy_per_bit: Annotated[Expression, documented("Energy of one bit that is sent.", "10e-12", unit="J")] = 0
+
+
+class ClusterInput(Input):
+    """The top-level key `cluster`: what a PE can do, and the links along each axis of a mesh."""
+
+    pe: Annotated[
+        ProcessingElementInput,
+        documented("What every PE can do.", {"peak": {"bf16": "312e12"}, "memory": "80 * 2**30"}),
+    ]
+    axes: Annotated[
+        dict[str, LinkInput],
+        documented(
+            "The links along each axis of the mesh; a mesh uses some of these axes.",
+            {"x": {"bandwidth": "300e9", "latency": "10e-6", "topology": "switch", "size": 8}},
+        ),
+    ]

@@ -1,0 +1,52 @@
+"""`einmap plan`: what it prints and writes, and what it refuses."""
+
+import json
+
+import pytest
+
+SMALL = ("-D", "N_TOKENS=16", "-D", "D_MODEL=16", "-D", "D_FF=32", "-D", "BITS=32")
+
+
+def test_the_plan_that_is_written_is_run(run, tmp_path):
+    file = tmp_path / "plan.yaml"
+    done = run("plan", "feed_forward", "--mesh", "x=2,y=2", "--memory", "5KiB", "-o", file, *SMALL)
+    assert done.status == 0, done.err
+    assert "proven least" in done.out
+    assert "of 5 KiB" in done.out
+    assert "The best plans that differ" in done.out
+    done = run("run", "feed_forward", file, *SMALL)
+    assert done.status == 0, done.err
+    assert "equal to the unpartitioned result" in done.out
+
+
+def test_the_json_has_costs_placements_and_reasons(run):
+    done = run("plan", "feed_forward", "--mesh", "x=4", "--cluster", "a100_nodes", "--fix", "W1: S=x", "--json", *SMALL)
+    document = json.loads(done.out)
+    assert document["proven"]
+    assert document["distribution"]["placements"]["W1"] == {"S": "x"}
+    assert document["cost"] == pytest.approx(sum(part["cost"] for part in document["parts"]), rel=1e-6)
+    assert all("more for" in other["why"] for other in document["others"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--mesh", "x"], "'x' is not an axis with its PEs"),
+        (["--mesh", "x=0"], "mesh axis 'x' has size 0"),
+        (["--mesh", "x=2", "--memory", "16"], "--memory '16' is not an amount of memory"),
+        (["--mesh", "x=2", "--memory", "16 gigs"], "write 16GiB; units: B, kB,"),
+        (["--mesh", "x=2", "--memory", "1KiB"], "no plan keeps to 1 KiB on each PE: the thriftiest needs"),
+        (["--mesh", "x=2", "--metrics", "tim"], "did you mean 'time'"),
+        (["--mesh", "x=2", "--fix", "W1 S=x"], "a colon is missing"),
+        (["--mesh", "x=2", "--fix", "W1: S"], "'S' is not a placement"),
+        (["--mesh", "x=2", "--fix", "W9: S=x"], "no tensor 'W9'"),
+        (["--mesh", "x=2", "--fix", "W1: Q=x"], "tensor 'W1' has no rank 'Q'"),
+        (["--mesh", "z=2", "--cluster", "a100_nodes"], "the cluster has no links along mesh axis 'z'"),
+        (["--mesh", "x=2", "--cluster", "a100_node"], "did you mean 'a100_nodes'"),
+    ],
+)
+def test_bad_input_is_told(run, options, message):
+    done = run("plan", "feed_forward", *options, *SMALL)
+    assert done.status == 2
+    assert message in " ".join(done.err.split())
+    assert "Traceback" not in done.out + done.err
