@@ -24,10 +24,12 @@ def pool():
 
 
 def test_tasks_are_answered_and_processes_kept(pool):
-    squares = pool(abs, 2)
+    squares = pool(abs, 1)
     squares.submit(7, -3)
+    assert squares.has_room  # for the task after this one
     squares.submit(8, -4)
     assert not squares.has_room
+    assert len(squares.pids) == 1
     answers = [*squares.wait()]
     while squares.busy:
         answers += squares.wait()

@@ -55,6 +55,9 @@ class Bases:
         files = [*workload.files, *self.definition.files]
         with noted_reading() as read:
             spec = load(files, define=define)
+        if spec.runs_code:
+            hint = "einmap map takes it; results are told apart by what a specification says"
+            raise SpecError("a sweep takes no specification whose costs Python code decides", hint=hint)
         base = Base(spec, _places(spec, self.definition.grid.axes), tuple(read.files), frozenset(read.variables))
         self._loaded[key] = base
         if len(self._loaded) > MOST_BASES:

@@ -18,8 +18,9 @@ FORMAT = 1
 
 
 def key_of(spec: Spec, asked: Asked) -> str:
-    """64 hexadecimal digits, equal for equal content, what is asked, and einmap."""
-    text = f"{_head(json.dumps(asdict(asked), sort_keys=True, default=str))}\n{content(spec.raw)}"
+    """64 hexadecimal digits, equal for equal content with its component models, what is asked, and einmap."""
+    head = _head(json.dumps(asdict(asked), sort_keys=True, default=str))
+    text = f"{head}\n{spec.models.fingerprint}\n{content(spec.raw)}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 

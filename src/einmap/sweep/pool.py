@@ -112,14 +112,14 @@ class Pool:
     workers: int
     limit: float | None = None
     _running: list[Worker] = field(default_factory=list)
-    _again: deque[int] = field(default_factory=deque)
+    _queue: deque[int] = field(default_factory=deque)
     _tasks: dict[int, Any] = field(default_factory=dict)
     _tries: dict[int, int] = field(default_factory=dict)
 
     @property
     def has_room(self) -> bool:
-        """Whether a worker waits for a task, or another one may be started."""
-        return len(self._tasks) < self.workers
+        """Whether there is less than one further task for each worker, so that none waits for the next one."""
+        return len(self._tasks) < 2 * self.workers
 
     @property
     def busy(self) -> bool:
@@ -132,22 +132,22 @@ class Pool:
         return [worker.process.pid for worker in self._running]
 
     def submit(self, number: int, task: Any) -> None:
-        """Give the task to a worker."""
+        """Give the task to a worker, as soon as one has nothing to do."""
         self._tasks[number] = task
         self._tries[number] = 0
-        self._give(number)
+        self._queue.append(number)
+        self._feed()
 
     def wait(self) -> list[Answer]:
         """Answers, as soon as there is one. Raises EngineError where no process can be started."""
         while self._tasks:
-            while self._again:
-                self._give(self._again.popleft())
             ends = [w.deadline for w in self._running if w.deadline is not None]
             left = max(min(ends) - time.monotonic(), 0.0) if ends else None
             by_pipe = {worker.pipe: worker for worker in self._running}
             ready = wait(list(by_pipe), left)
             answers = [a for pipe in ready if (a := self._heard(by_pipe[pipe])) is not None]  # type: ignore[index]
             answers += self._late()
+            self._feed()  # before the answers are looked at: so no worker waits for that
             if answers:
                 return answers
         return []
@@ -161,13 +161,18 @@ class Pool:
             worker.pipe.close()
         self._running.clear()
         self._tasks.clear()
+        self._queue.clear()
 
-    def _give(self, number: int) -> None:
-        idle = next((worker for worker in self._running if worker.number is None), None)
-        worker = idle or self._started()
-        worker.number = number
-        if worker.ready:
-            self._send(worker)
+    def _feed(self) -> None:
+        """Give tasks to workers that have none."""
+        while self._queue:
+            worker = next((worker for worker in self._running if worker.number is None), None)
+            if worker is None and len(self._running) == self.workers:
+                return
+            worker = worker or self._started()
+            worker.number = self._queue.popleft()
+            if worker.ready:
+                self._send(worker)
 
     def _send(self, worker: Worker) -> None:
         assert worker.number is not None
@@ -216,7 +221,7 @@ class Pool:
             return None
         self._tries[number] += 1
         if self._tries[number] < TRIES:
-            self._again.append(number)
+            self._queue.appendleft(number)
             return None
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
         more = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from einmap.errors import SpecError
 from einmap.frontends.yaml.load import read_text
-from einmap.frontends.yaml.spec import loads
 from einmap.spec.raw import RawMap, from_python, set_value
 from einmap.spec.spec import Spec
 from einmap.sweep.bases import with_settings
@@ -21,9 +20,8 @@ def replayed(store: Store, kept: KeptSweep, number: int, workload: str) -> Spec:
     if outcome is None or not outcome.done:
         why = "it is not finished" if outcome is None else f"{outcome.status}: {outcome.reason}"
         raise SpecError(f"point {number} has no mapping of {workload}: {why}")
-    spec = with_settings(loads(text), settings)
-    raw, _ = read_text(outcome.mapping)
-    mapping = raw.get("mapping")
+    spec = with_settings(Spec(read_text(text)[0]), settings)
+    mapping = read_text(outcome.mapping)[0].get("mapping")
     changed = set_value(spec.raw, ("mapping",), from_python(mapping))
     assert isinstance(changed, RawMap)
     return Spec(changed)
