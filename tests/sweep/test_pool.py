@@ -52,6 +52,7 @@ def test_a_task_that_kills_its_process_is_given_up_and_others_go_on(pool, monkey
 def test_a_process_that_is_killed_from_outside_is_replaced(pool):
     sleeping = pool(time.sleep, 1)
     sleeping.submit(0, 0.2)
+    os.kill(sleeping.pids[0], signal.SIGINT)  # Ctrl-C is for the parent, also while a process starts
     while not sleeping._running[0].ready:
         sleeping._heard(sleeping._running[0])
     os.kill(sleeping.pids[0], signal.SIGKILL)

@@ -6,8 +6,8 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
@@ -185,7 +185,8 @@ class Pool:
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(self.function, theirs), daemon=True)
         try:
-            process.start()
+            with _without_ctrl_c():
+                process.start()
         except OSError as error:
             raise EngineError(f"cannot start a process: {error.strerror or error}") from error
         finally:
@@ -213,7 +214,7 @@ class Pool:
     def _ended(self, worker: Worker) -> Answer | None:
         self._remove(worker)
         code = worker.process.exitcode
-        if not worker.ready:
+        if not worker.ready and code is not None and code >= 0:
             hint = "in a script, call it below `if __name__ == '__main__':`, since each process imports the script"
             raise EngineError(f"a process ended with {code} before it could work", hint=hint)
         number = worker.number
@@ -245,6 +246,19 @@ class Pool:
         worker.process.join()
         worker.pipe.close()
         self._running.remove(worker)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Hold Ctrl-C back: a process that is started in this block never gets it, also while it imports its modules."""
+    if not hasattr(signal, "pthread_sigmask"):  # not POSIX
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def serve(function: Callable[[Any], Any], pipe: Connection) -> None:
