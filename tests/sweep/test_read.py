@@ -97,6 +97,22 @@ def test_a_sweep_that_is_not_there_is_an_error_with_a_suggestion(tmp_path):
         sweep(path)
 
 
+def test_a_file_names_what_lies_beside_it_or_where_it_is_allowed(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    other = tmp_path / "out" / "other.yaml"
+    other.write_text("secret: 1\n")
+    path = tmp_path / "in" / "a.yaml"
+    for name in ("../out/other.yaml", str(other), "../out/none.yaml"):
+        path.write_text(f"sweep:\n  specs: [{name}]\n  axes: [{{variable: M, values: [3]}}]\n")
+        with pytest.raises(SpecError, match=r"a\.yaml:2:\d+: sweep.specs\[0\]: the path .* leads out of") as refused:
+            sweep(path)
+        assert "secret" not in str(refused.value)
+    path.write_text("sweep:\n  specs: [../out/other.yaml]\n  axes: [{variable: M, values: [3]}]\n")
+    with pytest.raises(SpecError, match="unknown top-level key 'secret'"):
+        sweep(path, root=tmp_path / "out")
+
+
 def test_a_sample_is_a_latin_hypercube(small):
     axes = [{"name": n, "path": "arch.GlobalBuffer.size", "range": {"least": 1, "most": 20}} for n in ("a", "b")]
     grid = read_sweep({**small, "axes": axes}).grid

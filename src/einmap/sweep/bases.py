@@ -54,7 +54,7 @@ class Bases:
         define = {**self.definition.define, **workload.define, **variables}
         files = [*workload.files, *self.definition.files]
         with noted_reading() as read:
-            spec = load(files, define=define)
+            spec = load(files, define=define, root=self.definition.root)
         if spec.runs_code:
             hint = "einmap map takes it; results are told apart by what a specification says"
             raise SpecError("a sweep takes no specification whose costs Python code decides", hint=hint)

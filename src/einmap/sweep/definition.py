@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from einmap.frontends.yaml.folders import FolderNames
 from einmap.sweep.grid import Grid
 from einmap.visible import brief
 
@@ -58,3 +59,5 @@ class Definition:
     content: str
     read: tuple[str, ...] = ()
     """The files that were read for it, beside those of specifications."""
+    root: FolderNames = ()
+    """Folders from which specifications may include files, beside their own."""

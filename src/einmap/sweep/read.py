@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from einmap.errors import At, EinmapError, SpecError, attempt, closest, did_you_
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
 from einmap.frontends.files import exists
-from einmap.frontends.yaml.folders import Roots
+from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.spec import example_paths
 from einmap.mapper.options import metrics_named
@@ -31,6 +33,39 @@ _TOP = ("sweep",)
 _ALIASES = {"edp": "energy_delay_product"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Where the files of a sweep are looked for, and which folders they may be in; None: in any."""
+
+    path: Path
+    roots: Roots | None
+
+    def files(self, names: list[str], at: Callable[..., At]) -> tuple[str, ...]:
+        """Files as they are found from here: beside the sweep file, or examples by name. Raises SpecError."""
+        shipped = example_paths()
+        files = []
+        for i, name in enumerate(names):
+            beside = self.path / name
+            if self.roots is not None and "\0" not in name:
+                with _at(at(i)):
+                    self.roots.check(beside.absolute(), name)
+            if not exists(beside) and name not in shipped:
+                hint = did_you_mean(name, shipped, listing="shipped")
+                raise SpecError(f"there is no file {name!r} here, and no example of that name", at=at(i), hint=hint)
+            files.append(str(beside if exists(beside) else shipped[name]))
+        return tuple(files)
+
+
+@contextmanager
+def _at(place: At) -> Iterator[None]:
+    """Errors that leave this block without a place get this one."""
+    try:
+        yield
+    except SpecError as problem:
+        problem.at = problem.at or place
+        raise
+
+
 def sweep_paths() -> dict[str, Path]:
     """The shipped sweeps by name."""
     return example_paths((KIND,))
@@ -47,22 +82,24 @@ def sweep_file(name: str | Path) -> Path:
     return shipped[str(name)]
 
 
-def read_sweep(source: str | Path | Mapping[str, Any]) -> Definition:
+def read_sweep(source: str | Path | Mapping[str, Any], root: FolderNames = ()) -> Definition:
     """A sweep from a YAML file, a shipped one by name, or a dictionary of the same form.
 
+    A file may name files in its own folder and below, in the folders `root`, and shipped examples; a dictionary any.
     Raises SpecError (several problems together) with file, line and field.
     """
     if isinstance(source, Mapping):
         raw = from_python(source if "sweep" in source else {"sweep": source})
-        return _definition(raw, "sweep", Path(), ())
+        return _definition(raw, "sweep", _Folder(Path(), None), (), root)
     if not isinstance(source, str | Path):
         raise SpecError(f"a sweep is a file or a dictionary, found {short(source)}")
     file = sweep_file(source)
-    raw = Documents({}, Roots.of([file])).file(file)
-    return _definition(raw, file.stem, file.parent, (str(file),))
+    roots = Roots.of([file], root)
+    raw = Documents({}, roots).file(file)
+    return _definition(raw, file.stem, _Folder(file.parent, roots), (str(file),), root)
 
 
-def _definition(raw: Raw, name: str, folder: Path, read: tuple[str, ...]) -> Definition:
+def _definition(raw: Raw, name: str, folder: _Folder, read: tuple[str, ...], root: FolderNames) -> Definition:
     top = raw.get("sweep") if isinstance(raw, RawMap) else None
     if top is None or not isinstance(raw, RawMap):
         guess = closest("sweep", raw.keys() if isinstance(raw, RawMap) else ())
@@ -84,14 +121,14 @@ def _definition(raw: Raw, name: str, folder: Path, read: tuple[str, ...]) -> Def
     workloads = attempt(problems, partial(_workloads, fields, folder, at))
     asked = attempt(problems, partial(_asked, fields, at))
     objectives = attempt(problems, partial(_objectives, fields, at))
-    files = attempt(problems, partial(_files, fields.specs, folder, partial(at, "specs")))
+    files = attempt(problems, partial(folder.files, fields.specs, partial(at, "specs")))
     if not fields.specs and not any(w.files for w in fields.workloads):
         problems.append(SpecError("a sweep names at least one file", at=at("specs")))
     raise_all(problems)
     assert grid is not None and workloads is not None and asked is not None
     assert objectives is not None and files is not None
     return Definition(
-        fields.name or name, files, dict(fields.define), grid, workloads, asked, objectives, content(top), read
+        fields.name or name, files, dict(fields.define), grid, workloads, asked, objectives, content(top), read, root
     )
 
 
@@ -109,32 +146,16 @@ def _grid(fields: SweepInput, at: Callable[..., At]) -> Grid:
     return grid
 
 
-def _workloads(fields: SweepInput, folder: Path, at: Callable[..., At]) -> tuple[SweptWorkload, ...]:
+def _workloads(fields: SweepInput, folder: _Folder, at: Callable[..., At]) -> tuple[SweptWorkload, ...]:
     workloads: dict[str, SweptWorkload] = {}
     for i, given in enumerate(fields.workloads):
         here = partial(at, "workloads", i)
         if given.name in workloads:
             raise SpecError(f"two workloads are called {given.name!r}", at=here("name"))
         weight = number(given.weight, Scope(), at=here("weight"), what="weight", minimum=0, allow_inf=False)
-        files = _files(given.files, folder, partial(here, "files"))
+        files = folder.files(given.files, partial(here, "files"))
         workloads[given.name] = SweptWorkload(given.name, files, dict(given.define), float(weight))
     return tuple(workloads.values()) or (SweptWorkload("workload"),)
-
-
-def _files(names: list[str], folder: Path, at: Callable[..., At]) -> tuple[str, ...]:
-    """Files as they are found from here: beside the sweep file, or examples by name. Raises SpecError."""
-    files = []
-    for i, name in enumerate(names):
-        beside = folder / name
-        shipped = example_paths()
-        if exists(beside):
-            files.append(str(beside))
-        elif name in shipped:
-            files.append(str(shipped[name]))
-        else:
-            hint = did_you_mean(name, shipped, listing="shipped")
-            raise SpecError(f"there is no file {name!r} here, and no example of that name", at=at(i), hint=hint)
-    return tuple(files)
 
 
 def _asked(fields: SweepInput, at: Callable[..., At]) -> Asked:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from einmap.frontends.yaml.folders import FolderNames
 from einmap.progress import Progress
 from einmap.sweep.read import read_sweep
 from einmap.sweep.result import PointResult
@@ -22,6 +23,7 @@ def sweep(
     seed: int = 0,
     bounds: bool = False,
     retry: bool = False,
+    root: FolderNames = (),
     progress: Progress | None = None,
 ) -> Iterator[PointResult]:
     """Map or evaluate every point of a sweep, and give each as soon as it is finished.
@@ -31,14 +33,15 @@ def sweep(
     `workers`: processes, one for each processor by default, 0 for none beside this one; a script that uses them calls
     this below `if __name__ == "__main__":`. `sample`: only so many points, a Latin hypercube drawn with `seed`.
     `bounds`: points that another one beats whatever their mapping are ruled out without a search; the front stays the
-    same. `retry`: try again what failed for reasons of the machine. A point that fails is a result with a reason.
+    same. `retry`: try again what failed for reasons of the machine. `root`: folders whose
+    files a sweep file may name, beside its own. A point that fails is a result with a reason.
 
     Results come in the order in which they are finished; `number` is the position in the grid.
 
     Raises SpecError, before any work, for what is wrong with the sweep, its files or the store.
     """
     settings = RunSettings.of(store, workers, sample, seed, bounds=bounds, retry=retry)
-    return _results(Run.of(read_sweep(source), settings, progress))
+    return _results(Run.of(read_sweep(source, root), settings, progress))
 
 
 def _results(run: Run) -> Iterator[PointResult]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from einmap.cli.html_report import Figures, Html, ReportFiles
-from einmap.cli.inputs import EFFORT, OUTPUT, AsJson
+from einmap.cli.inputs import EFFORT, OUTPUT, AsJson, Root
 from einmap.cli.output import print_hint, print_json, print_report
 from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
@@ -19,6 +20,7 @@ from einmap.frontends.files import exists
 if TYPE_CHECKING:
     from einmap.report.html.parts import Page
     from einmap.sweep.result import PointResult
+    from einmap.sweep.settings import RunSettings
     from einmap.sweep.store import KeptSweep, Store
 
 INTERRUPTED = 130
@@ -123,6 +125,7 @@ def sweep_command(
     html: Html = None,
     figures: Figures = None,
     force: Force = False,
+    root: Root = None,
     as_json: AsJson = False,
 ) -> None:
     """Map or evaluate every point of a grid of architectures, and show which are best.
@@ -145,7 +148,7 @@ def sweep_command(
 
         path = store or Path(f"{Path(words[0]).stem}.sqlite")
         settings = RunSettings.of(path, workers, sample, seed, bounds=bounds, retry=retry)
-        opened, kept, interrupted = _run(words[0], settings, report, tables)
+        opened, kept, interrupted = _run(words[0], root or (), settings, report, tables)
     else:
         opened, kept = _opened(store, sweep)
         interrupted = False
@@ -173,14 +176,14 @@ def _action(words: list[str]) -> tuple[str, list[str]]:
     return action, rest
 
 
-def _run(source: str, settings: object, report: ReportFiles, tables: TableFiles) -> tuple[Store, KeptSweep, bool]:
+def _run(
+    source: str, root: Sequence[Path], settings: RunSettings, report: ReportFiles, tables: TableFiles
+) -> tuple[Store, KeptSweep, bool]:
     """Work the sweep off; gives the store, still open, the sweep in it, and whether the user interrupted it."""
     from einmap.sweep.read import read_sweep
     from einmap.sweep.run import Run
-    from einmap.sweep.settings import RunSettings
 
-    assert isinstance(settings, RunSettings)
-    definition = read_sweep(source)
+    definition = read_sweep(source, root)
     with searching() as search:
         run = Run.of(definition, settings, search.progress)
         report.spared([Path(file) for file in run.read])
