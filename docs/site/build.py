@@ -28,7 +28,7 @@ OTHER_NAMES = {**ROOT_PAGES, "README.md": "index.md"}
 API_GROUPS = {
     "Specifications": ("load", "loads", "dump", "dump_mapping", "Spec", "LiteralString"),
     "Costs of a mapping": ("evaluate", "Cost", "explain", "Mapping", "PartialMapping", "Template"),
-    "Search": ("map_workload", "MapResult", "Mapspace", "Progress"),
+    "Search": ("map_workload", "MapResult", "Mapspace", "Progress", "sweep", "PointResult"),
     "Execution": ("execute", "Execution"),
     "Errors": (),
     "Other": (),

@@ -11,9 +11,12 @@ import pytest
 
 import einmap
 from einmap import Progress, SpecError, sweep
+from einmap.errors import At
+from einmap.sweep import outcome as outcomes
 from einmap.sweep import run as running
 from einmap.sweep.front import Front
 from einmap.sweep.outcome import Outcome
+from einmap.sweep.pool import Lost
 from einmap.sweep.replay import replayed
 from einmap.sweep.result import PointResult, front_of
 from einmap.sweep.store import Store
@@ -106,6 +109,40 @@ def test_nothing_that_fits_is_a_result_with_a_reason(small):
     results = list(sweep(small, workers=0))
     assert [r.status for r in results] == ["failed", "done"]
     assert results[0].reason.startswith("no mapping: ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "reason"),
+    [
+        (MemoryError(), "out of memory", "there was not enough memory"),
+        (ZeroDivisionError("oh"), "internal error", "ZeroDivisionError: oh"),
+        (einmap.SpecError("bad", at=At("/home/a/b.yaml", 3)), "invalid", "b.yaml:3: bad"),
+    ],
+)
+def test_whatever_goes_wrong_is_a_result_and_is_tried_again_when_asked(
+    small, tmp_path, monkeypatch, raised, status, reason
+):
+    def fail(*_, **__):
+        raise raised
+
+    small["axes"] = [{"path": "arch.GlobalBuffer.size", "values": [32768]}]
+    store = tmp_path / "s.sqlite"
+    with monkeypatch.context() as patched:
+        patched.setattr(outcomes, "evaluate", fail)
+        (failed,) = sweep(small, workers=0, store=store)
+        assert failed.reason == f"{status}: {reason}"
+    assert list(sweep(small, workers=0, store=store)) == [failed]
+    (again,) = sweep(small, workers=0, store=store, retry=True)
+    assert again.status == ("failed" if status == "invalid" else "done")
+
+
+def test_lost_tasks_are_failures(small, monkeypatch):
+    answers = iter([Lost(True, "no answer within 3 s"), Lost(False, "3 processes ended")])
+    monkeypatch.setattr(running, "outcome_of", lambda task: next(answers))
+    del small["axes"][0]["values"][0]
+    del small["axes"][1]["values"][2]
+    results = list(sweep(small, workers=0))
+    assert [r.reason for r in results] == ["time-out: no answer within 3 s", "crash: 3 processes ended"]
 
 
 def test_processes_give_what_one_gives_and_a_stop_keeps_what_is_finished(small, tmp_path):

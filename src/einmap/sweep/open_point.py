@@ -13,7 +13,7 @@ from einmap.sweep.definition import SweptWorkload
 from einmap.sweep.front import Front
 from einmap.sweep.grid import Point
 from einmap.sweep.keys import key_of, text_key
-from einmap.sweep.outcome import INVALID, TRANSIENT, Outcome, failure
+from einmap.sweep.outcome import INVALID, TRANSIENT, Outcome, failure, told
 from einmap.sweep.result import PointResult
 from einmap.sweep.store import Case, Store
 
@@ -83,8 +83,8 @@ class Opener:
             try:
                 self._add(opened, place, workload)
             except EinmapError as error:  # of a template, say, that has no text for this value
-                key = text_key(f"{place}\n{error}")
-                opened.outcomes[workload.name] = failure(INVALID, str(error))
+                key = text_key(f"{place}\n{told(error)}")
+                opened.outcomes[workload.name] = failure(INVALID, told(error))
                 opened.cases.append(Case(place, key, "", ()))
                 self.failures.append((key, opened.outcomes[workload.name]))
         return opened

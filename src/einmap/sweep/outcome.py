@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from einmap.errors import EinmapError, NoMappingError
+from einmap.errors import EinmapError, ManyErrors, NoMappingError
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
 from einmap.spec.spec import Spec
@@ -71,13 +72,22 @@ def outcome_of(task: Task) -> Outcome:
         seconds = time.perf_counter() - start
         limit = task.asked.time_limit
         status = TIME if limit is not None and seconds >= limit else NO_MAPPING
-        return failure(status, str(error), seconds)
+        return failure(status, told(error), seconds)
     except EinmapError as error:
-        return failure(INVALID, str(error), time.perf_counter() - start)
+        return failure(INVALID, told(error), time.perf_counter() - start)
     except MemoryError:
         return failure(MEMORY, "there was not enough memory", time.perf_counter() - start)
     except Exception as error:  # a point that shows a fault of ours must not end the others
         return failure(BUG, f"{type(error).__name__}: {error}", time.perf_counter() - start)
+
+
+def told(error: EinmapError) -> str:
+    """The text of an error, files without their folders: what is kept is the same on another machine."""
+    text = str(error)
+    for problem in error.problems if isinstance(error, ManyErrors) else (error,):
+        if problem.at is not None and problem.at.file:
+            text = text.replace(problem.at.file, Path(problem.at.file).name)
+    return text
 
 
 def failure(status: str, reason: str, seconds: float = 0.0) -> Outcome:
