@@ -49,6 +49,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "matmul/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",
     "matmul/plan.py:plan_matmul": "public: a keyword for each option",
+    "sweep/sweep.py:sweep": "public: a keyword for each option",
 }
 """Functions of more than 8 arguments, with the reason."""
 FULL_ROOMS: dict[str, str] = {}
