@@ -17,7 +17,7 @@ LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/map.py:map_command": "a command: a parameter for each option",
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
-    "cli/commands/run.py:run_command": "a command: a parameter for each option",
+    "cli/commands/mesh/run.py:run_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
 }
@@ -30,10 +30,10 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/explain.py:explain_command": "a command: a parameter for each option",
     "cli/commands/map.py:map_command": "a command: a parameter for each option",
     "cli/commands/partition.py:partition_command": "a command: a parameter for each option",
-    "cli/commands/plan.py:plan_command": "a command: a parameter for each option",
+    "cli/commands/mesh/plan.py:plan_command": "a command: a parameter for each option",
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "cli/commands/rewrite.py:rewrite_command": "a command: a parameter for each option",
-    "cli/commands/run.py:run_command": "a command: a parameter for each option",
+    "cli/commands/mesh/run.py:run_command": "a command: a parameter for each option",
     "cli/commands/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/show.py:show_command": "a command: a parameter for each option",
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",

@@ -74,7 +74,7 @@ def test_norms_and_sums_between_sub_layers_are_split_by_token_where_memory_is_sh
 
 
 def test_three_other_plans_lose_and_say_why():
-    from einmap.report.planned import other_lines
+    from einmap.report.mesh.planned import other_lines
 
     result = planned(feed_forward(N_TOKENS=64))
     assert 1 <= len(result.others) <= 3

@@ -18,7 +18,7 @@ from einmap.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its module below `einmap.cli.commands`, with a function `MODULE_command`, and how its help begins.
+    """A command: its module below `einmap.cli.commands`, with a function `NAME_command`, and how its help begins.
 
     `needs_arguments`: without any the help is shown. `is_ordered`: the order of its options matters.
     """
@@ -56,11 +56,12 @@ COMMANDS = {
     ),
     "emit": Entry("emit", "Print the loop nest of a mapping as code: buffers, loops, mvin and mvout, compute."),
     "run": Entry(
-        "run",
+        "mesh.run",
         "Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.",
     ),
     "plan": Entry(
-        "plan", "Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds."
+        "mesh.plan",
+        "Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds.",
     ),
     "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
     "schema": Entry(
@@ -176,7 +177,9 @@ class _Named(typer.core.TyperCommand):
 
 
 def _made(name: str, entry: Entry) -> Any:
-    function = getattr(import_module(f"einmap.cli.commands.{entry.module}"), f"{entry.module}_command")
+    function = getattr(
+        import_module(f"einmap.cli.commands.{entry.module}"), f"{entry.module.rpartition('.')[2]}_command"
+    )
     kind = OrderedCommand if entry.is_ordered else Command
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name, cls=kind, no_args_is_help=entry.needs_arguments)(function)

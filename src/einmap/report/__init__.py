@@ -1,6 +1,5 @@
 """What results look like.
 
-- `collectives`: what a plan predicted, what its program executes and what its compiler made of it, side by side.
 - `comparison`: model against execution: every count, peak usage and number of steps, and the outputs against a
   plain einsum.
 - `console`: the console on which reports are laid out: the one place where what specifications say becomes output.
@@ -22,9 +21,9 @@
   nest.
 - `matmul_measured`: the terminal report of a plan that was run: rates beside those of plain loops, BLAS and the
   roofline.
+- `mesh`: what plans over a mesh look like.
 - `notebook`: specifications and results in Jupyter notebooks, as HTML.
 - `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
-- `planned`: the terminal report of `einmap plan`: what was chosen, what it costs, and why other plans lose.
 - `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
 - `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
   the models used.

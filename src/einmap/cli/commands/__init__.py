@@ -9,12 +9,11 @@
 - `examples`: `einmap examples`: the shipped specifications.
 - `explain`: `einmap explain`: why a mapping costs what it does.
 - `map`: `einmap map`: find the best mapping.
+- `mesh`: the commands for meshes of processing elements.
 - `partition`: `einmap partition`: split, flatten and linearise ranks, delay reductions, and print what the workload
   becomes.
-- `plan`: `einmap plan`: choose how a workload is distributed over a mesh.
 - `plan_matmul`: `einmap plan-matmul`: block one matrix product for the memories of a machine.
 - `rewrite`: `einmap rewrite`: change a mapping step by step, each step keeping what it computes.
-- `run`: `einmap run`: distribute real data over a mesh, run, and check.
 - `schema`: `einmap schema`: the JSON Schema of specification files, for editors.
 - `search`: `einmap search`: strategies side by side on the mapspace of one Einsum.
 - `show`: `einmap show`: a mapping, an architecture or a workload as a picture.

@@ -19,7 +19,7 @@ from einmap.distribute.planner.document import distribution_document
 from einmap.distribute.planner.planner import Planned, PlanRequest, plan_workload
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.errors import SpecError, did_you_mean
-from einmap.report.planned import planned_document, planned_report
+from einmap.report.mesh.planned import planned_document, planned_report
 from einmap.spec.schema.documented import flow_text
 
 _UNITS = {"B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("kMGT")}}
@@ -33,8 +33,7 @@ ClusterFile = Annotated[
     typer.Option(
         "--cluster",
         metavar="FILE",
-        help="File with the key `cluster`, or a shipped one; the default is equal links of 100 GB/s with 1 us and PEs "
-        "of 100 Tera-operations/s.",
+        help="File with the key `cluster`, or a shipped one. Without it: equal links of 100 GB/s, PEs of 100 TOP/s.",
         show_default=False,
     ),
 ]

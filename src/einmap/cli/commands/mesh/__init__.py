@@ -1,0 +1,5 @@
+"""The commands for meshes of processing elements.
+
+- `plan`: `einmap plan`: choose how a workload is distributed over a mesh.
+- `run`: `einmap run`: distribute real data over a mesh, run, and check.
+"""
