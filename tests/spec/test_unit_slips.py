@@ -100,3 +100,19 @@ ARCHES = sorted(p.stem for p in (Path(einmap.__file__).parent / "examples" / "ar
 @pytest.mark.parametrize("name", ARCHES)
 def test_shipped_architectures_are_plausible(name):
     assert [note for note in einmap.load(name, "conv").notes if "usual are" in note.text] == []
+
+
+def test_an_energy_far_above_others_in_joules_is_noted_among_more_such():
+    """Three of four energies are some joules: not relative ones beside 1 pJ, so each is noted, and areas are not."""
+    text = ARCH.replace("energy: 8e-12", "energy: 100").replace("area: 1e-9", "area: 5")
+    given = text.replace("{name: read, energy: 1e-12", "{name: read, energy: 0.02", 1).replace(
+        "{name: write, energy: 1e-12", "{name: write, energy: 0.02", 1
+    )
+    found = [note for note in einmap.loads(given + WORKLOAD).notes if "usual are" in note.text]
+    assert [note.text.split(",")[0] for note in found] == [
+        *["Main: energy of a bit in an off-chip memory is 100 J"] * 2,
+        *["Buffer: energy of a bit in an on-chip memory is 20 mJ"] * 2,
+    ]
+    assert found[0].text.endswith("was 100 pJ meant?")
+    wide = given.replace("energy: 100", "energy: 0.9").replace("energy: 1e-12", "energy: 0.9e-9")
+    assert [note for note in einmap.loads(wide + WORKLOAD).notes if "usual are" in note.text] == []

@@ -15,6 +15,8 @@ from einmap.spec.schema.arch import ComponentInput
 
 _MOST_JOULES = 1e-6
 """Energy of one action: above a microjoule no action of a component is; energies of 1, 10, 100 are relative ones."""
+_RELATIVE = 1e9
+"""Relative energies of one architecture do not differ by more."""
 _OFF_CHIP = 2**30
 """Bits above which a memory is on other chips."""
 
@@ -33,19 +35,23 @@ def unit_slips(parts: Iterable[BoundPart], where: Where) -> list[Note]:
     """A note for each cost outside what published hardware has. Values of 0 and infinity are chosen on purpose.
 
     An architecture whose energies are relative, as 1, 10 and 100, has no units to slip: only components that a model
-    prices are asked unless half of all energies above 0 are below a microjoule.
+    prices are asked unless half of all energies above 0 are below a microjoule. Where a few are, energies a billion
+    times as large are asked too: relative ones do not lie so far apart.
     """
     all_parts = tuple(parts)
     energies = [a.energy for part in all_parts for a in part.component.actions if a.energy > 0]
-    in_joules = sum(energy < _MOST_JOULES for energy in energies) * 2 >= len(energies) > 0
-    asked = [part for part in all_parts if in_joules or part.origin.estimate is not None]
-    if not asked:
-        return []
+    small = [energy for energy in energies if energy < _MOST_JOULES]
+    in_joules = len(small) * 2 >= len(energies) > 0
+    far = _RELATIVE * max(small, default=math.inf)
     outermost = next((part.component.name for part in all_parts if isinstance(part.component, Memory)), None)
     notes = []
-    for part in asked:
+    for part in all_parts:
+        is_asked = in_joules or part.origin.estimate is not None
+        if not is_asked and all(action.energy <= far for action in part.component.actions):
+            continue
         for field, sentence in _sentences(part, is_outermost=part.component.name == outermost):
-            notes.append(Note(f"{part.component.name}: {sentence}", where((*part.path, *field))))
+            if is_asked or field[-1:] == ("energy",):
+                notes.append(Note(f"{part.component.name}: {sentence}", where((*part.path, *field))))
     return notes
 
 
