@@ -23,3 +23,19 @@ def test_each_number_of_an_architecture_has_its_source(run):
     missing = run("components", "show")
     assert missing.status == 2
     assert "needs the files" in missing.err
+
+
+def test_what_may_be_a_slip_is_noted_beside_the_costs(run, tmp_path):
+    file = tmp_path / "arch.yaml"
+    file.write_text(
+        "arch:\n  nodes:\n"
+        "  - !Memory {name: Main, size: inf, component_class: Dummy}\n"
+        "  - !Compute {name: MAC, component_class: intmac, "
+        "extra_attributes_for_component_model: {tech_node: 45nm, widht: 8}}\n"
+    )
+    shown = run("components", "show", file)
+    assert shown.status == 0
+    assert "intmac (width 32 bits, 45 nm)" in " ".join(shown.out.split())
+    assert "MAC: width is not given, priced for 32 bits" in shown.err
+    assert "extra attribute 'widht' is not read by the model; did you mean 'width'?" in shown.err
+    assert run("components", "show", "eyeriss_components").err == ""

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from einmap.cli.inputs import AllowCode, AsJson, Define, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_json, print_report
+from einmap.cli.output import print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.components.base import Attribute, ComponentModel
@@ -69,6 +69,7 @@ def components_command(
         sources = cost_sources(spec, spec.workload.einsums[0].name)
         show(sources, component_modeling_log(spec, spec.workload.einsums[0].name), log, as_json)
         tables.write(sources)
+        print_notes(note for note in spec.notes if note.at is not None and note.at.path.startswith("arch."))
         return
     if csv is not None or parquet is not None:
         raise typer.BadParameter("tables have the costs of an architecture: einmap components show FILES --csv FILE")
