@@ -6,8 +6,11 @@ import sqlite3
 import subprocess
 import sys
 import time
+from operator import le
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import einmap
 from einmap import Progress, SpecError, sweep
@@ -254,6 +257,17 @@ def test_a_full_disk_ends_the_sweep_and_keeps_what_is_finished(small, tmp_path):
     store.close()
 
 
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30), st.randoms())
+def test_a_front_does_not_depend_on_the_order(values, random):
+    expected = {i for i, v in enumerate(values) if not any(u != v and all(map(le, u, v)) for u in values)}
+    order = list(range(len(values)))
+    random.shuffle(order)
+    front = Front()
+    for number in order:
+        front.add(number, values[number])
+    assert {*front.points} == expected
+
+
 def test_the_front_has_what_nothing_beats():
     def point(number, energy, latency):
         outcome = Outcome("done", energy=energy, latency=latency, leak_energy=0.0)
@@ -265,5 +279,7 @@ def test_the_front_has_what_nothing_beats():
     front = Front()
     assert front.add(0, (1.0, 1.0)) and not front.add(1, (1.0, 2.0)) and front.add(2, (1.0, 0.5))
     assert front.points == {2: (1.0, 0.5)}
+    assert front.add(3, (1.0, 0.5)) and (front.size, front.least) == (2, (1.0, 0.5))
+    assert front.better_than((1.0, 0.5)) is None and front.better_than((1.0, 0.6)) == 2
     without_area = PointResult(0, {}, points[0].outcomes, {"w": 1.0}, ("energy", "area"))
     assert (without_area.status, without_area.reason) == ("failed", "no area: a component gives none")

@@ -42,7 +42,7 @@ class OpenPoint:
         """
         definition = bases.definition
         weights = {workload.name: workload.weight for workload in definition.workloads}
-        if not front.points or definition.asked.action != "map":
+        if not front.numbers or definition.asked.action != "map":
             return
         if any(not outcome.done for outcome in self.outcomes.values()):
             return

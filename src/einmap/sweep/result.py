@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from einmap.sweep.axes import Value
+from einmap.sweep.front import Front
 from einmap.sweep.outcome import Outcome
 from einmap.visible import brief
 
@@ -120,11 +121,10 @@ class PointResult:
 
 def front_of(results: Sequence[PointResult]) -> list[PointResult]:
     """The points that none beats, by number; of points with equal values all."""
-    from einmap.sweep.front import Front
-
     front = Front()
     for result in results:
         values = result.objective_values
         if values is not None:
             front.add(result.number, values)
-    return [result for result in results if result.number in front.points]
+    on_front = front.points
+    return [result for result in results if result.number in on_front]

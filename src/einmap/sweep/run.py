@@ -155,12 +155,11 @@ class Run:
 
     def _best(self) -> str | None:
         """The front so far in a few words."""
-        if not self.front.points:
+        if not self.front.numbers:
             return None
-        least = zip(*self.front.points.values(), strict=True)
-        names = zip(self.kept.outline.objectives, least, strict=True)
-        parts = (f"{name.replace('_', ' ')} {_in_words(min(values), name)}" for name, values in names)
-        return f"{', '.join(parts)} ({len(self.front.points)} on the front)"
+        names = zip(self.kept.outline.objectives, self.front.least, strict=True)
+        parts = (f"{name.replace('_', ' ')} {_in_words(value, name)}" for name, value in names)
+        return f"{', '.join(parts)} ({self.front.size} on the front)"
 
 
 def _in_words(value: float, objective: str) -> str:
