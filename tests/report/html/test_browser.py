@@ -8,6 +8,7 @@ import time
 import pytest
 from tests.report.html.reports import evaluation, front
 from tests.report.html.test_page import hostile_page
+from tests.report.html.test_sweep_page import page_of
 
 from einmap.report.html.page import to_html
 
@@ -128,6 +129,21 @@ def test_a_click_on_a_point_of_the_front_shows_its_mapping(show):
     assert browser.execute_script("return document.querySelectorAll('.chosen .picture svg').length") == 1
     assert logged(browser) == []
     assert requested(browser)[0] == []
+
+
+def test_of_a_sweep_marks_of_the_front_are_chosen_and_others_are_not(show):
+    browser = show(page_of())
+    value = "return document.querySelector('.choices select').value"
+    marks = browser.find_elements("css selector", ".choices .mark-symbol path")
+    assert len(marks) == 6  # the one that is beaten is drawn first
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", marks[0])
+    from selenium.webdriver import ActionChains
+
+    for mark, chosen in ((0, "0"), (3, "2"), (0, "2")):
+        ActionChains(browser).move_to_element(marks[mark]).click().perform()
+        wait(browser, f"{value} === '{chosen}'")
+    assert browser.execute_script("return document.querySelectorAll('#axes .mark-line path').length") == 6
+    assert logged(browser) == []
 
 
 def test_hostile_texts_run_nothing(show):
