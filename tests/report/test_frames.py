@@ -26,6 +26,14 @@ from einmap.report.distribution import PlanRun
 from einmap.report.frames.frame import Frame, integer, text, truth
 from einmap.report.frames.kinds import LISTS, ROOMS, tables_of_kind
 from einmap.report.frames.write import csv_text, data_frame, parquet_bytes
+from einmap.search.census import take_census
+from einmap.search.experiment import Question
+from einmap.search.experiment import Run as ExperimentRun
+from einmap.search.problem import problem_of
+from einmap.search.run import search
+from einmap.search.skislope import ski_slope
+from einmap.search.strategy import Budget
+from einmap.search.summary import summarised
 from einmap.spec.cost_sources import cost_sources
 
 
@@ -55,6 +63,11 @@ def results():
         "action": "evaluate",
     }
     found.append(tuple(einmap.sweep(small, workers=0)))
+    problem = problem_of(einmap.load("simple", "matmul", define={"M": 4, "K": 4, "N": 4}))
+    run = ExperimentRun.of("random", 0, search(problem, "random", Budget(20), seed=0))
+    question = Question(problem.spec, problem.name, problem.objective, problem.semantics.name, 0)
+    found += [(*summarised([run], problem.optimum().value, 20),), take_census(question, 50, workers=1)]
+    found.append(ski_slope(problem.spec))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
 
@@ -65,6 +78,7 @@ def test_every_kind_of_result_has_tables(results):
 WITHOUT = {
     "einmap.spec.spec.Spec": "what goes in",
     "einmap.matmul.layout.Layouts": "a part of a MatmulPlan",
+    "einmap.search.experiment.Run": "a line of a journal: its table is that of StrategySummary",
 }
 """Classes with `to_dict` that are not results, with what they are instead."""
 INPUTS = {"Spec", "Workload", "Machine", "Partitioned", "Frame", "DataFrame", "Engine", "Mapping", "str", "NoneType"}
@@ -159,7 +173,7 @@ def test_what_has_no_table_is_refused_by_name(results, tmp_path):
     with pytest.raises(einmap.SpecError, match=r"a Cost has no table 'latencis'\n  hint: did you mean 'latencies'"):
         einmap.frame_of(cost, "latencis")
     with pytest.raises(
-        einmap.SpecError, match=r"a str is not a result with a table\n  hint: results: Comparison, Cost"
+        einmap.SpecError, match=r"a str is not a result with a table\n  hint: results: Census, Comparison, Cost"
     ):
         einmap.frame_of("text")
     with pytest.raises(einmap.SpecError, match="a list of Cost is not"):
@@ -204,6 +218,13 @@ COMMANDS = {
     "components": (("show", "simple"), "value"),
     "sweep": (("simple_buffer", "--workers", "0", "--sample", "2"), "leak energy [J]"),
     "run": (("matmul", "matmul_reduce_scatter", "--dry-run"), "sent [bytes]"),
+    "plan": (("matmul", "--mesh", "x=2", "--fix", "A: M=x", "--fix", "B: K=x", "--fix", "Z: N=x"), "result [bytes]"),
+    "search": (
+        ("simple", "matmul", *SMALL, "--strategy", "random", "--evaluations", "20", "--seeds", "1", "--workers", "1"),
+        "time, median [s]",
+    ),
+    "census": (("simple", "matmul", *SMALL, "--samples", "100", "--workers", "1"), "energy [J]"),
+    "skislope": (("matmul", *SMALL), "traffic [bits]"),
     "plan-matmul": (
         ("256", "256", "256", "--machine", "chiplet_256", "--dtype", "fp8", "--candidates", "4"),
         "traffic [bits]",

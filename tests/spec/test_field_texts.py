@@ -27,7 +27,9 @@ def all_models(base=Input):
 
 
 def test_every_model_has_its_place_in_a_section():
-    leaves = {model.__name__ for model in all_models() if not model.__subclasses__()}
+    # the fields of sweep files are in docs/sweep.md
+    models = [model for model in all_models() if not model.__module__.startswith("einmap.sweep")]
+    leaves = {model.__name__ for model in models if not model.__subclasses__()}
     assert leaves - {*MODELS} == set()
 
 
@@ -200,7 +202,11 @@ def test_a_field_is_found_by_its_name_its_path_or_its_end():
     assert [names for _, names in find_fields("arch.Memory.size")] == [["arch.Memory.size"]]
     (through,) = find_fields("arch.Memory.tensors.tile_shape.value")
     assert through[0].name == "value"
-    assert [names for _, names in find_fields("size")] == [["arch.Memory.size"], ["machine.Level.size"]]
+    assert [names for _, names in find_fields("size")] == [
+        ["arch.Memory.size"],
+        ["cluster.Link.size"],
+        ["machine.Level.size"],
+    ]
     (area,) = find_fields("leak_power")
     assert area[1] == [f"arch.{tag}.leak_power" for tag in ("Memory", "Toll", "Network", "Compute")]
     assert {field.name for field, _ in find_fields("arch.Action")} >= {"energy", "throughput"}

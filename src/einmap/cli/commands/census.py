@@ -22,6 +22,7 @@ from einmap.cli.inputs import (
 )
 from einmap.cli.output import print_json, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def census_command(
     semantics: SemanticsName = None,
     seed: Seed = 0,
     workers: Workers = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     html: Html = None,
     figures: Figures = None,
     force: Force = False,
@@ -67,8 +71,11 @@ def census_command(
     from einmap.search.experiment import Question
     from einmap.search.problem import problem_of
 
+    tables = TableFiles.of(
+        "einmap.search.census.Census", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
+    )
     report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
-    with reading_inputs(define) as read:
+    with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
     report = report.spared(read.files)
     problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics, seed=seed)
@@ -79,6 +86,7 @@ def census_command(
         print_json({"schema": SCHEMA, **census.to_dict()})
     else:
         print_report(census_report(census))
+    tables.write(census)
     report.write(lambda: _page(census, files))
 
 

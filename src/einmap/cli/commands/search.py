@@ -23,6 +23,7 @@ from einmap.cli.inputs import (
 )
 from einmap.cli.output import print_hint, print_json, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.errors import EinmapError, did_you_mean
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from einmap.search.experiment import Run
     from einmap.search.problem import Optimum, SearchProblem
     from einmap.search.strategy import Budget
+    from einmap.search.summary import StrategySummary
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -112,6 +114,9 @@ def search_command(
     workers: Workers = None,
     model: ModelFile = None,
     journal: JournalFile = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     html: Html = None,
     figures: Figures = None,
     force: Force = False,
@@ -132,12 +137,16 @@ def search_command(
     from einmap.search.problem import problem_of
     from einmap.search.run import check_budget
     from einmap.search.strategy import Budget
+    from einmap.search.summary import summarised
 
     names = strategies_of(strategy)
     budget = Budget(evaluations, seconds if seconds is not None else float("inf"))
     check_budget(budget)
+    tables = TableFiles.of(
+        "einmap.search.summary.StrategySummary", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
+    )
     report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
-    with reading_inputs(define) as read:
+    with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
     report = report.spared(read.files)
     problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics)
@@ -147,8 +156,10 @@ def search_command(
     runs, interrupted = _runs(problem, tasks, budget, workers, learned, journal)
     if not runs:
         raise typer.Exit(INTERRUPTED)
-    _show(problem, optimum, runs, evaluations, as_json)
-    report.write(lambda: _page(problem, optimum, runs, evaluations, files))
+    summaries = summarised(runs, optimum.value, evaluations)
+    _show(problem, optimum, runs, summaries, evaluations, as_json)
+    tables.write(summaries)
+    report.write(lambda: _page(problem, optimum, summaries, files))
     if interrupted:
         print_hint(f"{len(runs)} of {len(tasks)} runs were finished")
 
@@ -218,18 +229,22 @@ def _experiment(problem: SearchProblem, budget: Budget, model: CostModel | None)
     }
 
 
-def _page(problem: SearchProblem, optimum: Optimum, runs: list[Run], evaluations: int, files: list[str]) -> Page:
+def _page(problem: SearchProblem, optimum: Optimum, summaries: list[StrategySummary], files: list[str]) -> Page:
     from einmap.report.html.search_pages import search_page
-    from einmap.search.summary import summarised
 
-    return search_page(problem, optimum, summarised(runs, optimum.value, evaluations), " ".join(names_of(files)))
+    return search_page(problem, optimum, summaries, " ".join(names_of(files)))
 
 
-def _show(problem: SearchProblem, optimum: Optimum, runs: list[Run], evaluations: int, as_json: bool) -> None:
+def _show(
+    problem: SearchProblem,
+    optimum: Optimum,
+    runs: list[Run],
+    summaries: list[StrategySummary],
+    budget: int,
+    as_json: bool,
+) -> None:
     from einmap.report.search.strategies import search_report
-    from einmap.search.summary import summarised
 
-    summaries = summarised(runs, optimum.value, evaluations)
     if as_json:
         print_json(
             {
@@ -246,4 +261,4 @@ def _show(problem: SearchProblem, optimum: Optimum, runs: list[Run], evaluations
             }
         )
     else:
-        print_report(search_report(problem, optimum, summaries, evaluations))
+        print_report(search_report(problem, optimum, summaries, budget))

@@ -10,6 +10,7 @@ from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import EFFORT, AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_report
 from einmap.cli.progress_bar import searching
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def skislope_command(
     einsum: OneEinsum = None,
     fuse: Fuse = True,
     spacing: Spacing = 1.0,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     html: Html = None,
     figures: Figures = None,
     force: Force = False,
@@ -63,8 +67,11 @@ def skislope_command(
     from einmap.report.search.skislope import skislope_report
     from einmap.search.skislope import ski_slope
 
+    tables = TableFiles.of(
+        "einmap.search.skislope.SkiSlope", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
+    )
     report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
-    with reading_inputs(define) as read:
+    with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
     report = report.spared(read.files)
     with searching() as search:
@@ -73,6 +80,7 @@ def skislope_command(
         print_json({"schema": SCHEMA, **curve.to_dict()})
     else:
         print_report(skislope_report(curve))
+    tables.write(curve)
     report.write(lambda: _page(curve, files))
 
 

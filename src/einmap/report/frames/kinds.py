@@ -20,6 +20,9 @@ ROOMS = {
     "einmap.report.comparison.Comparison": "executions",
     "einmap.model.explanation.values.Explanation": "explanations",
     "einmap.model.explanation.energy_terms.EnergyExplanation": "explanations",
+    "einmap.search.census.Census": "searches",
+    "einmap.search.skislope.SkiSlope": "searches",
+    "einmap.search.summary.StrategySummary": "searches",
     "einmap.distribute.plan.Plan": "plans",
     "einmap.distribute.cost.PlanCost": "plans",
     "einmap.distribute.collectives.Traffic": "plans",
@@ -85,6 +88,7 @@ def _kind_and_value(result: Any) -> tuple[str, Any]:
 
 LISTS = frozenset(
     (
+        "einmap.search.summary.StrategySummary",
         "einmap.spec.cost_sources.CostSource",
         "einmap.distribute.collectives.Traffic",
         "einmap.distribute.backends.compare.Match",

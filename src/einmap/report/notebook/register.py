@@ -22,6 +22,8 @@ DISPLAYS = {
     "einmap.report.comparison.Comparison": "result_html",
     "einmap.model.explanation.values.Explanation": "result_html",
     "einmap.model.explanation.energy_terms.EnergyExplanation": "result_html",
+    "einmap.search.census.Census": "result_html",
+    "einmap.search.skislope.SkiSlope": "result_html",
     "einmap.report.difference_report.Difference": "result_html",
     "einmap.model.fusion.Fusion": "result_html",
     "einmap.mapper.fusion_saving.Saving": "result_html",

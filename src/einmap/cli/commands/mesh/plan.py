@@ -11,6 +11,7 @@ import typer
 
 from einmap.cli.inputs import OUTPUT, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
+from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.cost_model import PLAN_METRICS
@@ -77,6 +78,9 @@ def plan_command(
     define: Define = None,
     root: Root = None,
     top_key: TopKey = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    table: TableName = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -88,10 +92,11 @@ def plan_command(
     """
     given = [*files, *([cluster] if cluster else [])]
     target = Target.of(output, force, given)
+    tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
     if metric not in PLAN_METRICS:
         raise SpecError(f"--metrics {metric}: no such metric", hint=did_you_mean(metric, PLAN_METRICS))
     laid = mesh_of(mesh)
-    with reading_inputs(define, target):
+    with reading_inputs(define, target, *tables.targets):
         spec = load_spec(given, define, None, root, top_key)
     request = PlanRequest(
         laid,
@@ -103,6 +108,7 @@ def plan_command(
     )
     planned = plan_workload(spec.workload, request)
     _show(planned, target, as_json)
+    tables.write(planned.best.plan)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])
 
 
