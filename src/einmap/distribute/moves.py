@@ -188,19 +188,32 @@ def shortest_paths(places: TensorPlaces, cost: HopCost) -> Paths:
     distances = np.full((count, count), np.inf)
     np.fill_diagonal(distances, 0.0)
     hop_of: dict[tuple[int, int], Hop] = {}
+    one_move: dict[tuple[int, int], float] = {}
     for here, there, hop in places.hops:
         taken = cost(hop)
         if taken < distances[here, there]:
             distances[here, there] = taken
-            hop_of[here, there] = hop
-    following = np.tile(np.arange(count, dtype=np.int32), (count, 1))
+            hop_of[here, there], one_move[here, there] = hop, taken
     for middle in range(count):
-        through = distances[:, middle, None] + distances[None, middle, :]
-        shorter = through < distances
-        if shorter.any():
-            distances = np.where(shorter, through, distances)
-            following = np.where(shorter, following[:, middle, None], following)
-    return Paths(places, distances, following, hop_of)
+        np.minimum(distances, distances[:, middle, None] + distances[None, middle, :], out=distances)
+    return Paths(places, distances, _following(distances, hop_of, one_move), hop_of)
+
+
+def _following(
+    distances: Distances, hop_of: Mapping[tuple[int, int], Hop], one_move: Mapping[tuple[int, int], float]
+) -> NDArray[np.int32]:
+    """The placement after `i` on a shortest path to `j`."""
+    count = len(distances)
+    following = np.tile(np.arange(count, dtype=np.int32), (count, 1))
+    after: list[list[int]] = [[] for _ in range(count)]
+    for here, there in hop_of:
+        after[here].append(there)
+    for here, places in enumerate(after):
+        if places:
+            costs = np.array([one_move[here, there] for there in places])
+            through = costs[:, None] + distances[places]
+            following[here] = np.array(places, dtype=np.int32)[through.argmin(axis=0)]
+    return following
 
 
 def _fewest_values(hop: Hop) -> float:

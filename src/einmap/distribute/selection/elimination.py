@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +44,16 @@ def eliminate(problem: Selection) -> tuple[Choice, float] | None:
     if order is None:
         return None
     tables = _Tables(problem)
+    known: dict[object, tuple[Costs, Strategies]] = {}
     steps: list[_Step] = []
     constant = 0.0
     for node in order:
         scope, parts = tables.taken(node)
-        least, best = _minimised([sizes[other] for other in scope], sizes[node], parts)
+        # equal layers have equal tables
+        key = tuple((part.shape, blake2b(part.tobytes()).digest()) for part in parts)
+        if key not in known:
+            known[key] = _minimised([sizes[other] for other in scope], sizes[node], parts)
+        least, best = known[key]
         steps.append(_Step(node, scope, best))
         if scope:
             tables.add(scope, least)
