@@ -1,4 +1,4 @@
-"""Search strategies side by side, for docs/search.md: median gaps with intervals, evaluations to 10, 1 and 0 %.
+"""Search strategies side by side, for docs/search-lab.md: median gaps with intervals, evaluations to 10, 1 and 0 %.
 
     python -m benchmarks.search_strategies --evaluations 5000 --seeds 10 --journals DIR
 

@@ -45,7 +45,7 @@ def main() -> None:
         transferred.train()
         for layer in USED_ON:
             problem = problem_of(spec, einsum=layer)
-            ranks = _own(problem, 2 * asked.draws), _rank(transferred, problem, asked.draws, 3)
+            both = _own(problem, 2 * asked.draws), _rank(transferred, problem, asked.draws, 3)
             limit = problem.optimum().value * 1.1
             counts: list[list[float]] = [[], []]
             for seed in range(asked.seeds):
@@ -53,9 +53,7 @@ def main() -> None:
                     result = search(problem, "learned", Budget(asked.evaluations), seed=seed, model=model)
                     counts[number].append(Run.of("learned", seed, result).reached(limit)[0])
             soon = " | ".join(f"{median(count):.0f}" for count in counts)
-            print(
-                f"| {architecture} | {layer} | {ranks[0]:.3f} | {ranks[1]:.3f} | {soon} | {asked.seeds} |", flush=True
-            )
+            print(f"| {architecture} | {layer} | {both[0]:.3f} | {both[1]:.3f} | {soon} | {asked.seeds} |", flush=True)
 
 
 def _own(problem: SearchProblem, draws: int) -> float:
@@ -72,10 +70,10 @@ def _rank(model: CostModel, problem: SearchProblem, draws: int, seed: int) -> fl
     values = problem.evaluate(points)
     valid = np.isfinite(values)
     predicted = model.predict(problem, [point for point, ok in zip(points, valid.tolist(), strict=True) if ok])
-    return float(np.corrcoef(_ranks(predicted), _ranks(values[valid]))[0, 1])
+    return float(np.corrcoef(ranks(predicted), ranks(values[valid]))[0, 1])
 
 
-def _ranks(values: Floats) -> Floats:
+def ranks(values: Floats) -> Floats:
     """Ranks, equal values with the mean of theirs."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)

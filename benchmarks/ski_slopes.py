@@ -1,4 +1,4 @@
-"""Times of ski slopes of the published shapes (Orojenesis, ISCA 2024), for docs/search.md.
+"""Times of ski slopes of the published shapes (Orojenesis, ISCA 2024), for docs/search-lab.md.
 
     python -m benchmarks.ski_slopes [--chain] [--spacing X]
 
