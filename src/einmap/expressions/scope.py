@@ -121,7 +121,7 @@ class Scope:
         return frozenset().union(*self.layers())
 
     def sets(self) -> Mapping[str, NameSet]:
-        """The sets among the values, as far as they are no expressions, for suggestions; inner ones hide outer ones."""
+        """The sets among the values that are not expressions, for suggestions; inner ones hide outer ones."""
         values = {name: value for layer in reversed(tuple(self.layers())) for name, value in layer.items()}
         return {name: value for name, value in values.items() if isinstance(value, NameSet)}
 

@@ -14,7 +14,7 @@ class NodeInput(Input):
     """What all nodes share."""
 
     text: Annotated[
-        str | None, documented("A label. It is no part of the mapping; `einmap dump` keeps it.", "one row at a time")
+        str | None, documented("A label. It is not a part of the mapping; `einmap dump` keeps it.", "one row at a time")
     ] = None
 
 
@@ -135,7 +135,7 @@ class SplitInput(NodeInput):
 class MappingInput(Input):
     """The top-level key `mapping`: a LoopTree, from the outermost node in."""
 
-    title: Annotated[str | None, documented("A label. It is no part of the mapping.", "output stationary")] = None
+    title: Annotated[str | None, documented("A label. It is not a part of the mapping.", "output stationary")] = None
     shared_inputs: Annotated[
         dict[str, str],
         documented(
