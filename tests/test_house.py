@@ -89,6 +89,13 @@ def test_pages_that_code_speaks_of_exist():
     assert [(name_of(file), page) for file, page in places if not (ROOT / page).exists()] == []
 
 
+def test_decisions_have_numbers_of_their_own_and_a_status():
+    heads = re.findall(r"^(\d+)\. (\*\S+, \w+)?", (ROOT / "docs" / "decisions.md").read_text(), re.MULTILINE)
+    numbers = [number for number, _ in heads]
+    assert [number for number in numbers if numbers.count(number) > 1] == []
+    assert [number for number, status in heads if not status] == []
+
+
 def functions():
     """All functions of the package: (name, lines, arguments)."""
     for file in FILES:
