@@ -1,13 +1,10 @@
-"""Every plan of a small problem: all loop partitions, all sequences of moves."""
+"""Every plan of the space of a small problem: all ways of its Einsums, all sequences of moves."""
 
 from functools import cache
 from itertools import combinations, permutations, product
 
 import numpy as np
 
-from einmap.distribute.actions import Computed, Moved
-from einmap.distribute.choices import Choice
-from einmap.distribute.lifetimes import peak_memory
 from einmap.distribute.naming import named_plan
 from einmap.distribute.placement import Placement
 
@@ -91,66 +88,6 @@ def tensor_cost(space, moves, tensor, lies, starts):
         return moves.tree(needs)[starts[tensor]].min()
     produced = lies[workload.producers[tensor], tensor]
     return min(moves.tree(needs | ({end} if end is not None else set()))[produced] for end in starts[tensor])
-
-
-def least_cost_within(space, cost, memory):
-    """The least cost of all plans whose tensors have one home, within a limit on the memory of a PE."""
-    workload = space.context.workload
-    least = INF
-    ways = [range(len(space.ways[e.name].costs)) for e in workload.einsums]
-    kept = {t: sorted({int(n) for n in space.homes[t].first}) for t in workload.tensors}
-    for homes in product(*kept.values()):
-        at = dict(zip(kept, homes, strict=True))
-        for picked in product(*ways):
-            price = _price(space, at, dict(zip(workload.einsum_names, picked, strict=True)))
-            if price < least and _peak(space, at, dict(zip(workload.einsum_names, picked, strict=True))) <= memory:
-                least = price
-    return least
-
-
-def _price(space, at, picked):
-    total = 0.0
-    for einsum in space.context.workload.einsums:
-        ways, way = space.ways[einsum.name], picked[einsum.name]
-        total += ways.costs[way]
-        for access, lies in zip(einsum.accesses, ways.lies, strict=True):
-            distances = space.homes[access.tensor].paths.distances
-            home = at[access.tensor]
-            total += distances[lies[way], home] if access.output else distances[home, lies[way]]
-    return total
-
-
-def _peak(space, at, picked):
-    workload = space.context.workload
-    actions = []
-
-    def move(tensor, start, end):
-        paths = space.homes[tensor].paths
-        before = paths.places.placements[start]
-        for hop in paths.route(start, end).hops:
-            actions.append(Moved(tensor, before, hop))
-            before = hop.after
-
-    for einsum in workload.einsums:
-        ways, way = space.ways[einsum.name], picked[einsum.name]
-        choice: Choice = ways.choices[way]
-        lies = {access.tensor: numbers[way] for access, numbers in zip(einsum.accesses, ways.lies, strict=True)}
-        placed = {a.tensor: p for a, p in zip(einsum.accesses, choice.placements, strict=True)}
-        for access in einsum.accesses:
-            if not access.output:
-                move(access.tensor, at[access.tensor], lies[access.tensor])
-        actions.append(
-            Computed(
-                einsum.name,
-                choice.loops,
-                tuple((t, placed[t]) for t in placed if t in einsum.inputs),
-                tuple((t, placed[t]) for t in placed if t in einsum.outputs),
-            )
-        )
-        for tensor in placed:
-            if tensor in einsum.outputs:
-                move(tensor, lies[tensor], at[tensor])
-    return peak_memory(plan_for(space, at, actions), space.bits).bytes
 
 
 def plan_for(space, at, actions):

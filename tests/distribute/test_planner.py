@@ -1,14 +1,11 @@
 """The best plan for a workload on a cluster: what is found, what is said of it, and what is refused."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from einmap import Spec, SpecError, load
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import Cluster, Link, ProcessingElement, flat_cluster
-from einmap.distribute.collectives import sent
 from einmap.distribute.cost_model import ClusterCost
 from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import Mesh
@@ -134,58 +131,6 @@ def test_energy_counts_bits_on_links_and_operations():
     # a product and a sum, and relu in the second
     assert best.sent_bytes == 0
     assert best.cost == pytest.approx(8 * 16 * 32 * (2 + 3) * 1e-12)
-
-
-# published optima
-
-
-@dataclass(frozen=True)
-class AlpaCost:
-    """Costs of the prototype of Alpa's solver, bytes in float32; computing costs a little, or all PEs would repeat it."""
-
-    beta: float = 1.0
-    computing: float = 1e-3
-
-    def move(self, kind, mesh, axes, operand, result):
-        volume = float(sent(kind, mesh.parts(axes), 1, 1)) * (result if kind == "all_gather" else operand) / 8
-        extra = {"all_reduce": 0.01, "all_gather": 0.1}.get(kind, 0.001)
-        return int(1 + self.beta * volume) + extra
-
-    def compute(self, mesh, operations, moved, bits):
-        return operations * self.computing
-
-
-def alpa_communication(einsums, sizes, placements):
-    spec = {"rank_sizes": sizes, "bits_per_value": {"All": 32}, "einsums": einsums}
-    workload = Spec.from_dict(workload=spec).workload
-    context = context_of(workload, Mesh((("x", 4),)))
-    request = checked_request(context, placements)
-    model = AlpaCost()
-    space = search_space(context, request, model, dict.fromkeys(workload.tensors, 32.0), Options())
-    found = cheapest(space)
-    return sum(
-        model.move(action.hop.kind, context.mesh, action.hop.axes, action.hop.operand * 32, action.hop.result * 32)
-        for action in found.actions
-        if hasattr(action, "hop") and action.hop.kind != "slice"
-    )
-
-
-def test_the_forward_optima_of_Alpa_are_one_all_reduce():
-    attention = [
-        "Q[b, p, h, e] = X[b, M: p, d] * WQ[d, h, e]",
-        "K[b, m, h, e] = X[b, m, d] * WK[d, h, e]",
-        "V[b, m, h, e] = X[b, m, d] * WV[d, h, e]",
-        "S[b, h, p, m] = exp(Q[b, p, h, e] * K[b, m, h, e])",
-        "C[b, p, h, e] = S[b, h, p, m] * V[b, m, h, e]",
-        "Z[b, p, o] = C[b, p, h, e] * WO[h, e, o]",
-    ]
-    sizes = {"B": 4, "M": 128, "P": 128, "H": 16, "E": 32, "D": 512, "O": 512}
-    heads = {weight: {"H": "x"} for weight in ("WQ", "WK", "WV", "WO")}
-    assert alpa_communication(attention, sizes, {**heads, "Z": "replicated"}) == pytest.approx(1572865.01)
-    layers = ["Y[b, s] = X[b, d] * W1[d, s]", "Z[b, o] = Y[b, s] * W2[s, o]"]
-    sizes = {"B": 128, "D": 1024, "S": 1024, "O": 1024}
-    columns_rows = {"W1": {"S": "x"}, "W2": {"S": "x"}, "Z": "replicated"}
-    assert alpa_communication(layers, sizes, columns_rows) == pytest.approx(786433.01)
 
 
 def test_equal_layers_are_worked_out_once(monkeypatch):

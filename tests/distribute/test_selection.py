@@ -18,9 +18,11 @@ from einmap.distribute.selection.problem import Edge, Limit, Selection
 from einmap.distribute.selection.solve import solve
 
 INF = np.inf
+RESHARDING = 1000.0 * np.arange(5, 8)[:, None] + 100 * np.arange(4)
+"""Costs of the second edge of XLA's problem."""
 
 
-def xla_problem(first=(10, 11, 12, 13), edge=None, **options):
+def xla_problem(first=(10, 11, 12, 13), edge=None, more_edges=(), **options):
     """The problem of XLA's auto_sharding_solver_test.cc, computing and communication costs summed.
 
     Node 3 follows node 2: they choose alike. Nodes 1 and 4 are an alias with `v`: equal strategies cost nothing,
@@ -33,16 +35,24 @@ def xla_problem(first=(10, 11, 12, 13), edge=None, **options):
     if edge is not None:
         resharding[0, 0] = edge
     follow, alias = (np.where(np.eye(count) == 1, 0.0, INF) for count in (4, 3))
-    edges = [
-        Edge(0, 2, resharding),
-        Edge(1, 2, 1000.0 * np.arange(5, 8)[:, None] + 100 * np.arange(4)),
-        Edge(2, 3, follow),
-        Edge(1, 4, alias),
-    ]
+    edges = [Edge(0, 2, resharding), Edge(1, 2, RESHARDING), Edge(2, 3, follow), Edge(1, 4, alias), *more_edges]
     return Selection(nodes, tuple(edges), **options)
 
 
-def memory_of_xla(limit):
+def xla_problem_with_equal_strategies():
+    """The second problem of that file: most strategies of a node are alike; node 3 follows node 2, 2 and 4 are an alias."""
+    nodes = [[110] * 4, [220] * 3, [330, 330, 331, 330, 330, 330, 330], [440] * 6 + [450], [550] * 3]
+    first = np.repeat(1000.0 * np.arange(1, 5)[:, None], 7, axis=1)
+    first[2, 4] = 3100
+    second = np.repeat(1000.0 * np.arange(5, 8)[:, None], 7, axis=1)
+    follow = np.where(np.eye(7) == 1, 0.0, INF)
+    alias = np.array([[0, INF, 0]] * 5 + [[INF, 0, INF], [0, INF, 0]])
+    edges = (Edge(0, 2, first), Edge(1, 2, second), Edge(2, 3, follow), Edge(2, 4, alias))
+    return Selection(tuple(np.array(costs, dtype=float) for costs in nodes), edges)
+
+
+def memory_of_xla(limit, edges=None):
+    """What is live at each moment; `edges`: by number what pairs use, live from the first moment but one on."""
     usage = (
         [1e5, 11e4, 99e4, 13e4],
         [2e5, 21e4, 22e4],
@@ -50,8 +60,22 @@ def memory_of_xla(limit):
         [4e5, 41e4, 42e4, 43e4],
         [5e5, 51e4, 52e4],
     )
-    live = [(1, 0), (1, 2, 0), (1, 2, 3, 0), (1, 3, 0)]
-    return tuple(Limit(limit, {node: np.array(usage[node]) for node in nodes}) for nodes in live)
+    live = [((1, 0), (0,)), ((1, 2, 0), (0, 1)), ((1, 2, 3, 0), (1,)), ((1, 3, 0), ())]
+    return tuple(
+        Limit(limit, {node: np.array(usage[node]) for node in nodes}, {e: edges[e] for e in alive} if edges else {})
+        for nodes, alive in live
+    )
+
+
+def moving_memory_of_xla():
+    """The first pair of both edges uses as much as the memory has, the others nearly nothing."""
+    first, second = np.full((4, 4), 1e3), np.full((3, 4), 5e3)
+    first[0, 0], second[0, 0] = 1e6, 5e6
+    return {0: first, 1: second}
+
+
+DEPARTURES = {node: np.array([1.0, 0.0, 1.0, 1.0][:count]) for node, count in enumerate((4, 3, 4, 4, 3))}
+"""Strategies of XLA's problem that depart from what they were."""
 
 
 @pytest.mark.parametrize(
@@ -62,6 +86,10 @@ def memory_of_xla(limit):
         (xla_problem(limits=memory_of_xla(1e5), excess_cost=10), 9_007_650),
         (xla_problem(edge=INF), 7872),
         (xla_problem(first=(INF, INF, INF, 13)), 10_683),
+        (xla_problem(limits=(Limit(3, DEPARTURES),)), 7872),
+        (xla_problem(more_edges=[Edge(1, 3, RESHARDING)]), 12_650),
+        (xla_problem(limits=memory_of_xla(1.5e6, moving_memory_of_xla())), 7872),
+        (xla_problem_with_equal_strategies(), 7650),
     ],
 )
 def test_the_optima_of_XLAs_own_test_are_reached(problem, least):
@@ -69,6 +97,85 @@ def test_the_optima_of_XLAs_own_test_are_reached(problem, least):
     assert selected.cost == pytest.approx(least)
     assert problem.cost(selected.choice) == selected.cost
     assert selected.proven
+
+
+@pytest.mark.parametrize(("limit", "least"), [(7600, INF), (7650, 7650)])
+def test_a_limit_on_the_cost_itself_leaves_nothing_below_the_optimum(limit, least):
+    problem = xla_problem()
+    spent = Limit(limit, dict(enumerate(problem.nodes)), {0: problem.edges[0].costs, 1: problem.edges[1].costs})
+    selected = solve(xla_problem(limits=(spent,)))
+    assert (selected.cost, selected.proven) == (least, True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "cost"), [((0, 0, 0, 0, 0), 7650), ((3, 1, 2, 2, 1), 12_149), ((2, 1, 2, 2, 1), 11_138)]
+)
+def test_choices_cost_what_XLA_says(choice, cost):
+    assert xla_problem().cost(choice) == cost
+
+
+def test_the_optima_of_nnScalers_own_tests_are_reached():
+    """tests/autodist/test_dp_solver.py: a chain of three operators; five in a row, whose memory is 71 of 100."""
+    times = [np.array([1.0, 2.0]), np.array([0.5, 1.0]), np.array([1.0, 2.0])]
+    chain = Selection(
+        tuple(times), (Edge(0, 1, np.array([[0.1, 1], [1, 0]])), Edge(1, 2, np.array([[0.2, 1], [1, 0]])))
+    )
+    selected = solve(chain)
+    assert (selected.choice, selected.proven) == ((0, 0, 0), True)
+    assert selected.cost == pytest.approx(2.8)
+    # weights, buffers, the largest of activations and what the optimiser needs, what is recomputed
+    kept, live, again = [9, 8, 7, 6, 5], ([1, 0, 3, 4, 0], [1, 2, 3, 4, 5]), ([1, 2, 0, 0, 0], [0, 0, 3, 4, 5])
+    buffers = [0, 0, 0, 4, 5]
+
+    def five(memory):
+        limits = tuple(
+            Limit(memory, {n: np.array([kept[n] + buffers[n] + a[n] + b[n]]) for n in range(5)})
+            for a, b in product(live, again)
+        )
+        return Selection(tuple(np.array([time]) for time in (0.1, 0.2, 0.3, 0.4, 0.5)), (), limits)
+
+    problem = five(100)
+    assert solve(problem).cost == pytest.approx(1.5)
+    assert max(problem.used(limit, (0,) * 5) for limit in problem.limits) == 71
+    assert solve(five(71)).proven
+    assert (solve(five(70)).choice, solve(five(70)).proven) == (None, True)
+    short = Selection(
+        (np.zeros(1),) * 3, (), tuple(Limit(10, {n: np.array([u])}) for n, u in enumerate((8.0, 5.0, 11.0)))
+    )
+    assert (solve(short).choice, solve(short).proven) == (None, True)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_the_least_excess_is_found_in_any_unit(unit):
+    usage = [np.array([5.0, 3.0]) * unit, np.array([4.0, 1.0]) * unit]
+    limits = tuple(Limit(0.0, {node: usage[node]}) for node in range(2))
+    forbidden = Edge(0, 1, np.array([[0.0, 0.0], [0.0, INF]]))
+    selected = solve(Selection((np.zeros(2), np.zeros(2)), (forbidden,), limits, excess_cost=1.0))
+    assert (selected.choice, selected.proven) == ((1, 0), True)
+    assert selected.cost == pytest.approx(4 * unit)
+
+
+def test_the_example_of_the_contest_is_solved_to_its_published_optimum():
+    """google/iopddl, the example of the format: 445; 415 without the limit, nothing within a limit of 0."""
+    nodes = [[15], [55, 65], [25, 45, 35], [85, 75], [95]]
+    usages = [[10], [25, 25], [15, 20, 15], [10, 10], [15]]
+    edges = [(0, 1, [[30, 40]]), (0, 2, [[50, 10, 40]]), (1, 3, [[90, 10], [20, 80]]), (2, 4, [[60], [20], [30]])]
+    edges.append((3, 4, [[70], [60]]))
+
+    def example(limit):
+        limits = tuple(
+            Limit(limit, {node: np.array(usages[node], dtype=float) for node in live})
+            for live in ((0, 1, 2), (2, 3, 4))
+        )
+        costs = tuple(np.array(cost, dtype=float) for cost in nodes)
+        return Selection(costs, tuple(Edge(a, b, np.array(c, dtype=float)) for a, b, c in edges), limits)
+
+    assert [(solve(example(m)).choice, solve(example(m)).cost) for m in (50, INF, 0)] == [
+        ((0, 0, 2, 1, 0), 445),
+        ((0, 0, 1, 1, 0), 415),
+        (None, INF),
+    ]
+    assert example(50).cost((0, 1, 2, 0, 0)) == 495
 
 
 def test_the_real_sharding_problem_of_816_nodes_is_solved_to_its_proven_optimum():

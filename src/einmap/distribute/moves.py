@@ -196,19 +196,23 @@ def shortest_paths(places: TensorPlaces, cost: HopCost) -> Paths:
             hop_of[here, there], one_move[here, there] = hop, taken
     for middle in range(count):
         np.minimum(distances, distances[:, middle, None] + distances[None, middle, :], out=distances)
-    return Paths(places, distances, _following(distances, hop_of, one_move), hop_of)
+    return Paths(places, distances, _following(places.values, distances, hop_of, one_move), hop_of)
 
 
 def _following(
-    distances: Distances, hop_of: Mapping[tuple[int, int], Hop], one_move: Mapping[tuple[int, int], float]
+    values: NDArray[np.int64],
+    distances: Distances,
+    hop_of: Mapping[tuple[int, int], Hop],
+    one_move: Mapping[tuple[int, int], float],
 ) -> NDArray[np.int32]:
-    """The placement after `i` on a shortest path to `j`."""
+    """The placement after `i` on a shortest path to `j`; of equal ones that with the smallest buffers."""
     count = len(distances)
     following = np.tile(np.arange(count, dtype=np.int32), (count, 1))
     after: list[list[int]] = [[] for _ in range(count)]
     for here, there in hop_of:
         after[here].append(there)
-    for here, places in enumerate(after):
+    for here, unordered in enumerate(after):
+        places = sorted(unordered, key=lambda place: int(values[place]))
         if places:
             costs = np.array([one_move[here, there] for there in places])
             through = costs[:, None] + distances[places]

@@ -32,10 +32,6 @@ def chosen_actions(space: SearchSpace, nodes: Nodes, choice: Choice) -> tuple[Pl
 
 def _actions(space: SearchSpace, nodes: Nodes, choice: Choice) -> Iterator[PlanAction]:
     workload = space.context.workload
-    for tensor in workload.tensors:
-        if tensor not in workload.producers:
-            homes, number = space.homes[tensor], choice[nodes.tensor(tensor)]
-            yield from _moves(tensor, homes, int(homes.first[number]), int(homes.second[number]))
     for einsum in workload.einsums:
         ways, way = space.ways[einsum.name], choice[nodes.einsum(einsum.name)]
         picked = ways.choices[way]
@@ -44,6 +40,9 @@ def _actions(space: SearchSpace, nodes: Nodes, choice: Choice) -> Iterator[PlanA
         for access in einsum.accesses:
             if not access.output:
                 homes, number = space.homes[access.tensor], choice[nodes.tensor(access.tensor)]
+                readers = workload.consumers[access.tensor]
+                if access.tensor not in workload.producers and readers[0] == einsum.name:
+                    yield from _moves(access.tensor, homes, int(homes.first[number]), int(homes.second[number]))
                 here = homes.second if homes.nearest[number, lies[access.tensor]] else homes.first
                 yield from _moves(access.tensor, homes, int(here[number]), lies[access.tensor])
         operands = tuple((a.tensor, placed[a.tensor]) for a in einsum.accesses if not a.output)

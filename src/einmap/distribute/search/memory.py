@@ -2,7 +2,8 @@
 
 At an Einsum, in this order: each operand is moved to where it is read, the Einsum is evaluated, its operands are given
 up, and each result is moved to its home. Graph inputs are kept all the time, outputs to the end, other homes until
-their last reader has evaluated them or has moved them to where it reads them.
+their last reader has evaluated them or has moved them to where it reads them; so is the second home of a graph input,
+which is made when its first reader moves it.
 """
 
 from __future__ import annotations
@@ -22,31 +23,32 @@ def memory_limits(space: SearchSpace, problem: Problem, limit: float) -> list[Li
     """One limit in bytes for each moment."""
     made: list[Limit] = []
     for position, einsum in enumerate(space.context.workload.einsums):
-        kept = _kept(space, position)
-        base = {problem.nodes.tensor(tensor): _home_bytes(space, tensor) for tensor in kept}
+        base = {problem.nodes.tensor(tensor): size for tensor, size in _kept(space, position).items()}
         made += _moments(space, problem, einsum, base, limit)
-        after = {
-            problem.nodes.tensor(tensor): _home_bytes(space, tensor) for tensor in _kept(space, position + 1, einsum)
-        }
+        after = {problem.nodes.tensor(tensor): size for tensor, size in _kept(space, position + 1, einsum).items()}
         made += _result_moments(space, problem, einsum, after, limit)
     return made
 
 
-def _kept(space: SearchSpace, position: int, without: Einsum | None = None) -> list[TensorName]:
-    """Tensors that are at home when the Einsum at `position` begins; not the results of `without`."""
+def _kept(space: SearchSpace, position: int, without: Einsum | None = None) -> dict[TensorName, Costs]:
+    """Bytes of the tensors that are at home when the Einsum at `position` begins; not of the results of `without`."""
     workload = space.context.workload
-    before = {tensor for einsum in workload.einsums[:position] for tensor in einsum.outputs}
+    before = {tensor for einsum in workload.einsums[:position] for tensor in einsum.tensors}
     later = {tensor for einsum in workload.einsums[position:] for tensor in einsum.inputs}
     results = without.outputs if without else frozenset()
-    return [
-        tensor
-        for tensor in workload.tensors
-        if tensor not in results
-        and (
-            tensor not in workload.producers
-            or (tensor in before and (tensor in later or not workload.consumers[tensor]))
-        )
-    ]
+    kept: dict[TensorName, Costs] = {}
+    for tensor in workload.tensors:
+        if tensor not in workload.producers:
+            both = tensor in before and tensor in later
+            kept[tensor] = _home_bytes(space, tensor) if both else _first_bytes(space, tensor)
+        elif tensor not in results and tensor in before and (tensor in later or not workload.consumers[tensor]):
+            kept[tensor] = _home_bytes(space, tensor)
+    return kept
+
+
+def _first_bytes(space: SearchSpace, tensor: TensorName) -> Costs:
+    homes = space.homes[tensor]
+    return np.asarray(homes.paths.places.values[homes.first] * space.bits[tensor] / 8)
 
 
 def _home_bytes(space: SearchSpace, tensor: TensorName) -> Costs:
@@ -69,26 +71,33 @@ def _moments(
         if access.output:
             results = results + homes.paths.places.values[lies] * width
             continue
-        edge = problem.edges[einsum.name, access.tensor]
-        if _is_read_last(space, einsum, access.tensor):
-            del nodes[problem.nodes.tensor(access.tensor)]
-            made.append(Limit(limit, dict(nodes), {**moved, edge: _leaving(homes, lies) * width}))
-            moved[edge] = np.where(
-                _is_away(homes, lies),
-                homes.paths.places.values[lies][:, None] * width,
-                _home_bytes(space, access.tensor)[None, :],
-            )
-        else:
+        edge, node = problem.edges[einsum.name, access.tensor], problem.nodes.tensor(access.tensor)
+        away = _is_away(homes, lies)
+        lying = homes.paths.places.values[lies][:, None] * width
+        is_input = access.tensor not in space.context.workload.producers
+        if is_input and _is_read(space, einsum, access.tensor, 0):
+            making = homes.paths.temporary[homes.first, homes.second] * width
+            made.append(Limit(limit, {**nodes, node: nodes[node] + making}, dict(moved)))
+            nodes[node] = _home_bytes(space, access.tensor)
+        if not _is_read(space, einsum, access.tensor, -1):
             made.append(Limit(limit, dict(nodes), {**moved, edge: _temporary(homes, lies) * width}))
-            moved[edge] = np.where(_is_away(homes, lies), homes.paths.places.values[lies][:, None] * width, 0.0)
+            moved[edge] = np.where(away, lying, 0.0)
+        elif is_input:
+            nodes[node] = _first_bytes(space, access.tensor)
+            made.append(Limit(limit, dict(nodes), {**moved, edge: _leaving_second(homes, lies) * width}))
+            at_second = (lies[:, None] == homes.second) & (homes.first != homes.second)
+            moved[edge] = np.where(away | at_second, lying, 0.0)
+        else:
+            del nodes[node]
+            made.append(Limit(limit, dict(nodes), {**moved, edge: _leaving(homes, lies) * width}))
+            moved[edge] = np.where(away, lying, _home_bytes(space, access.tensor)[None, :])
     made.append(Limit(limit, {**nodes, problem.nodes.einsum(einsum.name): results}, moved))
     return made
 
 
-def _is_read_last(space: SearchSpace, einsum: Einsum, tensor: TensorName) -> bool:
-    """Whether a tensor is given up at this Einsum: at the first move of it, if it is moved."""
-    workload = space.context.workload
-    return tensor in workload.producers and workload.consumers[tensor][-1] == einsum.name
+def _is_read(space: SearchSpace, einsum: Einsum, tensor: TensorName, which: int) -> bool:
+    """Whether the first reader of a tensor (`which` 0), or the last one (-1), is this Einsum."""
+    return space.context.workload.consumers[tensor][which] == einsum.name
 
 
 def _is_away(homes: Homes, lies: Numbers) -> NDArray[np.bool_]:
@@ -112,6 +121,14 @@ def _leaving(homes: Homes, lies: Numbers) -> Costs:
     other = np.where(homes.first == homes.second, 0, values[homes.first] + values[homes.second])[:, None]
     rest = np.where(other > 0, other - values[source], 0)
     return np.asarray((homes.paths.held_while_moving[source, lies[None, :]] + rest).T.astype(float))
+
+
+def _leaving_second(homes: Homes, lies: Numbers) -> Costs:
+    """Values beside the first home while a graph input is moved whose second home is given up then, by way and home."""
+    source = _source(homes, lies)
+    is_second = homes.nearest[:, lies]
+    leaving = homes.paths.held_while_moving[source, lies[None, :]]
+    return np.where(is_second, leaving, homes.paths.temporary[source, lies[None, :]]).T.astype(float)
 
 
 def _result_moments(

@@ -121,7 +121,7 @@ def _add_edge(program: _Program, strategies: list[np.ndarray], problem: Selectio
 
 def _add_limits(program: _Program, strategies: list[np.ndarray], pairs: list[_Pairs], problem: Selection) -> None:
     """One row for each limit, in units of it; one variable for the largest excess, if it is allowed for a cost."""
-    excess, unit = None, max((limit.limit for limit in problem.limits), default=0.0) or 1.0
+    excess, unit = None, max((limit.limit for limit in problem.limits), default=0.0) or _largest_usage(problem)
     if problem.excess_cost is not None and problem.limits:
         excess = program.variables(np.array([problem.excess_cost * unit]))
     for limit in problem.limits:
@@ -136,6 +136,12 @@ def _add_limits(program: _Program, strategies: list[np.ndarray], pairs: list[_Pa
         if excess is not None:
             program.add(np.zeros(1, dtype=int), excess, -1.0)
         program.close(-np.inf, limit.limit / scale, 1)
+
+
+def _largest_usage(problem: Selection) -> float:
+    """The most that one strategy or pair uses of a limit: what limits of 0 are measured in."""
+    tables = [table for limit in problem.limits for table in (*limit.nodes.values(), *limit.edges.values())]
+    return max((float(table.max(initial=0.0)) for table in tables), default=0.0) or 1.0
 
 
 def _selected(problem: Selection, strategies: list[np.ndarray], answer: Any, scale: float) -> Selected:
