@@ -19,6 +19,7 @@ from einmap.distribute.placement import Placement
 from einmap.distribute.request import Request, checked_request
 from einmap.distribute.search.search import NotFound, cheapest, least_memory
 from einmap.distribute.search.space import Options, search_space
+from einmap.einsum.numeric import rank_sizes
 
 MOST = 20_000
 """Combinations of ways that are tried one by one."""
@@ -54,8 +55,12 @@ def draw_inputs(rng, workload, mesh):
     if rng.random() < 0.6:
         return {}
     asked = draw_placements(rng, workload, mesh)
-    inputs = {tensor: asked[tensor] for tensor in asked if tensor not in workload.producers}
-    whole = {tensor: {r: axes for r, axes in ranks.items() if r != "partial"} for tensor, ranks in inputs.items()}
+    sizes = rank_sizes(workload)
+    whole = {
+        tensor: {rank: axes for rank, axes in ranks.items() if sizes[tensor].get(rank, 1) > 1}
+        for tensor, ranks in asked.items()
+        if tensor not in workload.producers
+    }
     return checked_request(context_of(workload, mesh), whole).placements
 
 

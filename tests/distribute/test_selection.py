@@ -1,12 +1,10 @@
 """Choosing a strategy for each node: against brute force, and optima that others have published."""
 
-import gzip
-import json
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.selection_solvers import PROBLEM, problem_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,36 +177,11 @@ def test_the_example_of_the_contest_is_solved_to_its_published_optimum():
 
 
 def test_the_real_sharding_problem_of_816_nodes_is_solved_to_its_proven_optimum():
-    problem = contest_problem(Path(__file__).parent / "data" / "sharding_B.json.gz")
+    problem = problem_of(PROBLEM)
     assert len(problem.nodes) == 816
     selected = solve(problem, time_limit=300)
     assert (selected.cost, selected.proven) == (532_843, True)
     assert problem.cost(selected.choice) == 532_843
-
-
-def contest_problem(path):
-    """A problem in the format of the IOPDDL contest; of limits on live nodes those that no other one implies."""
-    text = json.loads(gzip.decompress(path.read_bytes()))["problem"]
-    nodes, usages, intervals = (text["nodes"][key] for key in ("costs", "usages", "intervals"))
-    costs = tuple(excluded(np.array(cost, dtype=float)) for cost in nodes)
-    shapes = [(len(nodes[first]), len(nodes[second])) for first, second in text["edges"]["nodes"]]
-    edges = tuple(
-        Edge(first, second, excluded(np.array(cost, dtype=float)).reshape(shape))
-        for (first, second), cost, shape in zip(text["edges"]["nodes"], text["edges"]["costs"], shapes, strict=True)
-    )
-    begins = sorted({begin for begin, _ in intervals})
-    live = {frozenset(n for n, (begin, end) in enumerate(intervals) if begin <= now < end) for now in begins}
-    most = [live_set for live_set in live if not any(live_set < other for other in live)]
-    limits = tuple(
-        Limit(text["usage_limit"], {node: np.array(usages[node], dtype=float) for node in sorted(live_set)})
-        for live_set in sorted(most, key=sorted)
-    )
-    return Selection(costs, edges, limits)
-
-
-def excluded(costs):
-    """The contest writes 1e18 for what is not allowed."""
-    return np.where(costs >= 1e17, INF, costs)
 
 
 @st.composite

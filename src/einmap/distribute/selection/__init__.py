@@ -3,7 +3,7 @@
 The problem of every planner that places tensors: Alpa, XLA's solver and the IOPDDL contest state theirs so.
 
 - `elimination`: exact where the graph is narrow: one node after another is minimised out.
-- `integer`: exact by an integer program, with limits; needs scipy.
+- `integer`: exact by an integer program, with limits; needs highspy.
 - `lagrangian`: limits by prices: a bound and a choice where the integer program is too large.
 - `problem`: nodes, edges, limits, and what a choice costs.
 - `reduction`: without strategies that cannot or need not be chosen.

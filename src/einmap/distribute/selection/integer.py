@@ -1,4 +1,4 @@
-"""Exact by an integer program, with limits; solved by HiGHS, which scipy brings along.
+"""Exact by an integer program, with limits; solved by HiGHS (Huangfu and Hall, 2018).
 
 Strategies are binary variables; an edge has one variable for each pair of strategies, whose sums over rows and columns
 are the variables of its nodes (the local polytope). Strategies that an edge does not tell apart share its variables.
@@ -6,6 +6,7 @@ are the variables of its nodes (the local polytope). Strategies that an edge doe
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +14,9 @@ import numpy as np
 
 from einmap.distribute.selection.problem import Costs, Selected, Selection
 from einmap.optional import require
+from einmap.progress import Progress
 
-INFEASIBLE = 2
-"""The status in which scipy says that nothing satisfies all rows."""
+SECONDS_BETWEEN_REPORTS = 0.1
 
 
 @dataclass
@@ -50,12 +51,12 @@ class _Program:
         self.n_rows += count
 
 
-def solve_integer(problem: Selection, time_limit: float) -> Selected:
-    """The cheapest choice within all limits, or the best that `time_limit` seconds give, with a bound.
+def solve_integer(problem: Selection, time_limit: float, progress: Progress | None = None) -> Selected:
+    """The cheapest choice within all limits; after `time_limit` seconds or when stopped the best so far with a bound.
 
-    Raises SpecError where scipy is not installed.
+    Raises SpecError where highspy is not installed.
     """
-    optimize, sparse = require("scipy.optimize", "plan"), require("scipy.sparse", "plan")
+    highspy = require("highspy", "plan")
     program = _Program()
     strategies = [program.variables(np.where(np.isfinite(costs), costs, 0.0)) for costs in problem.nodes]
     upper = np.concatenate([np.isfinite(costs) for costs in problem.nodes]).astype(float)
@@ -70,23 +71,62 @@ def solve_integer(problem: Selection, time_limit: float) -> Selected:
     upper = np.concatenate([upper, np.ones(program.n_variables - n_binary)])
     if problem.excess_cost is not None and problem.limits:
         upper[-1] = np.inf
-    matrix = sparse.csr_array(
-        (np.concatenate(program.values), (np.concatenate(program.rows), np.concatenate(program.columns))),
-        shape=(program.n_rows, program.n_variables),
-    )
-    rows = optimize.LinearConstraint(matrix, np.concatenate(program.low), np.concatenate(program.high))
-    binary = np.arange(program.n_variables) < n_binary
-    options = {"time_limit": time_limit, "mip_rel_gap": 0.0}
-    answer = optimize.milp(
-        costs * scale, integrality=binary, bounds=optimize.Bounds(0, upper), constraints=rows, options=options
-    )
-    if answer.status == INFEASIBLE:
-        # presolving has been seen to err here: what it says is asked again without it
-        options["presolve"] = False
-        answer = optimize.milp(
-            costs * scale, integrality=binary, bounds=optimize.Bounds(0, upper), constraints=rows, options=options
-        )
-    return _selected(problem, strategies, answer, scale)
+    solver = _silent(highspy)
+    solver.setOptionValue("time_limit", time_limit)
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    solver.setOptionValue("mip_abs_gap", 0.0)
+    solver.passModel(_model(highspy, program, costs * scale, upper, n_binary))
+    _run(solver, progress)
+    return _selected(highspy, problem, strategies, solver, scale)
+
+
+def _silent(highspy: Any) -> Any:
+    """A solver that prints nothing; else the first one of a process shows its version when it enables callbacks."""
+
+    def enable_callbacks(solver: Any) -> None:
+        solver.silent()
+        highspy.Highs.enableCallbacks(solver)
+
+    return type("Silent", (highspy.Highs,), {"enableCallbacks": enable_callbacks})()
+
+
+def _model(highspy: Any, program: _Program, costs: Costs, upper: Costs, n_binary: int) -> Any:
+    """The program as HiGHS takes it, row by row."""
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = program.n_variables, program.n_rows
+    model.col_cost_, model.col_lower_, model.col_upper_ = costs, np.zeros(program.n_variables), upper
+    model.row_lower_, model.row_upper_ = np.concatenate(program.low), np.concatenate(program.high)
+    kind = highspy.HighsVarType
+    model.integrality_ = [kind.kInteger] * n_binary + [kind.kContinuous] * (program.n_variables - n_binary)
+    rows = np.concatenate(program.rows)
+    order = np.argsort(rows, kind="stable")
+    matrix = model.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kRowwise
+    matrix.start_ = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=program.n_rows))]).astype(np.int32)
+    matrix.index_ = np.concatenate(program.columns)[order].astype(np.int32)
+    matrix.value_ = np.concatenate(program.values)[order]
+    return model
+
+
+def _run(solver: Any, progress: Progress | None) -> None:
+    """Solve it in a thread, so that the one that waits can be interrupted, and reports."""
+    if progress is None:
+        solver.run()
+        return
+    gap: list[float] = []
+
+    def look(event: Any) -> None:
+        gap[:] = [float(event.data_out.mip_gap)]
+        if progress.stopped:
+            event.interrupt()
+
+    solver.cbMipInterrupt += look
+    solving = threading.Thread(target=solver.run, daemon=True)
+    solving.start()
+    while solving.is_alive():
+        solving.join(SECONDS_BETWEEN_REPORTS)
+        known = f"{100 * gap[0]:.2g} % above its bound" if gap and np.isfinite(gap[0]) else None
+        progress.report("plans within the limits", 0, best=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +184,13 @@ def _largest_usage(problem: Selection) -> float:
     return max((float(table.max(initial=0.0)) for table in tables), default=0.0) or 1.0
 
 
-def _selected(problem: Selection, strategies: list[np.ndarray], answer: Any, scale: float) -> Selected:
-    if answer.status == INFEASIBLE:
+def _selected(highspy: Any, problem: Selection, strategies: list[np.ndarray], solver: Any, scale: float) -> Selected:
+    if solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
         return Selected(None, np.inf, np.inf)
-    bound = -np.inf if answer.mip_dual_bound is None else float(answer.mip_dual_bound) / scale
-    if answer.x is None:
+    info = solver.getInfo()
+    bound = float(info.mip_dual_bound) / scale
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Selected(None, np.inf, bound)
-    choice = tuple(int(answer.x[variables].argmax()) for variables in strategies)
+    values = np.array(solver.getSolution().col_value)
+    choice = tuple(int(values[variables].argmax()) for variables in strategies)
     return Selected(choice, problem.cost(choice), bound)

@@ -24,7 +24,7 @@ def solve(problem: Selection, time_limit: float = TIME_LIMIT) -> Selected:
     """The cheapest choice within all limits; stopped after `time_limit` seconds, the best so far with a bound.
 
     The limits are first left out: what is then cheapest and keeps them is the answer. Raises SpecError where the
-    integer program is needed and scipy is not installed.
+    integer program is needed and highspy is not installed.
     """
     bound = -np.inf
     eliminated = eliminate(Selection(problem.nodes, problem.edges))
