@@ -16,7 +16,8 @@ from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.plan import Move
 from einmap.distribute.planner.patterns import patterns
-from einmap.distribute.planner.planner import PlanRequest, plan_workload
+from einmap.distribute.planner.planner import plan_workload
+from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.request import checked_request
 from einmap.distribute.search.search import cheapest

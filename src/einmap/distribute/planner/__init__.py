@@ -3,7 +3,11 @@
 - `chosen`: one plan with what it costs, part by part.
 - `differences`: why one plan costs more than another, in a sentence.
 - `document`: a plan as the key `distribution` of a specification.
+- `padding`: what does not divide: PEs whose blocks are empty or short, and moves that send padding.
 - `patterns`: what a plan is called: data, column and row tensor parallel.
 - `planner`: the best plan and the best ones that differ from it.
+- `planning`: what to plan for, and what may be chosen for it.
 - `read_cluster`: the key `cluster` of a specification as a cluster.
+- `too_little`: why no plan keeps to the memory, and the least change that helps.
+- `what_if`: what one change of memory or links would alter.
 """

@@ -17,6 +17,7 @@ from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
 from einmap.distribute.selection.solve import TIME_LIMIT, solve
 from einmap.einsum.einsum import TensorName
+from einmap.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +51,19 @@ def cheapest(
     memory: float | None = None,
     time_limit: float = TIME_LIMIT,
     excluded: Mapping[str, NDArray[np.bool_]] | None = None,
+    progress: Progress | None = None,
 ) -> Found | NotFound:
     """The cheapest plan that needs at most `memory` bytes on each PE at any time.
 
-    `excluded`: for some Einsums, which of their ways may not be taken.
+    `excluded`: for some Einsums, which of their ways may not be taken. `progress` may stop the search, which then gives
+    the best so far with a bound.
     """
     problem = selection_problem(space)
     if excluded:
         problem = without_ways(problem, excluded)
     if memory is not None:
         problem = with_limits(problem, memory_limits(space, problem, memory))
-    return _found(space, problem, solve(problem.selection, time_limit))
+    return _found(space, problem, solve(problem.selection, time_limit, progress))
 
 
 def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[float, float]:
@@ -69,14 +72,16 @@ def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[fl
     return (least.cost, least.bound) if isinstance(least, Found) else (np.inf, np.inf if least.proven else 0.0)
 
 
-def thriftiest(space: SearchSpace, time_limit: float = TIME_LIMIT) -> Found | NotFound:
+def thriftiest(
+    space: SearchSpace, time_limit: float = TIME_LIMIT, progress: Progress | None = None
+) -> Found | NotFound:
     """A plan with the least peak memory; its cost is that peak in bytes."""
     problem = selection_problem(space)
     limits = memory_limits(space, problem, 0.0)
     bare = problem.selection
     nodes = tuple(np.where(np.isfinite(costs), 0.0, np.inf) for costs in bare.nodes)
     edges = tuple(Edge(edge.first, edge.second, np.where(np.isfinite(edge.costs), 0.0, np.inf)) for edge in bare.edges)
-    return _found(space, problem, solve(Selection(nodes, edges, tuple(limits), excess_cost=1.0), time_limit))
+    return _found(space, problem, solve(Selection(nodes, edges, tuple(limits), excess_cost=1.0), time_limit, progress))
 
 
 def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | NotFound:

@@ -14,19 +14,24 @@ from numpy.typing import NDArray
 
 from einmap.distribute.selection.elimination import eliminate
 from einmap.distribute.selection.problem import Costs, Selected, Selection
+from einmap.progress import Progress
 
 ROUNDS = 40
 
 
-def priced(problem: Selection, rounds: int = ROUNDS) -> Selected:
+def priced(problem: Selection, rounds: int = ROUNDS, progress: Progress | None = None) -> Selected:
     """The best choice within all limits that is met, and the best bound; no choice where none is met.
 
-    The graph must be narrow enough for elimination.
+    The graph must be narrow enough for elimination. `progress` may end it after any round.
     """
     prices = np.zeros(len(problem.limits))
     scale = np.array([limit.limit or 1.0 for limit in problem.limits])
     best, bound, aim = Selected(None, np.inf, -np.inf), -np.inf, 1.05
-    for _ in range(rounds):
+    for number in range(rounds):
+        if progress is not None:
+            progress.report("prices of memory", number, rounds)
+            if progress.stopped:
+                break
         answer = eliminate(_with_prices(problem, prices / scale))
         if answer is None or not np.isfinite(answer[1]):
             break

@@ -11,6 +11,7 @@ from einmap.distribute.selection.integer import solve_integer
 from einmap.distribute.selection.lagrangian import priced
 from einmap.distribute.selection.problem import Selected, Selection
 from einmap.distribute.selection.reduction import reduce
+from einmap.progress import Progress
 
 TIME_LIMIT = 60.0
 """Seconds that the integer program takes at most."""
@@ -20,8 +21,9 @@ TOLERANCE = 3e-6
 """Part of a limit by which the integer program may exceed it."""
 
 
-def solve(problem: Selection, time_limit: float = TIME_LIMIT) -> Selected:
-    """The cheapest choice within all limits; stopped after `time_limit` seconds, the best so far with a bound.
+def solve(problem: Selection, time_limit: float = TIME_LIMIT, progress: Progress | None = None) -> Selected:
+    """The cheapest choice within all limits; stopped after `time_limit` seconds or by `progress`, the best so far with
+    a bound.
 
     The limits are first left out: what is then cheapest and keeps them is the answer. Raises SpecError where the
     integer program is needed and highspy is not installed.
@@ -43,11 +45,11 @@ def solve(problem: Selection, time_limit: float = TIME_LIMIT) -> Selected:
     # by prices where that is quick, so that there is an answer when the time is over
     quick = Selected(None, np.inf, bound)
     if eliminated is not None and problem.excess_cost is None and _entries(problem) > LARGE:
-        quick = priced(problem)
+        quick = priced(problem, progress=progress)
         bound = max(bound, quick.bound)
         if quick.proven:
             return quick
-    selected = _within_limits(problem, bound, time_limit)
+    selected = _within_limits(problem, bound, time_limit, progress)
     if selected.cost <= quick.cost:
         return selected
     return Selected(quick.choice, quick.cost, max(bound, selected.bound))
@@ -57,16 +59,16 @@ def _entries(problem: Selection) -> int:
     return sum(edge.costs.size for edge in problem.edges)
 
 
-def _within_limits(problem: Selection, bound: float, time_limit: float) -> Selected:
+def _within_limits(problem: Selection, bound: float, time_limit: float, progress: Progress | None) -> Selected:
     """By the integer program; what exceeds a limit within its tolerance is solved again with smaller limits."""
     reduced = reduce(problem)
     if reduced is None:
         return Selected(None, np.inf, np.inf)
-    selected = solve_integer(reduced.problem, time_limit)
+    selected = solve_integer(reduced.problem, time_limit, progress)
     bound = max(bound, selected.bound)
     if selected.choice is not None and not np.isfinite(selected.cost):
         tighter = tuple(replace(limit, limit=limit.limit * (1 - TOLERANCE)) for limit in reduced.problem.limits)
-        selected = solve_integer(replace(reduced.problem, limits=tighter), time_limit)
+        selected = solve_integer(replace(reduced.problem, limits=tighter), time_limit, progress)
     if selected.choice is None:
         return Selected(None, np.inf, bound)
     choice = reduced.restored(selected.choice)

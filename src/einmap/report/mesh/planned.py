@@ -13,12 +13,16 @@ from einmap.distribute.cost_model import PlanMetric
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_document
+from einmap.distribute.planner.padding import UnevenLoop, padded_moves, uneven_loops
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
+from einmap.distribute.planner.what_if import Change
 from einmap.units import format_bits, format_si
 
 SCHEMA = 1
 """Version of the JSON document."""
+SAME = 5e-4
+"""Part of the cost below which a difference is not spoken of."""
 
 
 def planned_report(planned: Planned) -> RenderableType:
@@ -26,10 +30,12 @@ def planned_report(planned: Planned) -> RenderableType:
     parts: list[RenderableType] = [head_section(planned), Text("")]
     parts += [placements_section(planned.best), Text("")]
     parts += [Text(line, overflow="fold") for line in named_lines(planned)]
-    others = other_lines(planned)
-    if others:
-        parts += [Text(""), Text("The best plans that differ", style="bold")]
-        parts += [Text(f"  {line}", overflow="fold") for line in others]
+    for title, lines in (
+        ("The best plans that differ", other_lines(planned)),
+        ("What one change would alter", change_lines(planned)),
+    ):
+        if lines:
+            parts += [Text(""), Text(title, style="bold"), *(Text(f"  {line}", overflow="fold") for line in lines)]
     return Group(*parts)
 
 
@@ -63,7 +69,7 @@ def placements_section(best: ChosenPlan) -> RenderableType:
 
 
 def named_lines(planned: Planned) -> Sequence[str]:
-    """What the plan is called along each axis, what it sends, and where memory binds."""
+    """What the plan is called along each axis, what it sends, what is padding, and where memory binds."""
     best, metric = planned.best, planned.request.metric
     said = list(patterns(best))
     sent = [part for part in best.parts if part.sent]
@@ -73,8 +79,9 @@ def named_lines(planned: Planned) -> Sequence[str]:
         said.append(f"sent: {listed}" + (f" and {len(moves) - 4} more" if len(moves) > 4 else ""))
     else:
         said.append("sent: nothing")
+    said += padding_lines(best)
     unlimited = planned.unlimited
-    if unlimited is not None and planned.memory is not None:
+    if unlimited is not None and planned.memory is not None and best.cost > unlimited.cost * (1 + SAME):
         step = best.peak.buffers
         said.append(
             f"memory binds: without the limit the cost would be {amount(unlimited.cost, metric)}, with "
@@ -82,6 +89,50 @@ def named_lines(planned: Planned) -> Sequence[str]:
         )
         said.append(f"  the limit costs {why_dearer(unlimited, best, lambda cost: amount(cost, metric))}")
     return said
+
+
+def padding_lines(best: ChosenPlan) -> Sequence[str]:
+    """Which PEs have nothing or little to do, and which moves send padding."""
+    said = [_uneven(loop) for loop in uneven_loops(best)]
+    for move in padded_moves(best):
+        times = move.sent / move.needed
+        said.append(
+            f"padding: {move.what} sends {times:.3g} times what it has, {format_bits(8 * move.sent)} instead of "
+            f"{format_bits(8 * move.needed)}"
+        )
+    return said
+
+
+def _uneven(loop: UnevenLoop) -> str:
+    axes = "*".join(loop.axes)
+    listed = ", ".join(loop.einsums[:4]) + (f" and {len(loop.einsums) - 4} more" if len(loop.einsums) > 4 else "")
+    less = [f"{loop.empty} of {loop.parts} PEs along {axes} have none"] if loop.empty else []
+    less += [f"{'the last that has some' if loop.empty else 'the last PE'} has {loop.last}"] * (loop.last < loop.block)
+    return (
+        f"idle: {loop.variable} of {loop.extent:,} in blocks of {loop.block:,} over {axes}: {', '.join(less)}; "
+        f"{100 * loop.idle:.2g} % of the time of {listed} is lost"
+    )
+
+
+def change_lines(planned: Planned) -> Sequence[str]:
+    """For each change how the cost and the plan change."""
+    return [f"{change.what}: {_altered(planned, change)}" for change in planned.changes]
+
+
+def _altered(planned: Planned, change: Change) -> str:
+    best, other = planned.best, change.best
+    if other is None:
+        return "no plan keeps to it" if change.tried else "not tried, the time was over"
+    excess = other.cost - best.cost
+    if abs(excess) <= SAME * best.cost:
+        cost = "the same cost"
+    else:
+        cost = f"{100 * excess / best.cost:+.3g} %, {amount(other.cost, planned.request.metric)}"
+    differs = what_differs(best, other)
+    if differs:
+        return f"{cost}; then {differs}"
+    homes = [t for t in other.homes if other.homes[t] != best.homes[t]]
+    return f"{cost}, the same loops" + (f", {', '.join(homes[:4])} kept elsewhere" if homes and excess else "")
 
 
 def other_lines(planned: Planned) -> Sequence[str]:
@@ -112,6 +163,20 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         "memory_limit_bytes": planned.memory,
         **_plan(planned.best),
         "patterns": list(patterns(planned.best)),
+        "idle": [
+            {"variable": loop.variable, "axes": list(loop.axes), "extent": loop.extent, "block": loop.block}
+            | {"empty_pes": loop.empty, "last_values": loop.last, "idle": loop.idle, "einsums": list(loop.einsums)}
+            for loop in uneven_loops(planned.best)
+        ],
+        "padding": [
+            {"what": move.what, "sent_bytes": move.sent, "needed_bytes": move.needed}
+            for move in padded_moves(planned.best)
+        ],
+        "what_if": [
+            {"what": change.what, "tried": change.tried, "plan": None if change.best is None else _plan(change.best)}
+            | {"altered": line}
+            for change, line in zip(planned.changes, change_lines(planned), strict=True)
+        ],
         "others": [
             {**_plan(other), "why": line} for other, line in zip(planned.others, other_lines(planned), strict=True)
         ],

@@ -11,13 +11,15 @@ import typer
 
 from einmap.cli.inputs import OUTPUT, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
+from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.cost_model import PLAN_METRICS
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.planner.document import distribution_document
-from einmap.distribute.planner.planner import Planned, PlanRequest, plan_workload
+from einmap.distribute.planner.planner import Planned, plan_workload
+from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.mesh.planned import planned_document, planned_report
@@ -63,6 +65,15 @@ Output = Annotated[
 TimeLimit = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.1, help="How long one integer program may take (memory limits).")
 ]
+WhatIf = Annotated[
+    bool,
+    typer.Option(
+        "--what-if",
+        help="Plan again with half and twice the memory, twice the bandwidth, half the latency of each axis.",
+    ),
+]
+WHAT_IF_SECONDS = 60.0
+"""For all plans of `--what-if` together."""
 
 
 def plan_command(
@@ -75,6 +86,7 @@ def plan_command(
     fix: Fix = None,
     output: Output = None,
     time_limit: TimeLimit = 60.0,
+    what_if: WhatIf = False,
     define: Define = None,
     root: Root = None,
     top_key: TopKey = None,
@@ -106,7 +118,8 @@ def plan_command(
         placements_of(fix or []),
         time_limit,
     )
-    planned = plan_workload(spec.workload, request)
+    with searching() as search:
+        planned = plan_workload(spec.workload, request, search.progress, WHAT_IF_SECONDS if what_if else None)
     _show(planned, target, as_json)
     tables.write(planned.best.plan)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])

@@ -1,0 +1,145 @@
+"""What to plan for, and what may be chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from einmap.distribute.cluster import Cluster
+from einmap.distribute.cost_model import ClusterCost, PlanMetric
+from einmap.distribute.derive import context_of, no_way
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
+from einmap.distribute.request import Context, Request, checked_request
+from einmap.distribute.search.search import Found, NotFound, cheapest, thriftiest
+from einmap.distribute.search.space import Options, SearchSpace, search_space
+from einmap.distribute.selection.solve import TIME_LIMIT
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.workload import Workload
+from einmap.progress import Progress
+from einmap.visible import brief
+
+LEAST_SLACK = 1e-6
+"""Part of the least memory that is added to it when the cheapest of the thriftiest plans is searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
+    lie where they are told, as in `distribute`; `time_limit`: seconds for each integer program.
+    """
+
+    mesh: Mesh
+    cluster: Cluster
+    metric: PlanMetric = "time"
+    memory: float | None = None
+    placements: Mapping[TensorName, Any] | None = None
+    time_limit: float = TIME_LIMIT
+
+    @property
+    def limit(self) -> float | None:
+        """Bytes that no plan exceeds on any PE; None: no limit."""
+        memory = self.memory if self.memory is not None else self.cluster.pe.memory
+        return memory if np.isfinite(memory) else None
+
+
+@dataclass(frozen=True)
+class Planning:
+    """A workload and what to plan for, checked. Raises SpecError where the mesh does not fit the cluster, or a
+    placement is wrong.
+    """
+
+    __repr__ = brief
+
+    workload: Workload
+    request: PlanRequest
+
+    def __post_init__(self) -> None:
+        self.request.cluster.check(self.request.mesh)
+
+    @cached_property
+    def model(self) -> ClusterCost:
+        """What moves and Einsums cost."""
+        return ClusterCost(self.request.cluster, self.request.metric)
+
+    @cached_property
+    def context(self) -> Context:
+        """What requests are checked against."""
+        return context_of(self.workload, self.request.mesh)
+
+    @cached_property
+    def asked(self) -> Request:
+        """The placements that are asked for."""
+        return checked_request(self.context, self.request.placements)
+
+    @cached_property
+    def bits(self) -> Mapping[TensorName, float]:
+        """Of a value of each tensor."""
+        return {
+            access.tensor: access.bits_per_value
+            for einsum in reversed(self.workload.einsums)
+            for access in reversed(einsum.accesses)
+        }
+
+    def space(self, limited: bool = False) -> SearchSpace:
+        """All that may be chosen, graph inputs wherever they serve best; `limited`: within a limit on memory."""
+        return search_space(self.context, self.asked, self.model, self.bits, Options(True, limited))
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best plan in its space, and the best one without the limit on memory, where the limit costs something.
+
+    `memory`: bytes that no plan may exceed, None: any; `chosen`: None where no plan was found within it; `proven`: it
+    is the best, or there is none.
+    """
+
+    __repr__ = brief
+
+    space: SearchSpace
+    memory: float | None
+    chosen: ChosenPlan | None
+    proven: bool
+    unlimited: ChosenPlan | None = None
+
+
+def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
+    """The best plan. Raises SpecError where no plan does what is asked, whatever the memory."""
+    request, model = planning.request, planning.model
+    free = planning.space()
+    _tell(progress, "plans in any memory")
+    unlimited = cheapest(free, None, request.time_limit, progress=progress)
+    if isinstance(unlimited, NotFound):
+        raise no_way(planning.context, free, planning.asked)
+    best_free, limit = chosen_plan(free, unlimited, model), request.limit
+    if request.metric != "memory" and (limit is None or best_free.peak.bytes <= limit):
+        return Best(free, limit, best_free, best_free.proven)
+    space = planning.space(limited=True)
+    _tell(progress, "plans within the memory")
+    if request.metric == "memory":
+        least = thriftiest(space, request.time_limit, progress)
+        if isinstance(least, Found):
+            limit = min(limit or np.inf, least.cost * (1 + LEAST_SLACK))
+    found = cheapest(space, limit, request.time_limit, progress=progress)
+    if isinstance(found, NotFound):
+        return Best(space, limit, None, found.proven, best_free)
+    if unlimited.proven and request.metric != "memory":
+        # less memory is never cheaper
+        found = replace(found, bound=max(found.bound, unlimited.bound))
+    return Best(space, limit, chosen_plan(space, found, model), found.proven, best_free)
+
+
+def thriftiest_plan(planning: Planning, progress: Progress | None = None) -> ChosenPlan | None:
+    """A plan with the least peak memory, as far as it is known; None where none was found in time."""
+    space = planning.space(limited=True)
+    least = thriftiest(space, planning.request.time_limit, progress)
+    return None if isinstance(least, NotFound) else chosen_plan(space, least, planning.model)
+
+
+def _tell(progress: Progress | None, what: str) -> None:
+    if progress is not None:
+        progress.report(what, 0)
