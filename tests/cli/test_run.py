@@ -36,7 +36,7 @@ def test_json_has_the_plan_its_traffic_and_the_outcome(run):
     (row,) = document["predicted"]
     assert (row["kind"], row["groups"], row["count"], row["total_sent_bytes"]) == (
         "reduce_scatter",
-        [[0, 1, 2, 3]],
+        {"count": 1, "size": 4, "inside": [[4, 1]], "between": []},
         1,
         324,
     )

@@ -7,9 +7,10 @@ import pytest
 from einmap.distribute.backends.compare import after_compilation, matches
 from einmap.distribute.backends.observed_collectives import Collective, merged, predicted
 from einmap.distribute.collectives import Traffic
+from einmap.distribute.mesh import Groups
 
 PAIRS = ((0, 1), (2, 3))
-SUM = Traffic("all_reduce", "Z", ("y",), PAIRS, 1, 80, 80, 80.0)
+SUM = Traffic("all_reduce", "Z", ("y",), Groups(((2, 1),), ((2, 2),)), 1, 80, 80, 80.0)
 FOUND = Collective("all_reduce", PAIRS, 80, 80, 1)
 
 

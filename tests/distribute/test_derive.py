@@ -9,6 +9,7 @@ from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import MeshMachine, communication, plan_cost
 from einmap.distribute.derive import distribute
+from einmap.distribute.mesh import Groups
 from einmap.errors import NotSupportedError
 
 SIZES = {"M": 4, "N": 8, "K": 16, "J": 12, "P": 5, "R": 3}
@@ -135,11 +136,11 @@ def test_the_same_request_gives_the_same_plan():
 # cost
 
 
-def test_traffic_counts_padding_and_lists_groups():
+def test_traffic_counts_padding_and_describes_groups():
     placements = {"A": {"M": "x", "K": "y"}, "B": {"K": "y"}, "Z": {"M": "x", "N": "y"}}
     plan = distribute(MATMUL, {"x": 2, "y": 3}, placements, loops={"Z": {"m": "x", "k": "y"}})
     # 8 columns in blocks of 3: 9 are sent
-    groups = ((0, 1, 2), (3, 4, 5))
+    groups = Groups(((3, 1),), ((2, 3),))  # PEs 0, 1, 2 and 3, 4, 5
     operand, result = 2 * 9 * 8, 2 * 3 * 8
     assert communication(plan) == (Traffic("reduce_scatter", "Z", ("y",), groups, 1, operand, result, 2 * result),)
 

@@ -78,7 +78,7 @@ def test_slices_and_positions_send_nothing(programs):
 def test_groups_are_those_of_the_mesh():
     mesh = Mesh((("x", 2), ("y", 3), ("z", 4)))
     for axes in (("x",), ("y", "z"), ("z", "y"), ("z", "x"), ("x", "y", "z")):
-        assert groups_over(mesh.shape, [mesh.names.index(axis) for axis in axes]) == mesh.groups(axes)
+        assert groups_over(mesh.shape, [mesh.names.index(axis) for axis in axes]) == mesh.groups(axes).listed
 
 
 def test_rings_follow_the_pairs():

@@ -3,7 +3,7 @@
 import pytest
 
 from einmap import SpecError
-from einmap.distribute.mesh import MAX_DEVICES, Mesh
+from einmap.distribute.mesh import MAX_DEVICES, Groups, Mesh
 from einmap.distribute.placement import Placement, Split, block_of, held, local_shape
 
 GRID = Mesh((("x", 2), ("y", 3)))
@@ -19,19 +19,27 @@ def test_PEs_are_numbered_row_major():
 
 
 def test_a_group_is_the_PEs_that_differ_in_its_axes_only():
-    assert GRID.groups(("y",)) == ((0, 1, 2), (3, 4, 5))
-    assert GRID.groups(("x",)) == ((0, 3), (1, 4), (2, 5))
-    assert GRID.groups(("x", "y")) == ((0, 1, 2, 3, 4, 5),)
+    assert GRID.groups(("y",)).listed == ((0, 1, 2), (3, 4, 5))
+    assert GRID.groups(("x",)).listed == ((0, 3), (1, 4), (2, 5))
+    assert GRID.groups(("x", "y")).listed == ((0, 1, 2, 3, 4, 5),)
 
 
 @pytest.mark.parametrize("axes", [("x",), ("y",), ("x", "y"), ("y", "x")])
 def test_groups_list_their_PEs_by_position(axes):
-    for group in GRID.groups(axes):
+    for group in GRID.groups(axes).listed:
         assert [GRID.position(device, axes) for device in group] == list(range(len(group)))
 
 
+def test_groups_of_thousands_of_PEs_are_said_by_steps():
+    wide = Mesh((("x", 16), ("y", 16), ("z", 16)))
+    assert wide.groups(("y",)) == Groups(((16, 16),), ((16, 256), (16, 1)))
+    assert wide.groups(("x", "y")) == Groups(((256, 16),), ((16, 1),))
+    assert (str(wide.groups(("x", "y"))), wide.groups(("x", "y")).first[:3]) == ("16 of 256", (0, 16, 32))
+    assert "listed" not in vars(wide.groups(("x",)))
+
+
 def test_the_first_axis_of_a_group_is_the_slowest():
-    assert GRID.groups(("y", "x")) == ((0, 3, 1, 4, 2, 5),)
+    assert GRID.groups(("y", "x")).listed == ((0, 3, 1, 4, 2, 5),)
 
 
 @pytest.mark.parametrize(

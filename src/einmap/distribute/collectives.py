@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, assert_never
 
-from einmap.distribute.mesh import AxisName, Group
+from einmap.distribute.mesh import AxisName, Groups
 from einmap.visible import brief
 
 type Kind = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "shift", "slice"]
@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = ("all_gather", "reduce_scatter", "all_reduce", "all_to
 class Traffic:
     """All executions of one collective of a plan.
 
-    `groups`: PEs that talk to one another, in ring order; `count`: executions (those of loops multiplied out);
+    `groups`: of PEs that talk to one another, in ring order; `count`: executions (those of loops multiplied out);
     `operand_bytes`, `result_bytes`: what one PE puts in and gets out, once, padding included;
     `sent_bytes`: what one PE sends in one execution by the best ring.
     """
@@ -28,7 +28,7 @@ class Traffic:
     kind: Kind
     tensor: str
     axes: tuple[AxisName, ...]
-    groups: tuple[Group, ...]
+    groups: Groups
     count: int
     operand_bytes: int
     result_bytes: int

@@ -19,6 +19,66 @@ MAX_DEVICES = 4096
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Groups of PEs, described by steps: `inside` leads from the first PE of a group, PE 0 of the first group, to its
+    other PEs in ring order, `between` from the first PE of the first group to those of the others.
+
+    Each is a tuple of (count, stride), slowest first: the PEs 0, 1, 4, 5 are ((2, 4), (2, 1)). Both are written as
+    shortly as they can be, so that equal groups are equal.
+    """
+
+    inside: tuple[tuple[int, int], ...]
+    between: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, inside: Iterable[tuple[int, int]], between: Iterable[tuple[int, int]]) -> Groups:
+        """Groups from counts and strides, which may have steps that continue one another."""
+        return cls(_joined(inside), _joined(between))
+
+    @property
+    def count(self) -> int:
+        """How many groups there are."""
+        return math.prod(count for count, _ in self.between)
+
+    @property
+    def size(self) -> int:
+        """PEs of one group."""
+        return math.prod(count for count, _ in self.inside)
+
+    @cached_property
+    def first(self) -> Group:
+        """The PEs of the group that PE 0 is in."""
+        return _reached(self.inside)
+
+    @cached_property
+    def listed(self) -> tuple[Group, ...]:
+        """All PEs of all groups. They are as many as the mesh has: what only says or counts needs no list."""
+        return tuple(tuple(start + offset for offset in self.first) for start in _reached(self.between))
+
+    def __str__(self) -> str:
+        """`2 of 3`: groups, and PEs of each."""
+        return f"{self.count} of {self.size}"
+
+
+def _joined(steps: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Steps without those of one PE; (2, 4), (4, 1) as (8, 1)."""
+    joined: list[tuple[int, int]] = []
+    for count, stride in steps:
+        if count == 1:
+            continue
+        if joined and joined[-1][1] == count * stride:
+            joined[-1] = joined[-1][0] * count, stride
+        else:
+            joined.append((count, stride))
+    return tuple(joined)
+
+
+def _reached(steps: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    ranges = [range(0, count * stride, stride) for count, stride in steps]
+    return tuple(sum(offsets) for offsets in product(*ranges))
+
+
+@dataclass(frozen=True)
 class Mesh:
     """PEs are numbered row-major over the axes: the last axis is the fastest.
 
@@ -86,22 +146,17 @@ class Mesh:
             place = place * self.size(axis) + coordinates[axis]
         return place
 
-    def groups(self, axes: Sequence[AxisName]) -> tuple[Group, ...]:
+    def groups(self, axes: Sequence[AxisName]) -> Groups:
         """The PEs that differ in nothing but `axes`; those of a group in the order of `position`.
 
-        mesh x=2, y=2: groups(("x",)) = ((0, 2), (1, 3)), groups(("x", "y")) = ((0, 1, 2, 3),)
+        mesh x=2, y=2: groups(("x",)).listed = ((0, 2), (1, 3)), groups(("x", "y")).listed = ((0, 1, 2, 3),)
         """
-        strides = {
-            name: math.prod(size for _, size in self.axes[index + 1 :]) for index, (name, size) in enumerate(self.axes)
+        steps = {
+            name: (size, math.prod(size for _, size in self.axes[index + 1 :]))
+            for index, (name, size) in enumerate(self.axes)
         }
-        others = [name for name in self.names if name not in axes]
-
-        def offsets(names: Sequence[AxisName]) -> list[int]:
-            ranges = [range(0, self.size(name) * strides[name], strides[name]) for name in names]
-            return [sum(steps) for steps in product(*ranges)]
-
-        inside = offsets(axes)
-        return tuple(tuple(first + offset for offset in inside) for first in offsets(others))
+        inside = [(self.size(name), steps[name][1]) for name in axes]
+        return Groups.of(inside, [steps[name] for name in self.names if name not in axes])
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={size}" for name, size in self.axes)

@@ -83,7 +83,7 @@ def traffic_section(rows: Sequence[Traffic], title: str = "Predicted communicati
     for name in ("times", "operand B", "result B", "sent B", "in all B"):
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:
-        groups = f"{', '.join(row.axes)}: {len(row.groups)} of {len(row.groups[0])}"
+        groups = f"{', '.join(row.axes)}: {row.groups}"
         figures = (row.count, row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)
         table.add_row(row.kind.replace("_", "-"), row.tensor, groups, *map(exact, figures))
     return Group(Text(title, style="bold"), table)
@@ -142,5 +142,8 @@ def run_document(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck
 
 
 def traffic_document(row: Traffic) -> dict[str, Any]:
-    """One collective; `groups` lists the PEs of each group."""
-    return {**asdict(row), "total_sent_bytes": row.total_sent_bytes}
+    """One collective. `groups`: their count and size, and steps (count, stride) from PE 0 to the others of its group
+    and to the first PEs of the other groups, so that it stays short for thousands of PEs.
+    """
+    groups = {"count": row.groups.count, "size": row.groups.size, **asdict(row.groups)}
+    return {**asdict(row), "groups": groups, "total_sent_bytes": row.total_sent_bytes}

@@ -85,7 +85,7 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
     """What each PE holds afterwards. See `plan.Move` for what the kinds mean."""
     received: list[Tensor | None] = [None] * plan.mesh.n_devices
     buffer = plan.by_name[step.target]
-    for group in plan.mesh.groups(step.axes):
+    for group in plan.mesh.groups(step.axes).listed:
         arrays = [sources[device] for device in group]
         for place, device in enumerate(group):
             received[device] = _cut(_received(plan, step, arrays, place, turn), buffer.shape)

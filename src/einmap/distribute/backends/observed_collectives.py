@@ -45,7 +45,7 @@ def predicted(traffic: Iterable[Traffic]) -> tuple[Collective, ...]:
     """What a program must hold if a plan's traffic is right."""
     free: Kind = "slice"
     return merged(
-        Collective(t.kind, t.groups, t.operand_bytes, t.result_bytes, t.count) for t in traffic if t.kind != free
+        Collective(t.kind, t.groups.listed, t.operand_bytes, t.result_bytes, t.count) for t in traffic if t.kind != free
     )
 
 

@@ -31,7 +31,7 @@ def _traffic(rows: Iterable[Traffic]) -> Iterable[Row]:
     for traffic in rows:
         names = traffic.kind, traffic.tensor, ", ".join(traffic.axes)
         sizes = traffic.operand_bytes, traffic.result_bytes, traffic.sent_bytes, traffic.total_sent_bytes
-        yield (*names, *_groups(traffic.groups), traffic.count, *sizes)
+        yield (*names, traffic.groups.count, traffic.groups.size, traffic.count, *sizes)
 
 
 def _matches(rows: Iterable[Match]) -> Iterable[Row]:

@@ -184,7 +184,7 @@ def _communication(plan: Plan, run: Run | None) -> Section:
             (
                 _name(row),
                 row.tensor,
-                f"{', '.join(row.axes)}: {len(row.groups)} of {len(row.groups[0])}",
+                f"{', '.join(row.axes)}: {row.groups}",
                 f"{row.count:,}",
                 *(exact(n) for n in (row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)),
             )

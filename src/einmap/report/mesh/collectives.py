@@ -87,7 +87,7 @@ def _axes(mesh: Mesh, row: Compiled) -> tuple[str, ...]:
         return ()
     coordinates = [mesh.coordinates(device) for device in row.groups[0]]
     axes = tuple(name for name in mesh.names if len({place[name] for place in coordinates}) > 1)
-    of_mesh = {tuple(sorted(group)) for group in mesh.groups(axes)}
+    of_mesh = {tuple(sorted(group)) for group in mesh.groups(axes).listed}
     return axes if of_mesh == set(row.groups) else ()
 
 
