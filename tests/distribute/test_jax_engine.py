@@ -18,6 +18,7 @@ from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions, check_j
 from einmap.distribute.backends.observed_collectives import predicted
 from einmap.distribute.cost import communication
 from einmap.distribute.derive import distribute
+from einmap.distribute.plan import buffers_read
 from einmap.einsum import numeric
 from einmap.errors import EngineError, SpecError
 from einmap.spec.spec import Spec
@@ -80,6 +81,17 @@ def test_a_reduce_scatter_computes_the_same_in_chunks(engine, dtype, overlap):
         assert (sent.kind, sent.operand_bytes, sent.count) == ("shift", 2 * 7 * width, 7)
     else:
         assert (sent.kind, sent.operand_bytes, sent.result_bytes) == ("reduce_scatter", 16 * 7 * width, 2 * 7 * width)
+
+
+def test_what_is_brought_where_nobody_reads_it_is_sent_all_the_same(engine):
+    # two rows over eight PEs: most blocks are padding alone
+    workload = {"rank_sizes": {"M": 2, "N": 3}, "bits_per_value": {"All": 64}}
+    workload["einsums"] = ["T[m, n] = relu(A[m, n])", "Z[m, n] = exp(T[m, n]) * B[n]"]
+    asked = {"A": {"M": "x"}, "T": {"N": "x"}, "B": {"N": "x"}, "Z": {"M": "x"}}
+    plan = distribute(Spec.from_dict({"workload": workload}).workload, {"x": 8}, asked)
+    read = {name for step in plan.steps for name in buffers_read(step)}
+    assert any(getattr(step, "kind", "") == "all_to_all" and step.target not in read for step in plan.steps)
+    assert "all_to_all" in {one.kind for one in check_run(engine, plan).lowered}
 
 
 def test_partial_sums_may_go_in_and_come_out(engine):

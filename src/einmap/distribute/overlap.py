@@ -17,7 +17,7 @@ from dataclasses import replace
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.naming import Names
 from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import BufferName, Combine, Local, LocalLoop, Move, Plan, PlanStep, Repeat
+from einmap.distribute.plan import BufferName, Combine, Local, LocalLoop, Move, Plan, PlanStep, Repeat, buffers_read
 from einmap.einsum.projection import Rank
 from einmap.errors import At, SpecError
 
@@ -49,7 +49,7 @@ def _pair(plan: Plan, einsum: str, at: At | None) -> tuple[Local, Move]:
     """The local Einsum and the reduce-scatter of its result."""
     local = next(step for step in plan.steps if isinstance(step, Local) and step.einsum == einsum)
     results = {name for _, name in local.results}
-    users = [step for step in plan.steps if _reads(step) & results]
+    users = [step for step in plan.steps if buffers_read(step) & results]
     match users:
         case [Move(kind="reduce_scatter") as move] if len(results) == 1:
             return local, move
@@ -60,18 +60,6 @@ def _pair(plan: Plan, einsum: str, at: At | None) -> tuple[Local, Move]:
         at=at,
         hint="split a reduced rank of its operands and place the result split over the same mesh axis",
     )
-
-
-def _reads(step: PlanStep) -> set[BufferName]:
-    match step:
-        case Local(operands=operands):
-            return {name for _, name in operands}
-        case Move(source=source):
-            return {source}
-        case Combine(left=left, right=right):
-            return {left, right}
-        case Repeat(steps=steps):
-            return {name for inner in steps for name in _reads(inner)}
 
 
 def _chunked_loop(plan: Plan, local: Local, move: Move, at: At | None) -> LocalLoop:

@@ -136,6 +136,19 @@ class Repeat:
     carried: tuple[tuple[BufferName, BufferName], ...]
 
 
+def buffers_read(step: PlanStep) -> frozenset[BufferName]:
+    """The buffers that a step reads; those of the steps of a loop as well."""
+    match step:
+        case Local(operands=operands):
+            return frozenset(name for _, name in operands)
+        case Move(source=source):
+            return frozenset({source})
+        case Combine(left=left, right=right):
+            return frozenset({left, right})
+        case Repeat(steps=steps):
+            return frozenset(name for inner in steps for name in buffers_read(inner))
+
+
 @dataclass(frozen=True)
 class Plan:
     """How the PEs of `mesh` compute `workload` (one instance of it).

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from einmap.distribute.backends.arithmetic import Arrays, local_einsum
 from einmap.distribute.backends.base import addend_share
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat
+from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat, buffers_read
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 
@@ -124,7 +124,12 @@ def _run(plan: Plan, *inputs: Array) -> tuple[Array, ...]:
         memory[name] = values[0] if plan.by_name[name].placement.partial else values
     _run_steps(plan, plan.steps, memory, turn=0)
     outputs = [(plan.by_name[name], memory[name]) for _, name in plan.outputs]
-    return tuple(values[None] if buffer.placement.partial else values for buffer, values in outputs)
+    # JAX drops what no result depends on, also the collective that brings a tensor where it is asked for
+    read = {name for step in plan.steps for name in buffers_read(step)} | {name for _, name in plan.outputs}
+    unread = [memory[step.target] for step in plan.steps if isinstance(step, Move) and step.target not in read]
+    kept, _ = lax.optimization_barrier((tuple(values for _, values in outputs), unread))
+    whole = zip((buffer for buffer, _ in outputs), kept, strict=True)
+    return tuple(values[None] if buffer.placement.partial else values for buffer, values in whole)
 
 
 def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: Any) -> None:
