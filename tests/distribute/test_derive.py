@@ -6,10 +6,11 @@ from tests.distribute.drawn_plans import draw
 from einmap import Spec, SpecError
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
+from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.collectives import Traffic
-from einmap.distribute.cost import MeshMachine, communication, plan_cost
+from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.derive import distribute
-from einmap.distribute.mesh import Groups
+from einmap.distribute.mesh import Groups, Mesh
 from einmap.errors import NotSupportedError
 
 SIZES = {"M": 4, "N": 8, "K": 16, "J": 12, "P": 5, "R": 3}
@@ -152,13 +153,14 @@ def test_values_of_float32_are_half_as_wide():
 
 
 def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter():
-    machine = MeshMachine(link_bandwidth=1e9, link_latency=1e-3, throughput=1e6)
+    # a product and a sum at each point: 1e6 points/s
+    cluster = flat_cluster(Mesh((("x", 4),)), 1e9, 1e-3, 2e6)
     request = {"placements": {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}, "loops": {"Z": {"k": "x"}}}
-    plain = plan_cost(distribute(MATMUL, {"x": 4}, **request), machine)
+    plain = plan_cost(distribute(MATMUL, {"x": 4}, **request), cluster)
     assert plain.computation_seconds == pytest.approx(4 * 8 * 4 / 1e6)
     assert plain.communication_seconds == pytest.approx(3 / 4 * 4 * 8 * 8 / 1e9 + 3 * 1e-3)
     assert plain.latency == pytest.approx(plain.computation_seconds + plain.communication_seconds)
-    chunked = plan_cost(distribute(MATMUL, {"x": 4}, **request, overlap=["Z"]), machine)
+    chunked = plan_cost(distribute(MATMUL, {"x": 4}, **request, overlap=["Z"]), cluster)
     assert chunked.communication_seconds == pytest.approx(plain.communication_seconds)
     assert chunked.points == plain.points
     assert chunked.latency == pytest.approx(32 / 1e6 + 3 * max(1e-3 + 64 / 1e9, 32 / 1e6))

@@ -6,6 +6,7 @@ from einmap import Spec, SpecError, load
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import Cluster, Link, ProcessingElement, flat_cluster
+from einmap.distribute.cost import plan_cost
 from einmap.distribute.cost_model import ClusterCost
 from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import Mesh
@@ -171,11 +172,57 @@ def test_a_shipped_cluster_is_read():
     assert cluster.link(("x", "y")).bandwidth == 0.9 * 25e9
 
 
+def test_measured_all_reduces_of_one_node_tell_those_of_others():
+    link = dict(cluster_of(load("a100_measured")).links)["x"]
+
+    def microseconds(parts, size):
+        return link.seconds("all_reduce", parts, size, size) * 1e6
+
+    # LLMCompass, 4 GPUs: the table itself
+    for size, measured in {2**3: 12.5, 2**16: 22.9, 2**20: 60.8, 2**24: 195.7, 2**30: 7219}.items():
+        assert microseconds(4, size) == pytest.approx(measured, rel=1e-3)
+    # vTrain, other runs and other numbers of GPUs
+    for parts, size, measured in [(8, 2**24, 232.4), (8, 2**27, 1162), (8, 2**30, 8193), (4, 2**30, 7259)]:
+        assert microseconds(parts, size) == pytest.approx(measured, rel=0.055)
+    assert microseconds(2, 2**30) == pytest.approx(5443, rel=0.12)
+
+
+def test_a_torus_sends_both_ways_along_all_axes():
+    torus = Cluster(FAST.pe, (("x", Link(1e9, 1e-3, "torus")), ("y", Link(1e9, 1e-3, "torus"))))
+    mesh = Mesh((("x", 4), ("y", 4)))
+    # 3/4 of 1600 bytes, half of them each way; 15/16 of them over two axes
+    assert torus.seconds("all_gather", mesh, ("x",), 400, 1600) == pytest.approx(1200 / 2e9 + 3e-3)
+    assert torus.seconds("all_gather", mesh, ("x", "y"), 100, 1600) == pytest.approx(1500 / 4e9 + 6e-3)
+    assert torus.seconds("all_reduce", mesh, ("x", "y"), 1600, 1600) == pytest.approx(2 * (1500 / 4e9 + 6e-3))
+    # 0, 1, 2 and 1 links away: 1 on average
+    assert torus.seconds("all_to_all", mesh, ("x",), 1600, 1600) == pytest.approx(1600 / 2e9 + 2e-3)
+
+
+def test_groups_that_share_a_link_divide_its_bandwidth():
+    card = Cluster(FAST.pe, (("x", Link(4e9)), ("y", Link(1e9, shared_by=("x",)))))
+    mesh = Mesh((("x", 4), ("y", 2)))
+    # four groups along y at once; over both axes one ring passes from node to node
+    assert card.seconds("all_gather", mesh, ("y",), 400, 800) == pytest.approx(400 / 0.25e9)
+    assert card.seconds("all_gather", mesh, ("y", "x"), 100, 800) == pytest.approx(700 / 1e9)
+    assert card.seconds("all_gather", mesh, ("x",), 200, 800) == pytest.approx(600 / 4e9)
+    with pytest.raises(SpecError, match="shared by 'z', which is not another axis"):
+        Cluster(FAST.pe, (("x", Link(1e9, shared_by=("z",))),))
+
+
+def test_the_cost_of_a_plan_is_the_time_that_it_was_chosen_by():
+    cluster = cluster_of(load("a100_nodes"))
+    for sizes in ({"N_TOKENS": 256}, {"N_TOKENS": 8, "D_MODEL": 4096}):
+        best = planned(feed_forward(**sizes), (("x", 4), ("y", 2)), cluster).best
+        assert plan_cost(best.plan, cluster, best.bits).latency == pytest.approx(best.cost, rel=1e-6)
+
+
 def test_messages_and_their_efficiency_make_the_time_of_a_collective():
-    ring = Link(1e9, 1e-3, "ring", ((0, 0.5), (1000, 1.0)))
+    ring = Link(1e9, 1e-3, "ring", ((500, 0.5), (1000, 1.0)))
     # 8 PEs send 7/8 of 1600 bytes, then 7/8 of 800
     assert ring.seconds("all_gather", 8, 200, 1600) == pytest.approx(1400 / 1e9 + 7e-3)
-    assert ring.seconds("reduce_scatter", 8, 800, 100) == pytest.approx(700 / 0.5e9 + 7e-3)
+    # 500 and 1000 bytes take equally long, and so do 700
+    assert ring.seconds("reduce_scatter", 8, 800, 100) == pytest.approx(1000 / 1e9 + 7e-3)
+    assert ring.seconds("reduce_scatter", 8, 160, 20) == pytest.approx(140 / 0.5e9 + 7e-3)
     assert Link(1e9, 1e-3, "switch").seconds("all_reduce", 8, 800, 800) == pytest.approx(1400 / 1e9 + 6e-3)
     assert Link(1e9, 1e-3, "all_to_all").seconds("all_to_all", 8, 800, 800) == pytest.approx(700 / 1e9 + 1e-3)
     assert Link(1e9).seconds("all_to_all", 8, 800, 800) == pytest.approx(2 * 700 / 1e9)
@@ -188,12 +235,20 @@ def test_all_problems_of_a_cluster_are_told_with_their_places(tmp_path):
         "  pe: {peak: {bf16: 0, fp17: 1e12}, memory: -1}\n"
         "  axes:\n"
         "    x: {bandwidth: -5, topology: rings}\n"
-        "    y: {bandwidth: 1e9, efficiency: {0: 1.5}}\n"
+        "    y: {bandwidth: 1e9, efficiency: {0: 1.5}, shared_by: [z]}\n"
     )
     with pytest.raises(SpecError) as caught:
         cluster_of(load(str(file)))
     told = [str(problem) for problem in caught.value.problems]
-    for line, text in [(2, "peak"), (2, "fp17"), (2, "memory"), (4, "bandwidth"), (4, "rings"), (5, "efficiency")]:
+    for line, text in [
+        (2, "peak"),
+        (2, "fp17"),
+        (2, "memory"),
+        (4, "bandwidth"),
+        (4, "rings"),
+        (5, "efficiency"),
+        (5, "'z' is not another"),
+    ]:
         assert any(f"cluster.yaml:{line}:" in one and text in one for one in told), (text, told)
 
 

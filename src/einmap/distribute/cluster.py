@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from einmap.distribute.collectives import Kind, rounds, sent
+from einmap.distribute.collectives import Kind, rounds, sent, torus_bytes, torus_messages
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import brief
 
-type Topology = Literal["ring", "tree", "switch", "all_to_all"]
+type Topology = Literal["ring", "tree", "torus", "switch", "all_to_all"]
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology.__value__)
 
 DATA_TYPE_BITS: Mapping[str, int] = {
@@ -25,10 +25,11 @@ DATA_TYPE_BITS: Mapping[str, int] = {
 class Link:
     """The links along one axis of the mesh.
 
-    `bandwidth`: bytes/s that one PE sends; `latency`: s of one message; `efficiency`: from which size of a message in
-    bytes which part of the bandwidth is reached, ascending; `energy_per_bit`: J for each bit that a PE sends; `size`:
-    PEs along the axis at most. Raises SpecError for rates that are not positive, negative latencies and energies, and
-    parts outside of 0 to 1.
+    `bandwidth`: bytes/s that one PE sends, in a torus each way; `latency`: s of one message; `efficiency`: which part
+    of the bandwidth is reached by the bytes that a PE sends, ascending; `energy_per_bit`: J for each bit that a PE
+    sends; `size`: PEs along the axis at most; `shared_by`: axes whose PEs share one such link, as those of a node
+    share its network card. Raises SpecError for rates that are not positive, negative latencies and energies, and parts
+    outside of 0 to 1.
     """
 
     __repr__ = brief
@@ -39,6 +40,7 @@ class Link:
     efficiency: tuple[tuple[float, float], ...] = ()
     energy_per_bit: float = 0.0
     size: int | None = None
+    shared_by: tuple[AxisName, ...] = ()
 
     def __post_init__(self) -> None:
         _check_positive("bandwidth", self.bandwidth, "bytes/s")
@@ -57,19 +59,45 @@ class Link:
 
         Volumes are those of `collectives.sent`. Messages that follow one another: as many as in a ring; log2 of the PEs
         in a tree or through a switch, twice for an all-reduce; one (two for an all-reduce) where all PEs have links to
-        all others. In a ring an all-to-all passes through parts/4 links on average.
+        all others. In a ring an all-to-all passes through parts/4 links on average. For a torus: `Cluster.seconds`.
         """
+        if self.topology == "torus":
+            return self.on_torus(kind, ((parts, self.bandwidth),), operand, result)
         volume = float(sent(kind, parts, 1, 1)) * (result if kind == "all_gather" else operand)
         if kind == "all_to_all" and self.topology in ("ring", "tree"):
             volume *= max(1.0, parts / 4)
         if volume == 0:
             return 0.0
-        part = 1.0
-        for size, reached in self.efficiency:
-            part = reached if volume >= size else part
-        if self.efficiency and volume < self.efficiency[0][0]:
-            part = self.efficiency[0][1]
-        return volume / (self.bandwidth * part) + self._messages(kind, parts) * self.latency
+        return self.effective(volume) / self.bandwidth + self._messages(kind, parts) * self.latency
+
+    def on_torus(self, kind: Kind, axes: tuple[tuple[int, float], ...], operand: float, result: float) -> float:
+        """Time over the wrap-around links along several axes, PEs and bytes/s each way of each given."""
+        axes = tuple((parts, rate) for parts, rate in axes if parts > 1)
+        parts = math.prod(parts for parts, _ in axes)
+        volume = float(sent(kind, parts, 1, 1)) * (result if kind == "all_gather" else operand)
+        if volume == 0:
+            return 0.0
+        slowed = self.effective(volume) / volume
+        seconds = torus_bytes(kind, axes, result if kind == "all_gather" else operand)
+        return seconds * slowed + torus_messages(kind, tuple(parts for parts, _ in axes)) * self.latency
+
+    def effective(self, volume: float) -> float:
+        """Bytes that take as long at the full bandwidth as `volume` bytes at what is reached.
+
+        Between two sizes of `efficiency` time grows linearly, which is exact for a latency and a bandwidth; below the
+        first and above the last their parts hold.
+        """
+        if not self.efficiency:
+            return volume
+        before: tuple[float, float] | None = None
+        for size, part in self.efficiency:
+            taken = size / part
+            if volume <= size:
+                if before is None:
+                    return volume / part
+                return before[1] + (taken - before[1]) * (volume - before[0]) / (size - before[0])
+            before = size, taken
+        return volume / self.efficiency[-1][1]
 
     def _messages(self, kind: Kind, parts: int) -> int:
         if self.topology == "ring" or kind == "shift":
@@ -117,13 +145,24 @@ class ProcessingElement:
 class Cluster:
     """A PE, and links for the axes of a mesh.
 
-    A collective over several axes runs at the pace of the slowest link among them.
+    A collective over several axes runs at the pace of the slowest link among them; where all of them are of a torus,
+    over all their links at once. Raises SpecError for links that are shared along an axis without links.
     """
 
     __repr__ = brief
 
     pe: ProcessingElement
     links: tuple[tuple[AxisName, Link], ...]
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.links]
+        for name, link in self.links:
+            for axis in link.shared_by:
+                if axis not in names or axis == name:
+                    hint = did_you_mean(axis, [one for one in names if one != name], listing="other axes")
+                    raise SpecError(
+                        f"links along {name!r} are shared by {axis!r}, which is not another axis", hint=hint
+                    )
 
     def link(self, axes: tuple[AxisName, ...]) -> Link:
         """The slowest link of these axes: least bandwidth, then greatest latency."""
@@ -143,7 +182,25 @@ class Cluster:
 
     def seconds(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
         """Time of one collective, bytes of one PE's operand and result given."""
-        return self.link(axes).seconds(kind, mesh.parts(axes), operand, result) if axes else 0.0
+        if not axes:
+            return 0.0
+        links = [self._divided(mesh, kind, axes, axis) for axis in axes]
+        slowest = min(links, key=lambda link: (link.bandwidth, -link.latency))
+        # a shift goes from each PE to the next one only
+        if all(link.topology == "torus" for link in links) and kind != "shift":
+            rates = tuple((mesh.size(axis), link.bandwidth) for axis, link in zip(axes, links, strict=True))
+            return slowest.on_torus(kind, rates, operand, result)
+        return slowest.seconds(kind, mesh.parts(axes), operand, result)
+
+    def _divided(self, mesh: Mesh, kind: Kind, axes: tuple[AxisName, ...], axis: AxisName) -> Link:
+        """A link with the bandwidth that is left to one PE where all groups talk at once.
+
+        PEs of the same group that share a link pass it one after another in their ring, so that they do not divide
+        it, but in an all-to-all.
+        """
+        link = dict(self.links)[axis]
+        sharing = [one for one in link.shared_by if one in mesh.names and (one not in axes or kind == "all_to_all")]
+        return replace(link, bandwidth=link.bandwidth / mesh.parts(sharing)) if sharing else link
 
 
 def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float) -> Cluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, assert_never
@@ -75,3 +76,58 @@ def rounds(kind: Kind, parts: int) -> int:
             return 0
         case _:
             assert_never(kind)
+
+
+type TorusAxes = tuple[tuple[int, float], ...]
+"""PEs along each axis, at least 2, and bytes/s that a PE sends along it, each way."""
+
+
+def torus_bytes(kind: Kind, axes: TorusAxes, whole: float) -> float:
+    """Seconds of sending over wrap-around links along several axes at once, both ways; latencies left out.
+
+    Data are cut in as many parts as there are axes, and each part goes over the axes in another order, half of it each
+    way, so that links along all axes are busy (Sack and Gropp, "Collective algorithms for multiported torus networks",
+    2015). `whole`: bytes of the larger of a PE's operand and result.
+    """
+    match kind:
+        case "all_gather" | "reduce_scatter":
+            return _gathered(axes, whole)
+        case "all_reduce":
+            return 2 * _gathered(axes, whole)
+        case "all_to_all":
+            # half the ring away at most, a quarter on average; the busiest axis counts
+            return max(whole * _mean_distance(parts) / (2 * rate) for parts, rate in axes)
+        case "shift":
+            return whole / min(rate for _, rate in axes)
+        case "slice":
+            return 0.0
+
+
+def torus_messages(kind: Kind, parts: tuple[int, ...]) -> int:
+    """Messages that follow one another: in each phase as many as along the longest axis."""
+    if kind == "all_to_all":
+        return sum(size // 2 for size in parts)
+    if kind in ("shift", "slice"):
+        return int(kind == "shift")
+    phases = len(parts) * (max(parts) - 1)
+    return 2 * phases if kind == "all_reduce" else phases
+
+
+def _gathered(axes: TorusAxes, whole: float) -> float:
+    """An all-gather; a reduce-scatter is the same backwards. The slowest part of each phase counts."""
+    count = len(axes)
+    held = [whole / count / math.prod(parts for parts, _ in axes)] * count
+    seconds = 0.0
+    for phase in range(count):
+        slowest = 0.0
+        for part in range(count):
+            parts, rate = axes[(part + phase) % count]
+            slowest = max(slowest, held[part] * (parts - 1) / (2 * rate))
+            held[part] *= parts
+        seconds += slowest
+    return seconds
+
+
+def _mean_distance(parts: int) -> float:
+    """Links between two PEs of a ring that is used both ways, on average over all PEs, the PE itself too."""
+    return sum(min(away, parts - away) for away in range(parts)) / parts

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.distribute.collectives import Traffic, rounds, sent
+from einmap.distribute.cluster import Cluster, flat_cluster
+from einmap.distribute.collectives import Traffic, sent
+from einmap.distribute.cost_model import operations_per_point
 from einmap.distribute.placement import local_shape
 from einmap.distribute.plan import BYTES, Combine, Local, Move, Plan, PlanStep, Repeat
-
-
-@dataclass(frozen=True, slots=True)
-class MeshMachine:
-    """A mesh of equal PEs. `link_bandwidth`: bytes/s that one PE sends; `link_latency`: seconds of one message;
-    `throughput`: points of an Einsum that one PE evaluates in a second.
-    """
-
-    link_bandwidth: float = 100e9
-    link_latency: float = 1e-6
-    throughput: float = 100e12
+from einmap.einsum.einsum import TensorName
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +69,16 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
     )
 
 
-def plan_cost(plan: Plan, machine: MeshMachine | None = None) -> PlanCost:
-    """Bytes, points and seconds of a plan on `machine`, for each PE."""
-    machine = machine or MeshMachine()
-    moving, computing, together = _seconds(plan, plan.steps, machine)
+def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorName, float] | None = None) -> PlanCost:
+    """Bytes, points and seconds of a plan for each PE.
+
+    `cluster`: without it links of 100 GB/s and 1 us along every axis, and PEs of 100 Tera-operations/s; `bits`: of a
+    value of each tensor, for the seconds; without, all are as wide as `plan.dtype`. Raises SpecError where the mesh of
+    the plan does not fit the cluster.
+    """
+    cluster = cluster or flat_cluster(plan.mesh, 100e9, 1e-6, 100e12)
+    cluster.check(plan.mesh)
+    moving, computing, together = _seconds(_Timed(plan, cluster, bits or {}), plan.steps)
     return PlanCost(
         sent_bytes=sum(traffic.total_sent_bytes for traffic in communication(plan)),
         points=_points(plan.steps),
@@ -91,31 +89,54 @@ def plan_cost(plan: Plan, machine: MeshMachine | None = None) -> PlanCost:
     )
 
 
-def _seconds(plan: Plan, steps: Sequence[PlanStep], machine: MeshMachine) -> tuple[float, float, float]:
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """What single steps of a plan take on a cluster."""
+
+    plan: Plan
+    cluster: Cluster
+    bits: Mapping[TensorName, float]
+
+    def width(self, tensor: TensorName) -> float:
+        """Bits of a value."""
+        return self.bits.get(tensor, 8 * BYTES[self.plan.dtype])
+
+    def move(self, move: Move) -> float:
+        """Seconds of a collective."""
+        if move.kind == "slice":
+            return 0.0
+        traffic = traffic_of(self.plan, move)
+        scale = self.width(traffic.tensor) / (8 * BYTES[self.plan.dtype])
+        sizes = traffic.operand_bytes * scale, traffic.result_bytes * scale
+        return self.cluster.seconds(move.kind, self.plan.mesh, move.axes, *sizes)
+
+    def local(self, local: Local) -> float:
+        """Seconds of an Einsum: the longer of its operations, and of reading and writing its tensors once."""
+        operations = _local_points(local) * operations_per_point(self.plan.workload.find(local.einsum))
+        touched = (*local.operands, *local.results)
+        moved = sum(math.prod(self.plan.by_name[name].shape) * self.width(tensor) / 8 for tensor, name in touched)
+        return self.cluster.pe.seconds(operations, moved, max(self.width(tensor) for tensor, _ in touched))
+
+
+def _seconds(timed: _Timed, steps: Sequence[PlanStep]) -> tuple[float, float, float]:
     """Seconds of moving, of computing, and of both as they follow one another."""
     moving = computing = together = 0.0
     for step in steps:
         match step:
             case Move():
-                taken = _move_seconds(plan, step, machine)
+                taken = timed.move(step)
                 moving, together = moving + taken, together + taken
             case Local():
-                taken = _local_points(step) / machine.throughput
+                taken = timed.local(step)
                 computing, together = computing + taken, together + taken
             case Repeat():
-                move, compute, _ = _seconds(plan, step.steps, machine)
+                move, compute, _ = _seconds(timed, step.steps)
                 moving, computing = moving + step.count * move, computing + step.count * compute
                 # what a turn sends does not depend on what it computes
                 together += step.count * max(move, compute)
             case Combine():
                 pass
     return moving, computing, together
-
-
-def _move_seconds(plan: Plan, move: Move, machine: MeshMachine) -> float:
-    traffic = traffic_of(plan, move)
-    messages = rounds(move.kind, plan.mesh.parts(move.axes))
-    return traffic.sent_bytes / machine.link_bandwidth + messages * machine.link_latency
 
 
 def _points(steps: Sequence[PlanStep]) -> int:

@@ -27,6 +27,13 @@ def cluster_of(spec: Spec) -> Cluster | None:
     assert inputs is not None
     pe = attempt(problems, partial(_pe, spec.raw, inputs.pe))
     links = {axis: attempt(problems, partial(_link, spec.raw, axis, link)) for axis, link in inputs.axes.items()}
+    for axis, inputs_of in inputs.axes.items():
+        others = [one for one in inputs.axes if one != axis]
+        for number_, one in enumerate(inputs_of.shared_by):
+            if one not in others:
+                at = place(spec.raw, (KEY, "axes", axis, "shared_by", number_))
+                hint = did_you_mean(one, others, listing="other axes")
+                problems.append(SpecError(f"{one!r} is not another axis of the cluster", at=at, hint=hint))
     raise_all(problems)
     assert pe is not None
     return Cluster(pe, tuple((axis, link) for axis, link in links.items() if link is not None))
@@ -81,7 +88,8 @@ def _link(raw: Raw, axis: str, inputs: LinkInput) -> Link:
         problems.append(SpecError(f"no topology {inputs.topology!r}", at=where, hint=hint))
     raise_all(problems)
     assert topology is not None
-    return Link(bandwidth or 1.0, latency or 0.0, topology, tuple(sorted(efficiency.items())), bit or 0.0, most)
+    table = tuple(sorted(efficiency.items()))
+    return Link(bandwidth or 1.0, latency or 0.0, topology, table, bit or 0.0, most, tuple(inputs.shared_by))
 
 
 def _rate(raw: Raw, path: Path, text: object) -> float:

@@ -7,7 +7,7 @@ from typing import Annotated
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
 
-TOPOLOGIES = ("ring", "tree", "switch", "all_to_all")
+TOPOLOGIES = ("ring", "tree", "torus", "switch", "all_to_all")
 
 
 class ProcessingElementInput(Input):
@@ -39,18 +39,22 @@ class ProcessingElementInput(Input):
 class LinkInput(Input):
     """The links along one axis of the mesh."""
 
-    bandwidth: Annotated[Expression, documented("What one PE sends.", "300e9", unit="bytes/s")]
+    bandwidth: Annotated[Expression, documented("What one PE sends, in a torus each way.", "300e9", unit="bytes/s")]
     latency: Annotated[Expression, documented("Time of one message beside its bytes.", "10e-6", unit="s")] = 0
     topology: Annotated[
         str,
         one_of(TOPOLOGIES),
-        documented("How the PEs along the axis are connected: how many messages follow one another.", "switch"),
+        documented(
+            "How the PEs along the axis are connected: how many messages follow one another. Collectives over several "
+            "axes of a `torus` use the links of all of them at once, both ways.",
+            "switch",
+        ),
     ] = "ring"
     efficiency: Annotated[
         dict[int | float | str, Expression],
         documented(
-            "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective: from each size on. "
-            "Below the first one its part holds as well.",
+            "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective. Between two sizes "
+            "time grows linearly; below the first and above the last their parts hold.",
             {1024: 0.1, 1048576: 0.6, 16777216: 0.9},
         ),
     ] = {}
@@ -59,6 +63,14 @@ class LinkInput(Input):
         documented("How many PEs lie along the axis at most.", 8, unit="PEs", without="any number"),
     ] = None
     energy_per_bit: Annotated[Expression, documented("Energy of one bit that is sent.", "10e-12", unit="J")] = 0
+    shared_by: Annotated[
+        list[str],
+        documented(
+            "Axes whose PEs share one such link, as the PEs of a node share its network card: where their groups "
+            "talk at once, each has its part of the bandwidth.",
+            ["x"],
+        ),
+    ] = []
 
 
 class ClusterInput(Input):
