@@ -1,5 +1,7 @@
 """What is derived from placements: where Einsums are evaluated, what is moved, and what is refused."""
 
+from itertools import pairwise
+
 import pytest
 from tests.distribute.drawn_plans import draw
 
@@ -8,9 +10,10 @@ from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.collectives import Traffic
-from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.cost import communication, plan_cost, timeline
 from einmap.distribute.derive import distribute
 from einmap.distribute.mesh import Groups, Mesh
+from einmap.distribute.plan import buffers_read
 from einmap.errors import NotSupportedError
 
 SIZES = {"M": 4, "N": 8, "K": 16, "J": 12, "P": 5, "R": 3}
@@ -150,6 +153,43 @@ def test_values_of_float32_are_half_as_wide():
     placements = {"A": {"K": "x"}, "B": {"K": "x"}}
     wide, narrow = (plan_cost(distribute(MATMUL, {"x": 4}, placements, dtype=t)) for t in ("float64", "float32"))
     assert wide.sent_bytes == 2 * narrow.sent_bytes > 0
+
+
+def test_moves_and_Einsums_that_do_not_wait_for_one_another_run_at_once():
+    workload = cascade("P[m] = A[m, k]", "Q[m, n] = X[m, j] * Y[j, n]", "Z[m, n] = P[m] * Q[m, n]", M=8)
+    loops = {"P": {"k": "x"}, "Q": {"m": "x"}, "Z": {"m": "x"}}
+    plan = distribute(
+        workload, {"x": 4}, {"A": {"K": "x"}, "P": {"M": "x"}, "X": {"M": "x"}, "Z": {"M": "x"}}, loops=loops
+    )
+    # P: 8*4 additions; Q: 2*8*12 products and sums; Z: 2*8 products; of P 3/4 of 64 bytes are sent in 3 messages
+    cluster = flat_cluster(plan.mesh, 16 / 5, 10.0, 1.0)
+    found = timeline(plan, cluster)
+    spans = [(span.lanes, span.start, span.end) for span in found.spans if span.lanes]
+    assert sorted(spans, key=lambda span: span[1:]) == [
+        (("compute",), 0, 32),
+        (("axis x",), 32, 77),
+        (("compute",), 32, 416),
+        (("compute",), 416, 432),
+    ]
+    assert [found.spans[step].lanes for step in found.critical if found.spans[step].lanes] == [("compute",)] * 3
+    cost = plan_cost(plan, cluster)
+    assert (cost.latency, cost.overlapped_latency) == (477, 432)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_timeline_keeps_the_order_of_data_and_is_never_longer_than_the_sum(seed):
+    plan = draw(seed).plan
+    cluster = flat_cluster(plan.mesh, 1e9, 1e-6, 1e9)
+    found, cost = timeline(plan, cluster), plan_cost(plan, cluster)
+    assert found.makespan <= cost.latency * (1 + 1e-9)
+    for lane in {lane for span in found.spans for lane in span.lanes}:
+        on = sorted((span.start, span.end) for span in found.spans if lane in span.lanes)
+        assert all(end <= start for (_, end), (start, _) in pairwise(on))
+    for later, span in enumerate(found.spans):
+        for earlier in found.spans[:later]:
+            target = {getattr(plan.steps[earlier.step], "target", None)}
+            if target & buffers_read(plan.steps[later]):
+                assert earlier.end <= span.start
 
 
 def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter():

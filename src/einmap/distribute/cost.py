@@ -5,21 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import operations_per_point
 from einmap.distribute.placement import local_shape
-from einmap.distribute.plan import BYTES, Combine, Local, Move, Plan, PlanStep, Repeat
+from einmap.distribute.plan import BYTES, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat, buffers_read
 from einmap.einsum.einsum import TensorName
+
+COMPUTE = "compute"
+"""The lane of Einsums; those of moves are called by the axes of the mesh, `axis x`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a step of a plan runs. `step`: its position in the plan; `lanes`: what it occupies; seconds."""
+
+    step: int
+    lanes: tuple[str, ...]
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Steps that run as soon as they may. `spans`: in the order of the plan; `critical`: positions of steps that follow
+    one another without a gap and end last, first to last.
+    """
+
+    spans: tuple[Span, ...]
+    critical: tuple[int, ...]
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first start to the last end."""
+        return max((span.end for span in self.spans), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
     """Per PE: `sent_bytes`; `points` of local Einsums; `buffer_bytes` of all buffers together; seconds.
 
-    `latency` is the sum of communication and computation; where both overlap (a ring in chunks) each turn takes the
-    longer of the two.
+    `latency`: steps follow one another; in a loop (a ring in chunks) each turn takes the longer of what it sends and
+    computes. `overlapped_latency`: steps run as soon as they may (`timeline`), at most `latency`.
     """
 
     sent_bytes: float
@@ -28,6 +57,7 @@ class PlanCost:
     communication_seconds: float
     computation_seconds: float
     latency: float
+    overlapped_latency: float
 
 
 def communication(plan: Plan) -> tuple[Traffic, ...]:
@@ -78,7 +108,8 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
     """
     cluster = cluster or flat_cluster(plan.mesh, 100e9, 1e-6, 100e12)
     cluster.check(plan.mesh)
-    moving, computing, together = _seconds(_Timed(plan, cluster, bits or {}), plan.steps)
+    timed = _Timed(plan, cluster, bits or {})
+    moving, computing, together = _seconds(timed, plan.steps)
     return PlanCost(
         sent_bytes=sum(traffic.total_sent_bytes for traffic in communication(plan)),
         points=_points(plan.steps),
@@ -86,7 +117,128 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
         communication_seconds=moving,
         computation_seconds=computing,
         latency=together,
+        overlapped_latency=_timeline(timed).makespan,
     )
+
+
+def timeline(plan: Plan, cluster: Cluster, bits: Mapping[TensorName, float] | None = None) -> Timeline:
+    """The steps of a plan by list scheduling, in the order of the plan or those with the longest way to the end first,
+    whichever ends sooner: not proven least.
+
+    Einsums run one after another, and so do moves along each axis; a loop occupies all that its steps do. A step waits
+    for those that write what it reads, and that read or write what it writes. It may need more memory than
+    `peak_memory` says, which takes steps one by one. `bits`: as in `plan_cost`. Raises SpecError where the mesh of the
+    plan does not fit the cluster.
+    """
+    cluster.check(plan.mesh)
+    return _timeline(_Timed(plan, cluster, bits or {}))
+
+
+def _timeline(timed: _Timed) -> Timeline:
+    steps = timed.plan.steps
+    seconds = [_seconds(timed, (step,))[2] for step in steps]
+    lanes = [tuple(sorted(_lanes(step))) for step in steps]
+    before = _waits_for(steps)
+    after: list[list[int]] = [[] for _ in steps]
+    for step, others in enumerate(before):
+        for other in others:
+            after[other].append(step)
+    rest = list(seconds)
+    for step in reversed(range(len(steps))):
+        rest[step] += max((rest[follower] for follower in after[step]), default=0.0)
+
+    orders = ([float(step) for step in range(len(steps))], [-one for one in rest])
+    listed = [_listed(seconds, lanes, before, after, order) for order in orders]
+    spans = min(listed, key=lambda spans: max((span.end for span in spans), default=0.0))
+    return Timeline(spans, _critical(spans, before))
+
+
+def _listed(
+    seconds: Sequence[float],
+    lanes: Sequence[tuple[str, ...]],
+    before: Sequence[set[int]],
+    after: Sequence[Sequence[int]],
+    order: Sequence[float],
+) -> tuple[Span, ...]:
+    """Whenever a lane is free, the first by `order` of the steps that need wait no more takes it."""
+    waiting = [len(others) for others in before]
+    ready = [(order[step], step) for step in range(len(seconds)) if not waiting[step]]
+    running: list[tuple[float, int]] = []
+    spans: dict[int, Span] = {}
+    busy: set[str] = set()
+    now = 0.0
+    while ready or running:
+        for entry in sorted(ready):
+            step = entry[1]
+            if busy.isdisjoint(lanes[step]):
+                ready.remove(entry)
+                busy.update(lanes[step])
+                spans[step] = Span(step, lanes[step], now, now + seconds[step])
+                heappush(running, (spans[step].end, step))
+        now, done = heappop(running)
+        busy.difference_update(lanes[done])
+        for follower in after[done]:
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                ready.append((order[follower], follower))
+    return tuple(spans[step] for step in range(len(seconds)))
+
+
+def _waits_for(steps: Sequence[PlanStep]) -> list[set[int]]:
+    """For each step the earlier ones that it waits for."""
+    writer: dict[BufferName, int] = {}
+    readers: dict[BufferName, set[int]] = {}
+    before: list[set[int]] = []
+    for position, step in enumerate(steps):
+        reads, writes = buffers_read(step), _written(step)
+        waits = {writer[name] for name in (*reads, *writes) if name in writer}
+        for name in writes:
+            waits |= readers.pop(name, set())
+            writer[name] = position
+        for name in reads - writes:
+            readers.setdefault(name, set()).add(position)
+        before.append(waits)
+    return before
+
+
+def _written(step: PlanStep) -> frozenset[BufferName]:
+    match step:
+        case Local(results=results):
+            return frozenset(name for _, name in results)
+        case Move(target=target) | Combine(target=target):
+            return frozenset({target})
+        case Repeat(steps=steps, carried=carried):
+            inner = {name for one in steps for name in _written(one)}
+            return frozenset(inner | {name for name, _ in carried})
+
+
+def _lanes(step: PlanStep) -> set[str]:
+    match step:
+        case Local():
+            return {COMPUTE}
+        case Move(kind=kind, axes=axes):
+            return set() if kind == "slice" else {f"axis {axis}" for axis in axes}
+        case Combine():
+            return set()
+        case Repeat(steps=steps):
+            return {lane for one in steps for lane in _lanes(one)}
+
+
+def _critical(spans: Sequence[Span], before: Sequence[set[int]]) -> tuple[int, ...]:
+    """From the step that ends last back to the start, by what it waited for: data rather than a lane."""
+    if not spans:
+        return ()
+    at = max(spans, key=lambda span: span.end)
+    path = [at.step]
+    while at.start > 0:
+        ended = [span for span in spans if span.end == at.start and span.step not in path]
+        data = [span for span in ended if span.step in before[at.step]]
+        lane = [span for span in ended if not set(span.lanes).isdisjoint(at.lanes)]
+        if not (data or lane):
+            break
+        at = (data or lane)[0]
+        path.append(at.step)
+    return tuple(reversed(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def _buffers(plan: Plan) -> Iterable[Row]:
 
 
 def _plan_cost(cost: PlanCost) -> Iterable[Row]:
-    seconds = cost.communication_seconds, cost.computation_seconds, cost.latency
+    seconds = cost.communication_seconds, cost.computation_seconds, cost.latency, cost.overlapped_latency
     return [(cost.sent_bytes, cost.points, cost.buffer_bytes, *seconds)]
 
 
@@ -75,7 +75,7 @@ _PLAN_COST = Table(
     "cost",
     (
         *number("sent [bytes]"), *integer("points", "buffers [bytes]"),
-        *number("communication [s]", "computation [s]", "latency [s]"),
+        *number("communication [s]", "computation [s]", "latency [s]", "overlapped latency [s]"),
     ),
     _plan_cost,
 )  # fmt: skip

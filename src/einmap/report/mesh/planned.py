@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from einmap.distribute.cost import PlanCost, plan_cost
 from einmap.distribute.cost_model import PlanMetric
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import what_differs, why_dearer
@@ -47,11 +48,23 @@ def head_section(planned: Planned) -> RenderableType:
     return Group(
         Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
         Text(f"cost {amount(best.cost, metric)} ({known})"),
+        Text(overlap_line(planned)),
         Text(
             f"each PE sends {format_bits(8 * best.sent_bytes)} and holds at most {format_bits(8 * best.peak.bytes)}"
             + (f" of {format_bits(8 * planned.memory)}" if planned.memory is not None else "")
         ),
     )
+
+
+def overlap_line(planned: Planned) -> str:
+    """How long the plan takes, without and with overlap of its steps."""
+    cost = _times(planned)
+    alone, together = (format_si(seconds, "s") for seconds in (cost.latency, cost.overlapped_latency))
+    return f"time without overlap {alone}, {together} where moves and Einsums run at once that need not wait"
+
+
+def _times(planned: Planned) -> PlanCost:
+    return plan_cost(planned.best.plan, planned.request.cluster, planned.best.bits)
 
 
 def placements_section(best: ChosenPlan) -> RenderableType:
@@ -157,11 +170,14 @@ def amount(cost: float, metric: PlanMetric) -> str:
 
 def planned_document(planned: Planned) -> dict[str, Any]:
     """Plain data: costs, placements, loops, moves, names, and the other plans."""
+    times = _times(planned)
     return {
         "schema": SCHEMA,
         "metric": planned.request.metric,
         "memory_limit_bytes": planned.memory,
         **_plan(planned.best),
+        "latency_seconds": times.latency,
+        "overlapped_latency_seconds": times.overlapped_latency,
         "patterns": list(patterns(planned.best)),
         "idle": [
             {"variable": loop.variable, "axes": list(loop.axes), "extent": loop.extent, "block": loop.block}
