@@ -60,7 +60,9 @@ def overlap_line(planned: Planned) -> str:
     """How long the plan takes, without and with overlap of its steps."""
     cost = _times(planned)
     alone, together = (format_si(seconds, "s") for seconds in (cost.latency, cost.overlapped_latency))
-    return f"time without overlap {alone}, {together} where moves and Einsums run at once that need not wait"
+    if alone == together:
+        return f"time {alone} with and without overlap"
+    return f"time {alone} without overlap, {together} where what need not wait runs at once"
 
 
 def _times(planned: Planned) -> PlanCost:
