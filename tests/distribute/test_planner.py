@@ -161,6 +161,20 @@ def test_equal_layers_are_worked_out_once(monkeypatch):
     assert len({id(ways) for ways in space.ways.values()}) <= 4
 
 
+@pytest.mark.parametrize("name", ["matmul", "feed_forward", "attention"])
+def test_a_written_plan_costs_what_the_chosen_one_does(name):
+    cluster = cluster_of(load("a100_nodes"))
+    workload = load(name).workload
+    for mesh in ((("x", 3),), (("x", 2), ("y", 2))):
+        for metric in ("time", "bytes"):
+            best = planned(workload, mesh, cluster, metric=metric).best
+            spec = {"workload": load(name).to_dict()["workload"], **distribution_document(best)}
+            again, chosen = (
+                plan_cost(plan, cluster, best.bits) for plan in (plan_of(Spec.from_dict(**spec)), best.plan)
+            )
+            assert (again.latency, again.sent_bytes) == pytest.approx((chosen.latency, chosen.sent_bytes), rel=1e-9)
+
+
 # clusters
 
 
