@@ -57,10 +57,21 @@ def test_names_are_there_for_dir_stars_and_pickles_and_others_are_not():
 def test_sub_packages_are_attributes_and_do_not_take_the_place_of_functions():
     code = (
         "import json, einmap; parts = [einmap.errors.SpecError.__name__, einmap.mapping.__name__];"
-        "import einmap.distribute.mesh, einmap.emit.print_c, einmap.execute.execute;"
-        "print(json.dumps([*parts, *(callable(f) for f in (einmap.distribute, einmap.emit, einmap.execute))]))"
+        "import einmap.emit.print_c, einmap.execute.execute, einmap.sweep.sweep;"
+        "print(json.dumps([*parts, *(callable(f) for f in (einmap.emit, einmap.execute, einmap.sweep))]))"
     )
     assert in_a_new_process(code) == ["SpecError", "einmap.mapping", True, True, True]
+
+
+def test_distribute_is_the_package_alone_and_the_function_has_a_name_of_its_own():
+    for first in ("einmap.distribute", "einmap.distribute_workload"):
+        code = (
+            f"import json, einmap; {first}; import einmap.distribute.mesh as mesh;"
+            "found = einmap.distribute; from einmap import distribute;"
+            "print(json.dumps([found is distribute, distribute.__name__, found.mesh is mesh,"
+            " callable(einmap.distribute_workload), 'distribute' in einmap.__all__]))"
+        )
+        assert in_a_new_process(code) == [True, "einmap.distribute", True, True, False]
 
 
 def test_files_in_place_of_a_specification_are_an_error_that_says_how_to_load_them():

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from einmap.distribute.backends.jax.engine import JaxOptions as JaxOptions
     from einmap.distribute.cost import communication as communication
     from einmap.distribute.cost import plan_cost as plan_cost
-    from einmap.distribute.derive import distribute as distribute
+    from einmap.distribute.derive import distribute_workload as distribute_workload
     from einmap.distribute.mesh import Mesh as Mesh
     from einmap.distribute.plan import Plan as Plan
     from einmap.distribute.read import plan_of as plan_of
@@ -98,7 +98,7 @@ __all__ = [
     "Template",
     "communication",
     "delay_reduction",
-    "distribute",
+    "distribute_workload",
     "dump",
     "dump_mapping",
     "emit",
@@ -161,7 +161,7 @@ _HOMES = {
     "Template": "einmap.mapping.template",
     "communication": "einmap.distribute.cost",
     "delay_reduction": "einmap.einsum.delay",
-    "distribute": "einmap.distribute.derive",
+    "distribute_workload": "einmap.distribute.derive",
     "dump": "einmap.frontends.yaml.spec",
     "dump_mapping": "einmap.frontends.yaml.spec",
     "emit": "einmap.emit.emit",
@@ -194,7 +194,7 @@ _HOMES = {
 
 # Functions that have the name of a sub-package. It is imported now, so that its name is free from then on: a later
 # import of one of its modules would put the sub-package in the place of the function.
-for _name in ("distribute", "emit", "execute", "sweep"):
+for _name in ("emit", "execute", "sweep"):
     import_module(f"{__name__}.{_name}")
     globals().pop(_name, None)
 del _name

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from einmap import Spec, SpecError
-from einmap.distribute.derive import distribute, tensor_sizes
+from einmap.distribute.derive import distribute_workload, tensor_sizes
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.plan import Plan
 from einmap.einsum.workload import Workload
@@ -62,14 +62,14 @@ def draw(seed: int, max_devices: int = 8, dtype: str = "float64") -> Drawn:
     placements = draw_placements(rng, workload, mesh)
     loops = draw_loops(rng, workload, mesh) if rng.random() < 0.3 else {}
     try:
-        plan = distribute(workload, mesh, placements, loops=loops, dtype=dtype)
+        plan = distribute_workload(workload, mesh, placements, loops=loops, dtype=dtype)
     except SpecError:  # pinned loops may ask for what cannot be; placements alone never do
         loops = {}
-        plan = distribute(workload, mesh, placements, dtype=dtype)
+        plan = distribute_workload(workload, mesh, placements, dtype=dtype)
     overlap = ()
     for einsum in workload.einsum_names:
         try:
-            plan = distribute(workload, mesh, placements, loops=loops, overlap=(einsum,), dtype=dtype)
+            plan = distribute_workload(workload, mesh, placements, loops=loops, overlap=(einsum,), dtype=dtype)
             overlap = (einsum,)
         except SpecError:
             continue

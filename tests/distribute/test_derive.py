@@ -11,7 +11,7 @@ from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import communication, plan_cost, timeline
-from einmap.distribute.derive import distribute
+from einmap.distribute.derive import distribute_workload
 from einmap.distribute.mesh import Groups, Mesh
 from einmap.distribute.plan import buffers_read
 from einmap.errors import NotSupportedError
@@ -29,7 +29,7 @@ def cascade(*einsums, **sizes):
 
 def moved(workload, placements, mesh=None, **options):
     """What is sent, after checking that the plan is right."""
-    plan = distribute(workload, mesh or {"x": 4}, placements, **options)
+    plan = distribute_workload(workload, mesh or {"x": 4}, placements, **options)
     inputs = sample_inputs(workload, 0)
     assert all(check.agrees for check in check_outputs(workload, inputs, LocalEngine().run(plan, inputs).outputs))
     return [(row.kind, row.tensor) for row in communication(plan)]
@@ -40,7 +40,7 @@ CHAIN = cascade("T[m, j] = A[m, k] * B[k, j]", "Z[m] = T[m, j]")
 
 
 def test_without_placements_the_work_is_shared():
-    plan = distribute(MATMUL, {"x": 4})
+    plan = distribute_workload(MATMUL, {"x": 4})
     assert [str(plan.by_name[name].placement) for _, name in plan.inputs] == ["replicated"] * 2
     assert plan_cost(plan).points == 4 * 8 * 16 / 4
     assert communication(plan) == ()
@@ -96,7 +96,7 @@ def test_addends_that_are_added_stay_addends():
 
 def test_a_maximum_over_a_split_rank_is_joined_by_maximum():
     workload = cascade(("Z[m] = A[m, k]", "max"))
-    plan = distribute(workload, {"x": 4}, {"A": {"K": "x"}})
+    plan = distribute_workload(workload, {"x": 4}, {"A": {"K": "x"}})
     assert [(move.kind, move.reduction) for move in plan.steps if hasattr(move, "kind")] == [("all_reduce", "max")]
     # sums alone are reduce-scattered
     assert moved(workload, {"A": {"K": "x"}, "Z": {"M": "x"}}) != [("reduce_scatter", "Z")]
@@ -129,8 +129,8 @@ def test_intermediates_lie_where_they_are_asked_for():
 
 
 def test_an_axis_of_one_PE_changes_nothing():
-    wide = distribute(MATMUL, {"x": 4, "y": 1}, {"A": {"M": "x", "K": "y"}, "B": {"partial": "y"}})
-    assert wide.steps == distribute(MATMUL, {"x": 4}, {"A": {"M": "x"}}).steps
+    wide = distribute_workload(MATMUL, {"x": 4, "y": 1}, {"A": {"M": "x", "K": "y"}, "B": {"partial": "y"}})
+    assert wide.steps == distribute_workload(MATMUL, {"x": 4}, {"A": {"M": "x"}}).steps
 
 
 def test_the_same_request_gives_the_same_plan():
@@ -142,7 +142,7 @@ def test_the_same_request_gives_the_same_plan():
 
 def test_traffic_counts_padding_and_describes_groups():
     placements = {"A": {"M": "x", "K": "y"}, "B": {"K": "y"}, "Z": {"M": "x", "N": "y"}}
-    plan = distribute(MATMUL, {"x": 2, "y": 3}, placements, loops={"Z": {"m": "x", "k": "y"}})
+    plan = distribute_workload(MATMUL, {"x": 2, "y": 3}, placements, loops={"Z": {"m": "x", "k": "y"}})
     # 8 columns in blocks of 3: 9 are sent
     groups = Groups(((3, 1),), ((2, 3),))  # PEs 0, 1, 2 and 3, 4, 5
     operand, result = 2 * 9 * 8, 2 * 3 * 8
@@ -151,14 +151,16 @@ def test_traffic_counts_padding_and_describes_groups():
 
 def test_values_of_float32_are_half_as_wide():
     placements = {"A": {"K": "x"}, "B": {"K": "x"}}
-    wide, narrow = (plan_cost(distribute(MATMUL, {"x": 4}, placements, dtype=t)) for t in ("float64", "float32"))
+    wide, narrow = (
+        plan_cost(distribute_workload(MATMUL, {"x": 4}, placements, dtype=t)) for t in ("float64", "float32")
+    )
     assert wide.sent_bytes == 2 * narrow.sent_bytes > 0
 
 
 def test_moves_and_Einsums_that_do_not_wait_for_one_another_run_at_once():
     workload = cascade("P[m] = A[m, k]", "Q[m, n] = X[m, j] * Y[j, n]", "Z[m, n] = P[m] * Q[m, n]", M=8)
     loops = {"P": {"k": "x"}, "Q": {"m": "x"}, "Z": {"m": "x"}}
-    plan = distribute(
+    plan = distribute_workload(
         workload, {"x": 4}, {"A": {"K": "x"}, "P": {"M": "x"}, "X": {"M": "x"}, "Z": {"M": "x"}}, loops=loops
     )
     # P: 8*4 additions; Q: 2*8*12 products and sums; Z: 2*8 products; of P 3/4 of 64 bytes are sent in 3 messages
@@ -196,11 +198,11 @@ def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter
     # a product and a sum at each point: 1e6 points/s
     cluster = flat_cluster(Mesh((("x", 4),)), 1e9, 1e-3, 2e6)
     request = {"placements": {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}, "loops": {"Z": {"k": "x"}}}
-    plain = plan_cost(distribute(MATMUL, {"x": 4}, **request), cluster)
+    plain = plan_cost(distribute_workload(MATMUL, {"x": 4}, **request), cluster)
     assert plain.computation_seconds == pytest.approx(4 * 8 * 4 / 1e6)
     assert plain.communication_seconds == pytest.approx(3 / 4 * 4 * 8 * 8 / 1e9 + 3 * 1e-3)
     assert plain.latency == pytest.approx(plain.computation_seconds + plain.communication_seconds)
-    chunked = plan_cost(distribute(MATMUL, {"x": 4}, **request, overlap=["Z"]), cluster)
+    chunked = plan_cost(distribute_workload(MATMUL, {"x": 4}, **request, overlap=["Z"]), cluster)
     assert chunked.communication_seconds == pytest.approx(plain.communication_seconds)
     assert chunked.points == plain.points
     assert chunked.latency == pytest.approx(32 / 1e6 + 3 * max(1e-3 + 64 / 1e9, 32 / 1e6))
@@ -237,12 +239,12 @@ def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter
 )
 def test_what_does_not_fit_is_refused_with_its_reason(placements, options, message):
     with pytest.raises(SpecError, match=message):
-        distribute(MATMUL, {"x": 2, "y": 3}, placements, **options)
+        distribute_workload(MATMUL, {"x": 2, "y": 3}, placements, **options)
 
 
 def test_all_problems_of_a_request_are_reported_together():
     with pytest.raises(SpecError) as caught:
-        distribute(MATMUL, {"x": 2}, {"AA": {"M": "x"}, "B": {"N": "z"}}, loops={"Q": {}})
+        distribute_workload(MATMUL, {"x": 2}, {"AA": {"M": "x"}, "B": {"N": "z"}}, loops={"Q": {}})
     assert len(caught.value.problems) == 3
 
 
@@ -257,7 +259,7 @@ def test_all_problems_of_a_request_are_reported_together():
 )
 def test_what_cannot_be_distributed_is_refused_with_its_reason(workload, message):
     with pytest.raises(SpecError, match=message):
-        distribute(workload, {"x": 2})
+        distribute_workload(workload, {"x": 2})
 
 
 def test_a_space_that_is_no_box_is_refused():
@@ -269,10 +271,10 @@ def test_a_space_that_is_no_box_is_refused():
         }
     )
     with pytest.raises(NotSupportedError, match="is not a hyperrectangle"):
-        distribute(spec.workload, {"x": 2})
+        distribute_workload(spec.workload, {"x": 2})
 
 
 def test_a_result_cannot_be_split_in_a_rank_that_the_variable_does_not_lead():
     workload = cascade("C[m, G: 3*n + r] = A[m, n, r]")
     with pytest.raises(SpecError, match="cannot be spread with r over x"):
-        distribute(workload, {"x": 3}, loops={"C": {"r": "x"}})
+        distribute_workload(workload, {"x": 3}, loops={"C": {"r": "x"}})

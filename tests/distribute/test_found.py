@@ -6,7 +6,7 @@ import pytest
 from tests.distribute.checking import check_run
 from tests.distribute.drawn_plans import draw_workload
 
-from einmap import distribute, load
+from einmap import distribute_workload, load
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import flat_cluster
@@ -95,7 +95,7 @@ def test_a_layer_of_70_billion_on_512_by_8_sends_what_its_placements_ask_for():
     columns = {weight: {"D": "d", "H": "t"} for weight in ("WQ", "WK", "WV", "WZ")}
     columns |= {weight: {"D": "d", "S": "t"} for weight in ("WFFG", "WFFU", "WFFD")}
     tokens = {"B": "d", "M": "t"}
-    plan = distribute(workload, {"d": 512, "t": 8}, {**columns, "X": tokens, "O": tokens}, dtype="float32")
+    plan = distribute_workload(workload, {"d": 512, "t": 8}, {**columns, "X": tokens, "O": tokens}, dtype="float32")
     weights = 8192 * (2 * 8192 + 2 * 1024 + 3 * 28672) * 4 / 8 * 511 / 512
     activations = 4 * 4096 * 8192 * 4 * 7 / 8
     assert plan_cost(plan).sent_bytes == weights + activations
@@ -108,14 +108,14 @@ def test_two_axes_of_two_send_no_more_than_one_of_four():
     def sent(mesh, axes):
         columns = {weight: {"H": axes} for weight in ("WQ", "WK", "WV", "WZ")}
         columns |= {weight: {"S": axes} for weight in ("WFFG", "WFFU", "WFFD")}
-        return plan_cost(distribute(workload, mesh, {**columns, "X": {"M": axes}}, dtype="float32")).sent_bytes
+        return plan_cost(distribute_workload(workload, mesh, {**columns, "X": {"M": axes}}, dtype="float32")).sent_bytes
 
     assert sent({"x": 2, "y": 2}, ["x", "y"]) <= sent({"x": 4}, ["x"])
 
 
 def test_an_operand_that_is_split_by_the_reduced_rank_does_not_make_every_PE_compute_the_whole():
     workload = load("matmul", define={"M": 1024, "K": 1024, "N": 1024}).workload
-    plan = distribute(workload, {"x": 8}, {"B": {"K": "x"}})
+    plan = distribute_workload(workload, {"x": 8}, {"B": {"K": "x"}})
     assert plan_cost(plan).points == 1024**3 // 8
 
 

@@ -17,7 +17,7 @@ from einmap.distribute.backends.jax import engine
 from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions, check_jax
 from einmap.distribute.backends.observed_collectives import predicted
 from einmap.distribute.cost import communication
-from einmap.distribute.derive import distribute
+from einmap.distribute.derive import distribute_workload
 from einmap.distribute.plan import buffers_read
 from einmap.einsum import numeric
 from einmap.errors import EngineError, SpecError
@@ -28,7 +28,7 @@ needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="
 
 def matmul(**changes):
     request = {"mesh": {"x": 8}, "placements": {"A": {"K": "x"}, "B": {"K": "x"}, "Z": {"M": "x"}}} | changes
-    return distribute(matmul_workload(), **request)
+    return distribute_workload(matmul_workload(), **request)
 
 
 def matmul_workload(**changes):
@@ -88,7 +88,7 @@ def test_what_is_brought_where_nobody_reads_it_is_sent_all_the_same(engine):
     workload = {"rank_sizes": {"M": 2, "N": 3}, "bits_per_value": {"All": 64}}
     workload["einsums"] = ["T[m, n] = relu(A[m, n])", "Z[m, n] = exp(T[m, n]) * B[n]"]
     asked = {"A": {"M": "x"}, "T": {"N": "x"}, "B": {"N": "x"}, "Z": {"M": "x"}}
-    plan = distribute(Spec.from_dict({"workload": workload}).workload, {"x": 8}, asked)
+    plan = distribute_workload(Spec.from_dict({"workload": workload}).workload, {"x": 8}, asked)
     read = {name for step in plan.steps for name in buffers_read(step)}
     assert any(getattr(step, "kind", "") == "all_to_all" and step.target not in read for step in plan.steps)
     assert "all_to_all" in {one.kind for one in check_run(engine, plan).lowered}
@@ -107,7 +107,9 @@ def test_mesh_axes_of_a_rank_may_be_in_any_order(engine, order, overlap):
     placements = {"A": {"K": order}, "B": {"K": order}, "Z": {"M": order}}
     # blocks of equal size: with padding, steps over one axis after the other send less
     workload = matmul_workload(M=16, K=24)
-    found = check_run(engine, distribute(workload, mesh={"x": 2, "y": 4}, placements=placements, overlap=overlap))
+    found = check_run(
+        engine, distribute_workload(workload, mesh={"x": 2, "y": 4}, placements=placements, overlap=overlap)
+    )
     assert found.lowered[0].groups[0] == ((0, 1, 2, 3, 4, 5, 6, 7) if order == ["x", "y"] else (0, 4, 1, 5, 2, 6, 3, 7))
 
 

@@ -8,7 +8,7 @@ from einmap import Spec, SpecError
 from einmap.distribute.backends.base import addend_share, deal
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.derive import distribute
+from einmap.distribute.derive import distribute_workload
 from einmap.distribute.mesh import Mesh
 
 
@@ -65,7 +65,7 @@ def test_more_than_fits_in_one_process_is_refused_before_it_is_made():
     workload = Spec.from_dict(
         workload={"rank_sizes": {"M": 2000, "N": 20000}, "bits_per_value": {"All": 8}, "einsums": ["Z[m] = A[m, n]"]}
     ).workload
-    plan = distribute(workload, {"x": 64})
+    plan = distribute_workload(workload, {"x": 64})
     with pytest.raises(SpecError, match=r"the buffers of 64 PEs need 19\.38 GiB in one process"):
         LocalEngine().run(plan, {})
 

@@ -10,7 +10,7 @@ from tests.execute.agreement import differences
 from einmap import EinmapError, dump, emit, evaluate, execute, load, loads, map_workload
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.derive import distribute
+from einmap.distribute.derive import distribute_workload
 from einmap.einsum.numeric import random_inputs, run
 from einmap.einsum.partition import split
 
@@ -188,7 +188,7 @@ def test_shared_inputs_partitions_and_meshes_go_with_copies(on_simple):
     for rank, shape in (("M", (2, 2, 6)), ("K", (4, 3, 2)), ("N", (4, 6))):
         parted = run(split(workload, rank, 2), {"A": inputs["A"].reshape(shape)})["Z"]
         assert np.array_equal(parted.reshape(4, 4), expected)
-    plan = distribute(workload, {"x": 2}, {"A": {"K": "x"}, "Z": "replicated"})
+    plan = distribute_workload(workload, {"x": 2}, {"A": {"K": "x"}, "Z": "replicated"})
     sample = sample_inputs(workload, 0)
     assert all(check.agrees for check in check_outputs(workload, sample, LocalEngine().run(plan, sample).outputs))
 

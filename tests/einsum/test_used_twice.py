@@ -8,7 +8,7 @@ from einmap import SpecError, dump, emit, evaluate, execute, load, loads, map_wo
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cost import communication
-from einmap.distribute.derive import distribute
+from einmap.distribute.derive import distribute_workload
 from einmap.einsum.delay import delay_reduction
 from einmap.einsum.numeric import random_inputs, run
 from einmap.einsum.partition import split
@@ -75,7 +75,7 @@ def test_partitions_and_delayed_reductions_keep_the_values(on_simple):
 )
 def test_partial_sums_are_completed_before_they_are_squared(on_simple, einsum, sent):
     workload = on_simple(HEAD + f'  - "T[m] = A[m, k]"\n  - "{einsum}"\n').workload
-    plan = distribute(workload, {"x": 2}, {"A": {"K": "x"}, "Z": "replicated"})
+    plan = distribute_workload(workload, {"x": 2}, {"A": {"K": "x"}, "Z": "replicated"})
     inputs = sample_inputs(workload, 0)
     assert all(check.agrees for check in check_outputs(workload, inputs, LocalEngine().run(plan, inputs).outputs))
     assert [row.kind for row in communication(plan)] == sent

@@ -1,4 +1,4 @@
-"""distribute(): from a workload, a mesh and placements to a plan, the cheapest that the exact search finds."""
+"""distribute_workload(): from a workload, a mesh and placements to a plan, the cheapest that the exact search finds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, NotSupportedError, SpecError, raise_all
 
 
-def distribute(
+def distribute_workload(
     workload: Workload,
     mesh: Mesh | Mapping[str, int],
     placements: Mapping[str, Any] | None = None,

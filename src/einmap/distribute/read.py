@@ -21,7 +21,7 @@ KEY = "distribution"
 def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
     """The plan that the specification's `distribution` asks for; `dtype` takes the place of the one given there.
 
-    Raises SpecError (several problems together) with their places, see `distribute`.
+    Raises SpecError (several problems together) with their places, see `distribute_workload`.
     """
     raw, inputs = _read(spec)
 

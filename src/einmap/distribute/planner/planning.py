@@ -30,7 +30,7 @@ LEAST_SLACK = 1e-6
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
-    lie where they are told, as in `distribute`; `time_limit`: seconds for each integer program.
+    lie where they are told, as in `distribute_workload`; `time_limit`: seconds for each integer program.
     """
 
     mesh: Mesh
