@@ -97,6 +97,14 @@ class TensorPlaces:
                     yield (split, *others)
 
     @cached_property
+    def bare(self) -> TensorPlaces:
+        """The same with the positions of ranks in the place of their names; placements keep their order."""
+        names = {rank: str(position) for position, (rank, _) in enumerate(self.sizes)}
+        sizes = tuple((names[rank], size) for rank, size in self.sizes)
+        splits = tuple(replace(split, rank=names[split.rank]) for split in self.splits)
+        return replace(self, sizes=sizes, splits=splits)
+
+    @cached_property
     def number(self) -> Mapping[Placement, int]:
         """The position of each placement."""
         return {placement: position for position, placement in enumerate(self.placements)}
@@ -129,25 +137,68 @@ class TensorPlaces:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Shortest paths between all placements of a tensor. `distances[i, j]`: cost from placement i to j, inf: none."""
+    """Shortest paths between all placements of a tensor. `distances[i, j]`: cost from placement i to j, inf: none.
+
+    `moves`: the cheapest move between two placements and its cost, for each pair that one joins. `alike`: paths of a
+    tensor that differs in the names of its ranks only; `moves` are its moves.
+    """
 
     places: TensorPlaces
     distances: Distances
-    following: NDArray[np.int32]
-    """The placement after `i` on the way to `j`."""
-    hop_of: Mapping[tuple[int, int], Hop]
+    moves: Mapping[tuple[int, int], tuple[Hop, float]]
+    alike: Paths | None = None
+
+    def renamed(self, places: TensorPlaces) -> Paths:
+        """The paths of a tensor whose `places` differ in the names of its ranks only."""
+        return Paths(places, self.distances, self.moves, self.alike or self)
+
+    @cached_property
+    def _after(self) -> tuple[NDArray[np.intp], ...]:
+        """Where one move leads from each placement, those with the smallest buffers first."""
+        after: list[list[int]] = [[] for _ in self.places.placements]
+        for here, there in self.moves:
+            after[here].append(there)
+        values = self.places.values
+        return tuple(np.array(sorted(some, key=lambda place: int(values[place])), dtype=np.intp) for some in after)
+
+    def _through(self, here: int) -> NDArray[np.float64]:
+        """The costs of the moves from `here`, in the order of `_after`."""
+        return np.array([self.moves[here, int(there)][1] for there in self._after[here]])
 
     def route(self, start: int, end: int) -> Route:
-        """The moves of the shortest path. Raises ValueError where there is none."""
+        """The moves of the shortest path; of equal ones that with the smallest buffers after the first move. Raises
+        ValueError where there is none.
+        """
         if not np.isfinite(self.distances[start, end]):
             raise ValueError("there is no such path")
         hops = []
         here = start
         while here != end:
-            after = int(self.following[here, end])
-            hops.append(self.hop_of[here, after])
+            best = (self._through(here) + self.distances[self._after[here], end]).argmin()
+            after = int(self._after[here][best])
+            hops.append(self._named(self.moves[here, after][0], after))
             here = after
         return Route(self.places.placements[start], tuple(hops))
+
+    def _named(self, hop: Hop, after: int) -> Hop:
+        """A move with the names of this tensor's ranks."""
+        if self.alike is None:
+            return hop
+        names = {None: None} | dict(zip(_ranks(self.alike.places), _ranks(self.places), strict=True))
+        return replace(hop, after=self.places.placements[after], gather=names[hop.gather], scatter=names[hop.scatter])
+
+    @cached_property
+    def following(self) -> NDArray[np.int32]:
+        """The placement after `i` on the way to `j`, as `route` takes it."""
+        if self.alike is not None:
+            return self.alike.following
+        count = len(self.distances)
+        following = np.tile(np.arange(count, dtype=np.int32), (count, 1))
+        for here, after in enumerate(self._after):
+            if len(after):
+                through = self._through(here)[:, None] + self.distances[after]
+                following[here] = after[through.argmin(axis=0)]
+        return following
 
     @cached_property
     def temporary(self) -> NDArray[np.int64]:
@@ -155,11 +206,15 @@ class Paths:
 
         What lies at i is not counted, it is there anyway.
         """
+        if self.alike is not None:
+            return self.alike.temporary
         return self._most(np.zeros_like(self.places.values))
 
     @cached_property
     def held_while_moving(self) -> NDArray[np.int64]:
         """As `temporary`, what lies at i counted until the first move is done."""
+        if self.alike is not None:
+            return self.alike.held_while_moving
         most = self._most(self.places.values)
         np.fill_diagonal(most, self.places.values)
         return most
@@ -182,42 +237,44 @@ class Paths:
         return most
 
 
+def _ranks(places: TensorPlaces) -> tuple[Rank, ...]:
+    return tuple(rank for rank, _ in places.sizes)
+
+
 def shortest_paths(places: TensorPlaces, cost: HopCost) -> Paths:
-    """All shortest paths where a move costs `cost` (at least 0): Floyd and Warshall."""
-    count = len(places.placements)
-    distances = np.full((count, count), np.inf)
-    np.fill_diagonal(distances, 0.0)
-    hop_of: dict[tuple[int, int], Hop] = {}
-    one_move: dict[tuple[int, int], float] = {}
+    """All shortest paths where a move costs `cost` (at least 0).
+
+    Bellman and Ford from all placements at once: few moves lead from a placement, and few follow one another.
+    """
+    moves: dict[tuple[int, int], tuple[Hop, float]] = {}
     for here, there, hop in places.hops:
         taken = cost(hop)
-        if taken < distances[here, there]:
-            distances[here, there] = taken
-            hop_of[here, there], one_move[here, there] = hop, taken
-    for middle in range(count):
-        np.minimum(distances, distances[:, middle, None] + distances[None, middle, :], out=distances)
-    return Paths(places, distances, _following(places.values, distances, hop_of, one_move), hop_of)
+        if (here, there) not in moves or taken < moves[here, there][1]:
+            moves[here, there] = hop, taken
+    return Paths(places, _distances(len(places.placements), {pair: taken for pair, (_, taken) in moves.items()}), moves)
 
 
-def _following(
-    values: NDArray[np.int64],
-    distances: Distances,
-    hop_of: Mapping[tuple[int, int], Hop],
-    one_move: Mapping[tuple[int, int], float],
-) -> NDArray[np.int32]:
-    """The placement after `i` on a shortest path to `j`; of equal ones that with the smallest buffers."""
-    count = len(distances)
-    following = np.tile(np.arange(count, dtype=np.int32), (count, 1))
-    after: list[list[int]] = [[] for _ in range(count)]
-    for here, there in hop_of:
-        after[here].append(there)
-    for here, unordered in enumerate(after):
-        places = sorted(unordered, key=lambda place: int(values[place]))
-        if places:
-            costs = np.array([one_move[here, there] for there in places])
-            through = costs[:, None] + distances[places]
-            following[here] = np.array(places, dtype=np.int32)[through.argmin(axis=0)]
-    return following
+def _distances(count: int, moves: Mapping[tuple[int, int], float]) -> Distances:
+    """The cost of the cheapest sequence of moves between any two of `count` places; inf where there is none."""
+    # row j: from everywhere to j, so that a move adds to a whole row
+    to: Distances = np.full((count, count), np.inf)
+    np.fill_diagonal(to, 0.0)
+    into: list[list[int]] = [[] for _ in range(count)]
+    for here, there in moves:
+        into[there].append(here)
+    before = [np.array(some, dtype=np.intp) for some in into]
+    costs = [np.array([moves[here, there] for here in some])[:, None] for there, some in enumerate(into)]
+    changed = np.ones(count, dtype=bool)
+    while changed.any():
+        last, changed = changed, np.zeros(count, dtype=bool)
+        for there in range(count):
+            fresh = last[before[there]] | changed[before[there]]
+            if fresh.any():
+                row = (to[before[there][fresh]] + costs[there][fresh]).min(axis=0)
+                if (row < to[there]).any():
+                    np.minimum(to[there], row, out=to[there])
+                    changed[there] = True
+    return np.ascontiguousarray(to.T)
 
 
 def _fewest_values(hop: Hop) -> float:

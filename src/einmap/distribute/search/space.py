@@ -224,12 +224,17 @@ def _paths_of(
     splits = tuple(split for rank, _ in sizes for split in blocks.splits[tensor, rank])
     reduction, partial = addend or ("sum", ())
     try:
-        return _shortest(TensorPlaces(context.mesh, sizes, splits, partial, reduction), model, bits)
+        return _named_paths(TensorPlaces(context.mesh, sizes, splits, partial, reduction), model, bits)
     except ValueError as error:
         raise SpecError(
             f"{tensor!r} can lie in {error} on the mesh {context.mesh}",
             hint="use fewer mesh axes, or sizes that they divide",
         ) from error
+
+
+@lru_cache(maxsize=1000)
+def _named_paths(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
+    return _shortest(places.bare, model, bits).renamed(places)
 
 
 @lru_cache(maxsize=1000)
@@ -295,13 +300,13 @@ def _homes(paths: Paths, role: HomeRole) -> Homes:
         (end,) = role.allowed
         ways_there = np.isfinite(paths.distances[:, end])
         pairs += [(int(first), end) for first in np.nonzero(ways_there)[0] if first != end]
-    if len(role.needs) >= (2 if role.pinned or role.produced is None else 3):
+    if len(role.needs) >= (2 if role.pinned or (role.limited and role.produced is None) else 3):
         second = _second_homes(paths.distances, role)
-        cut = len(second) > (MAX_LIMITED_PAIRS if role.limited else MAX_PAIRS)
+        cut = not role.pinned and len(second) > (MAX_LIMITED_PAIRS if role.limited else MAX_PAIRS)
         pairs += [] if cut else second
     ends = np.array(pairs, dtype=np.intp)
     homes = _with_costs(paths, ends[:, 0], ends[:, 1], cut)
-    if role.limited:
+    if role.limited or len(pairs) == len(role.allowed):
         return homes
     kept = _not_replaced(homes, role)
     return _with_costs(paths, homes.first[kept], homes.second[kept], cut)
