@@ -324,6 +324,10 @@ def distribution_page() -> str:
         "## The key itself", fields_list(distribution.DistributionInput),
         "## Splits: ranks within `placements`", meaning(distribution.RankSplitInput),
         fields_list(distribution.RankSplitInput),
+        "## Steps: Einsums", meaning(distribution.ComputeStepInput), fields_list(distribution.ComputeStepInput),
+        "## Steps: splits within `loops`", meaning(distribution.LoopSplitInput),
+        fields_list(distribution.LoopSplitInput),
+        "## Steps: moves", meaning(distribution.MoveStepInput), fields_list(distribution.MoveStepInput),
     )  # fmt: skip
 
 

@@ -78,6 +78,11 @@ def draw(seed: int, max_devices: int = 8, dtype: str = "float64") -> Drawn:
 
 def draw_workload(rng: random.Random) -> Workload:
     """One of CASCADES with random rank sizes."""
+    return draw_spec(rng).workload
+
+
+def draw_spec(rng: random.Random) -> Spec:
+    """A specification of such a workload."""
     einsums = []
     for one in rng.choice(CASCADES):
         text, reduction = one if isinstance(one, tuple) else (one, "sum")
@@ -94,7 +99,7 @@ def draw_workload(rng: random.Random) -> Workload:
         sizes["P"] = sizes["M"]
     if "H: " in written:
         sizes.pop("H", None)
-    return Spec.from_dict(workload={"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}).workload
+    return Spec.from_dict(workload={"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums})
 
 
 def _variables(text: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,15 @@ def cheapest_plan(context: Context, request: Request, dtype: Dtype, cost: CostMo
     """The cheapest plan that does as requested. Raises SpecError where there is none, or for an unknown type."""
     if dtype not in BYTES:
         raise context.error(("dtype",), f"values are {' or '.join(BYTES)}, not {dtype!r}")
+    return plan_from(context, request, _cheapest(context, request, cost, dtype), dtype)
+
+
+def plan_from(context: Context, request: Request, actions: Sequence[PlanAction], dtype: Dtype) -> Plan:
+    """The plan that does `actions`, graph inputs put where `request` says, results in chunks where it says so.
+
+    Raises SpecError, with the reason, where a result cannot be made in chunks.
+    """
     workload = context.workload
-    actions = _cheapest(context, request, cost, dtype)
     inputs = {tensor: request.placements.get(tensor, REPLICATED) for tensor in graph_inputs(workload)}
     plan = named_plan(context.mesh, workload, tensor_sizes(workload), inputs, actions, dtype)
     for einsum in workload.einsum_names:

@@ -121,11 +121,12 @@ class TensorPlaces:
         return tuple(
             (here, self.number[hop.after], hop)
             for here, placement in enumerate(self.placements)
-            for hop in self._hops(placement)
+            for hop in self.hops_from(placement)
             if hop.after in self.number
         )
 
-    def _hops(self, here: Placement) -> Iterator[Hop]:
+    def hops_from(self, here: Placement) -> Iterator[Hop]:
+        """The moves from one placement that gather its splits, or split a rank as one of `splits`."""
         mesh, sizes = self.mesh, dict(self.sizes)
         yield from _reductions(mesh, sizes, here)
         for split in here.splits:
@@ -301,6 +302,14 @@ def cheapest_route(
     number, end = paths.places.number, paths.places.number[target]
     start = min((number[start] for start in starts), key=lambda start: paths.distances[start, end])
     return paths.route(start, end) if np.isfinite(paths.distances[start, end]) else None
+
+
+def hops_between(
+    mesh: Mesh, sizes: tuple[tuple[Rank, int], ...], before: Placement, after: Placement
+) -> tuple[Hop, ...]:
+    """The single moves that bring a tensor from one placement to another; there may be several kinds, or none."""
+    places = TensorPlaces(mesh, sizes, after.splits, after.partial, before.reduction)
+    return tuple(hop for hop in places.hops_from(before) if hop.after == after)
 
 
 # moves

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from einmap.distribute.cost_model import traffic_first
-from einmap.distribute.derive import cheapest_plan, context_of
+from einmap.distribute.derive import cheapest_plan, context_of, plan_from
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.plan import Dtype, Plan
 from einmap.distribute.request import Where, checked_request
+from einmap.distribute.written.read_steps import STEPS, read_steps
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.spec.raw import RawMap, place, placed, to_python
 from einmap.spec.schema.base import check
@@ -19,7 +20,7 @@ KEY = "distribution"
 
 
 def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
-    """The plan that the specification's `distribution` asks for; `dtype` takes the place of the one given there.
+    """The plan that the specification's `distribution` asks for, or is; `dtype` takes the place of the one given there.
 
     Raises SpecError (several problems together) with their places, see `distribute_workload`.
     """
@@ -33,7 +34,10 @@ def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
         mesh = Mesh(tuple(inputs.mesh.items()))
     context = context_of(spec.workload, mesh, inputs.imperfect, locate)
     request = checked_request(context, named.get("placements"), named.get("loops"), named.get("overlap") or ())
-    return cheapest_plan(context, request, dtype or cast(Dtype, inputs.dtype), traffic_first(mesh))
+    values = dtype or cast(Dtype, inputs.dtype)
+    if STEPS in named:
+        return plan_from(context, request, read_steps(context, request, named[STEPS]), values)
+    return cheapest_plan(context, request, values, traffic_first(mesh))
 
 
 def _read(spec: Spec) -> tuple[RawMap, DistributionInput]:

@@ -9,14 +9,14 @@ from typing import Any
 
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, block_of
-from einmap.einsum.einsum import TensorName
+from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import graph_inputs
 from einmap.einsum.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.visible import short
 
-type Where = tuple[str, ...]
+type Where = tuple[str | int, ...]
 type Locate = Callable[[Where], At | None]
 """The place in a file of what is given under some keys, such as ("placements", "A", "K")."""
 
@@ -64,11 +64,11 @@ def checked_request(context: Context, placements: Any = None, loops: Any = None,
     problems: list[EinmapError] = []
     placed = {
         tensor: attempt(problems, partial(_placement, context, tensor, value))
-        for tensor, value in _dictionary(context, ("placements",), placements, "tensors and their placements").items()
+        for tensor, value in dictionary_at(context, ("placements",), placements, "tensors and their placements").items()
     }
     spread = {
         einsum: attempt(problems, partial(_loops, context, einsum, value))
-        for einsum, value in _dictionary(context, ("loops",), loops, "Einsums and their loops").items()
+        for einsum, value in dictionary_at(context, ("loops",), loops, "Einsums and their loops").items()
     }
     chunked = attempt(problems, partial(_overlap, context, overlap))
     raise_all(problems)
@@ -84,24 +84,30 @@ def _placement(context: Context, tensor: str, value: Any) -> Placement:
     if tensor not in context.workload.tensors:
         hint = did_you_mean(tensor, context.workload.tensors, listing="tensors")
         raise context.error(where, f"the workload has no tensor {tensor!r}", hint)
+    placement = placement_at(context, where, tensor, value)
+    if placement.partial:
+        _check_partial(context, (*where, PARTIAL), tensor)
+    return placement
+
+
+def placement_at(context: Context, where: Where, tensor: TensorName, value: Any) -> Placement:
+    """The placement that stands at `where`, addends of whatever reduction. Raises SpecError."""
     if value in (None, "replicated"):
         return Placement()
-    fields = _dictionary(context, where, value, "ranks and their mesh axes, or the word replicated")
+    fields = dictionary_at(context, where, value, "ranks and their mesh axes, or the word replicated")
     problems: list[EinmapError] = []
     splits: list[Split] = []
     partial_axes: tuple[AxisName, ...] = ()
     for key, text in fields.items():
         if key == PARTIAL:
-            partial_axes = attempt(problems, partial(_axes, context, (*where, key), text)) or ()
-        elif (split := attempt(problems, partial(_split, context, tensor, key, text))) is not None:
+            partial_axes = attempt(problems, partial(axes_at, context, (*where, key), text)) or ()
+        elif (split := attempt(problems, partial(_split, context, (*where, key), tensor, text))) is not None:
             splits.append(split)
     raise_all(problems)
     ranks = [split.rank for split in splits]
     if len(ranks) != len(set(ranks)):
         raise context.error(where, f"a rank of {tensor!r} is placed twice: {', '.join(fields)}")
     _check_once(context, where, [axis for split in splits for axis in split.axes] + [*partial_axes])
-    if partial_axes:
-        _check_partial(context, (*where, PARTIAL), tensor)
     used = [split for split in splits if context.mesh.parts(split.axes) > 1]
     return Placement(tuple(_without_ones(context.mesh, split) for split in used), _real(context.mesh, partial_axes))
 
@@ -114,31 +120,47 @@ def _check_partial(context: Context, where: Where, tensor: str) -> None:
         raise context.error(where, f"{tensor!r} is a {reduction}: only sums can be asked for in parts")
 
 
-def _split(context: Context, tensor: str, key: str, value: Any) -> Split:
-    where = ("placements", tensor, key)
+def _split(context: Context, where: Where, tensor: str, value: Any) -> Split:
+    key = str(where[-1])
     sizes = context.sizes[tensor]
     rank = key if key in sizes else key.upper()
     if rank not in sizes:
         hint = did_you_mean(key, [*sizes, PARTIAL], listing="ranks")
         raise context.error(where, f"tensor {tensor!r} has no rank {key!r}", hint)
     granule: Any = 1
+    block: Any = None
     if isinstance(value, Mapping):
-        unknown = [name for name in value if name not in ("axes", "granule")]
-        if unknown or "axes" not in value:
-            wrong = did_you_mean(str(unknown[0]), ("axes", "granule"), listing="fields") if unknown else None
-            raise context.error(where, f"expected axes and perhaps granule, found {', '.join(map(str, value))}", wrong)
-        granule, value = value.get("granule", 1), value["axes"]
+        unknown = [name for name in value if name not in ("axes", "granule", "block")]
+        if unknown or "axes" not in value or len(value) > 2:
+            wrong = did_you_mean(str(unknown[0]), ("axes", "granule", "block"), listing="fields") if unknown else None
+            text = f"expected axes and perhaps granule or block, found {', '.join(map(str, value))}"
+            raise context.error(where, text, wrong)
+        granule, block, value = value.get("granule", 1), value.get("block"), value["axes"]
     if type(granule) is not int or not 1 <= granule <= sizes[rank]:
         raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {short(granule)}")
     if sizes[rank] % granule:
         raise context.error(where, f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, no multiple of {granule}")
-    axes = _axes(context, where, value)
+    axes = axes_at(context, where, value)
     parts = context.mesh.parts(axes)
-    if not context.imperfect and sizes[rank] % (parts * granule):
+    whole = sizes[rank] % (parts * granule) == 0
+    if block is not None:
+        check_block(context, where, block, sizes[rank], parts)
+        whole = block * parts == sizes[rank]
+    if not context.imperfect and not whole:
         text = f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, which do not divide into {parts} equal blocks"
-        text += f" of whole granules of {granule}" if granule > 1 else ""
+        text += f" of whole granules of {granule}" if granule > 1 else f" of {block}" if block is not None else ""
         raise context.error(where, text, "choose another mesh, or let `imperfect` be true")
-    return Split(rank, axes, block_of(sizes[rank], parts, granule))
+    return Split(rank, axes, block_of(sizes[rank], parts, granule) if block is None else block)
+
+
+def check_block(context: Context, where: Where, block: Any, size: int, parts: int) -> None:
+    """Raise SpecError where blocks of `block` coordinates on `parts` PEs do not cover `size`."""
+    least = block_of(size, parts)
+    if type(block) is not int or not least <= block <= size:
+        text = (
+            f"block must be a whole number from {least} to {size}, so that {parts} PEs hold all; found {short(block)}"
+        )
+        raise context.error(where, text)
 
 
 def _loops(context: Context, einsum: str, value: Any) -> dict[RankVar, tuple[AxisName, ...]]:
@@ -148,14 +170,8 @@ def _loops(context: Context, einsum: str, value: Any) -> dict[RankVar, tuple[Axi
         raise context.error(where, f"the workload has no Einsum {einsum!r}", hint)
     bound = context.workload.find(einsum)
     axes_of: dict[RankVar, tuple[AxisName, ...]] = {}
-    for variable, axes in _dictionary(context, where, value, "rank variables and their mesh axes").items():
-        if variable not in bound.extents:
-            hint = did_you_mean(variable, bound.rank_variables, listing="rank variables")
-            raise context.error((*where, variable), f"Einsum {einsum!r} has no rank variable {variable!r}", hint)
-        if dict(bound.first_values).get(variable, 0):
-            text = f"rank variable {variable!r} of {einsum!r} does not start at 0; it cannot be split"
-            raise context.error((*where, variable), text)
-        axes_of[variable] = _axes(context, (*where, variable), axes)
+    for variable, axes in dictionary_at(context, where, value, "rank variables and their mesh axes").items():
+        axes_of[variable] = loop_axes_at(context, (*where, variable), bound, axes)
         parts, extent = context.mesh.parts(axes_of[variable]), bound.extents[variable]
         if not context.imperfect and extent % parts:
             text = f"rank variable {variable!r} of {einsum!r} has {extent} values, which do not divide into {parts}"
@@ -163,6 +179,18 @@ def _loops(context: Context, einsum: str, value: Any) -> dict[RankVar, tuple[Axi
     _check_once(context, where, [axis for axes in axes_of.values() for axis in axes])
     real = {variable: _real(context.mesh, axes) for variable, axes in axes_of.items()}
     return {variable: axes for variable, axes in real.items() if axes}
+
+
+def loop_axes_at(context: Context, where: Where, einsum: Einsum, value: Any) -> tuple[AxisName, ...]:
+    """The axes that a rank variable, the last of `where`, is split over. Raises SpecError."""
+    variable = str(where[-1])
+    if variable not in einsum.extents:
+        hint = did_you_mean(variable, einsum.rank_variables, listing="rank variables")
+        raise context.error(where, f"Einsum {einsum.name!r} has no rank variable {variable!r}", hint)
+    if dict(einsum.first_values).get(variable, 0):
+        text = f"rank variable {variable!r} of {einsum.name!r} does not start at 0; it cannot be split"
+        raise context.error(where, text)
+    return axes_at(context, where, value)
 
 
 def _overlap(context: Context, value: Any) -> frozenset[str]:
@@ -176,8 +204,8 @@ def _overlap(context: Context, value: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def _axes(context: Context, where: Where, value: Any) -> tuple[AxisName, ...]:
-    """`x` or `[x, y]`: known axes, each once."""
+def axes_at(context: Context, where: Where, value: Any) -> tuple[AxisName, ...]:
+    """`x` or `[x, y]`: known axes, each once. Raises SpecError."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names:
         raise context.error(
@@ -195,12 +223,13 @@ def _check_once(context: Context, where: Where, axes: Iterable[AxisName]) -> Non
     axes = list(axes)
     for axis in axes:
         if axes.count(axis) > 1:
-            what = f"{where[0]} of {where[1]!r}" if len(where) > 1 else where[0]
-            text = f"mesh axis {axis!r} is used twice in the {what}"
+            what = f"the {where[0]} of {where[1]!r}" if len(where) > 1 else f"the {where[0]}"
+            text = f"mesh axis {axis!r} is used twice in {'a step' if where[0] == 'steps' else what}"
             raise context.error(where, text, "split over different axes, or over one of them only")
 
 
-def _dictionary(context: Context, where: Where, value: Any, expected: str) -> dict[str, Any]:
+def dictionary_at(context: Context, where: Where, value: Any, expected: str) -> dict[str, Any]:
+    """A dictionary with texts as keys, empty where there is none. Raises SpecError."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):

@@ -4,49 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split, block_of
 from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.written.write_steps import written_axes, written_placement, written_steps
+from einmap.spec.schema.documented import flow_text
 
 
 def distribution_document(chosen: ChosenPlan) -> dict[str, Any]:
-    """Mesh, the homes of all tensors (those that are partial left out), and the loops of all Einsums."""
-    mesh = chosen.plan.mesh
-    sizes = {buffer.tensor: dict(buffer.sizes) for buffer in chosen.plan.buffers}
-    placements: dict[str, Any] = {}
-    for tensor, homes in chosen.homes.items():
-        written = _placement(mesh, sizes[tensor], homes[0])
-        if written is not None:
-            placements[tensor] = written
-    loops = {name: {variable: _axes(axes) for variable, axes in split.items()} for name, split in chosen.loops.items()}
+    """Mesh, the homes of all tensors (of those that are made in parts none), the loops of all Einsums, and the steps.
+
+    The steps are the plan; placements and loops are there to be read, and to be kept where the steps are derived anew.
+    """
+    plan = chosen.plan
+    sizes = {buffer.tensor: dict(buffer.sizes) for buffer in plan.buffers}
+    placements = {
+        tensor: written_placement(plan.mesh, sizes[tensor], homes[0])
+        for tensor, homes in chosen.homes.items()
+        if not homes[0].partial or tensor not in plan.workload.producers
+    }
+    loops = {
+        name: {variable: written_axes(axes) for variable, axes in split.items()} for name, split in chosen.loops.items()
+    }
     return {
         "distribution": {
-            "mesh": dict(mesh.axes),
-            "dtype": chosen.plan.dtype,
+            "mesh": dict(plan.mesh.axes),
+            "dtype": plan.dtype,
             "placements": placements,
             "loops": loops,
+            "steps": written_steps(plan.mesh, sizes, chosen.actions),
         }
     }
 
 
-def _placement(mesh: Mesh, sizes: dict[str, int], placement: Placement) -> Any:
-    """A placement as a file has it; None where it is partial, or in blocks that a file cannot say."""
-    if placement.partial:
-        return None
-    written = {split.rank: _split(mesh, sizes[split.rank], split) for split in placement.splits}
-    if None in written.values():
-        return None
-    return written or "replicated"
-
-
-def _split(mesh: Mesh, size: int, split: Split) -> Any:
-    parts = mesh.parts(split.axes)
-    if block_of(size, parts) == split.block:
-        return _axes(split.axes)
-    if size % split.block == 0 and block_of(size, parts, split.block) == split.block:
-        return {"axes": _axes(split.axes), "granule": split.block}
-    return None
-
-
-def _axes(axes: tuple[str, ...]) -> str | list[str]:
-    return axes[0] if len(axes) == 1 else list(axes)
+def distribution_text(chosen: ChosenPlan) -> str:
+    """The document as a YAML file with a line for each tensor, Einsum and step."""
+    proven = "" if chosen.proven else "not "
+    lines = [f"# Written by einmap plan; {proven}proven least. `steps` are the plan, one line each.\n"]
+    for key, fields in distribution_document(chosen).items():
+        lines.append(f"{key}:\n")
+        for name, value in fields.items():
+            match value:
+                case [*steps]:
+                    lines += [f"  {name}:\n", *(f"  - {flow_text(step)}\n" for step in steps)]
+                case {**entries} if name != "mesh":
+                    each = (f"    {flow_text(one)}: {flow_text(entry)}\n" for one, entry in entries.items())
+                    lines += [f"  {name}:\n", *each]
+                case _:
+                    lines.append(f"  {name}: {flow_text(value)}\n")
+    return "".join(lines)

@@ -26,6 +26,70 @@ class RankSplitInput(Input):
             unit="coordinates",
         ),
     ] = 1
+    block: Annotated[
+        StrictInt | None,
+        documented(
+            "How many coordinates a PE holds, where the rank is not cut as evenly as it can be.",
+            32,
+            unit="coordinates",
+            without="as many as `granule` says, rounded up",
+        ),
+    ] = None
+
+
+class LoopSplitInput(Input):
+    """A rank variable of which each PE covers a block of values."""
+
+    axes: Annotated[
+        AxisNames, documented("The mesh axis, or several, the first of which is the slowest.", *("x", ["x", "y"]))
+    ]
+    block: Annotated[
+        StrictInt | None,
+        documented("How many values a PE covers.", 32, unit="values", without="as few as cover all, rounded up"),
+    ] = None
+
+
+type PlacementInput = str | dict[str, AxisNames | RankSplitInput] | None
+
+
+class ComputeStepInput(Input):
+    """A step in which every PE evaluates its part of an Einsum."""
+
+    compute: Annotated[str, documented("The Einsum.", "Z")]
+    loops: Annotated[
+        dict[str, AxisNames | LoopSplitInput],
+        documented(
+            "Rank variables, with the axes over which PEs share their values.",
+            *({"m": "x"}, {"m": {"axes": "x", "block": 32}}),
+            kind="dictionary of mesh axes or splits",
+            without="every PE covers all values",
+        ),
+    ] = {}
+    reads: Annotated[
+        dict[str, PlacementInput],
+        documented(
+            "How operands lie when they are read, written as in `placements`.",
+            {"A": {"M": "x"}},
+            without="replicated, each operand that is not named",
+        ),
+    ] = {}
+
+
+class MoveStepInput(Input):
+    """A step in which a tensor is moved by one collective, or a block is cut from what every PE has."""
+
+    move: Annotated[str, documented("The tensor.", "Z")]
+    by: Annotated[
+        str,
+        one_of(("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "slice")),
+        documented("The collective, or `slice`.", "reduce_scatter"),
+    ]
+    over: Annotated[AxisNames, documented("The mesh axes of its groups.", *("x", ["x", "y"]))]
+    before: Annotated[
+        PlacementInput,
+        documented("How the tensor lies before, written as in `placements`.", {"partial": "x"}, without="replicated"),
+    ] = None
+    after: Annotated[PlacementInput, documented("How it lies then.", {"M": "x"}, without="replicated")] = None
 
 
 class DistributionInput(Input):
@@ -41,7 +105,7 @@ class DistributionInput(Input):
         ),
     ]
     placements: Annotated[
-        dict[str, str | dict[str, AxisNames | RankSplitInput] | None],
+        dict[str, PlacementInput],
         documented(
             "Where tensors lie: for each, its ranks with the axes over which they are split, in contiguous blocks; "
             "`partial` with axes along which PEs hold addends; or the word `replicated`. Over axes that are not named, "
@@ -64,6 +128,17 @@ class DistributionInput(Input):
             "Einsums whose reduce-scatter goes in chunks, each on its way while the next one is computed.", ["Z"]
         ),
     ] = []
+    steps: Annotated[
+        list[ComputeStepInput | MoveStepInput] | None,
+        documented(
+            "The plan itself, step by step, as `einmap plan -o` writes it: nothing is searched then. What the other "
+            "keys say must be so.",
+            [{"compute": "Z", "loops": {"k": "x"}, "reads": {"A": {"K": "x"}, "B": {"K": "x"}}}],
+            [{"move": "Z", "by": "all_reduce", "over": "x", "before": {"partial": "x"}}],
+            kind="list of steps",
+            without="derived, as cheaply as the other keys allow",
+        ),
+    ] = None
     dtype: Annotated[
         str,
         one_of(("float64", "float32")),
@@ -75,5 +150,5 @@ class DistributionInput(Input):
     ] = True
 
 
-NAMED = ("placements", "loops", "overlap")
+NAMED = ("placements", "loops", "overlap", "steps")
 """Fields that speak of tensors, ranks, Einsums and mesh axes."""

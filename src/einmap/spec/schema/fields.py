@@ -21,7 +21,14 @@ from einmap.spec.schema.arch import (
 )
 from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
-from einmap.spec.schema.distribution import AxisNames, DistributionInput, RankSplitInput
+from einmap.spec.schema.distribution import (
+    AxisNames,
+    ComputeStepInput,
+    DistributionInput,
+    LoopSplitInput,
+    MoveStepInput,
+    RankSplitInput,
+)
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
 from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, SplitInput
@@ -115,7 +122,13 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
     "mapper": {"": MapperInput},
     "model": {"": ModelInput},
     "config": {"": ConfigInput},
-    "distribution": {"": DistributionInput, "RankSplit": RankSplitInput},
+    "distribution": {
+        "": DistributionInput,
+        "RankSplit": RankSplitInput,
+        "ComputeStep": ComputeStepInput,
+        "LoopSplit": LoopSplitInput,
+        "MoveStep": MoveStepInput,
+    },
     "cluster": {"": ClusterInput, "ProcessingElement": ProcessingElementInput, "Link": LinkInput},
     "machine": {"": MachineInput, "Level": LevelInput, "ComputeUnit": ComputeUnitInput},
 }

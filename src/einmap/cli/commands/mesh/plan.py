@@ -17,13 +17,12 @@ from einmap.cli.target import Force, Target
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.cost_model import PLAN_METRICS
 from einmap.distribute.mesh import Mesh
-from einmap.distribute.planner.document import distribution_document
+from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned, plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.mesh.planned import planned_document, planned_report
-from einmap.spec.schema.documented import flow_text
 
 _UNITS = {"B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("kMGT")}}
 _UNITS |= {f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}
@@ -131,7 +130,7 @@ def _show(planned: Planned, target: Target | None, as_json: bool) -> None:
     else:
         print_report(planned_report(planned))
     if target is not None:
-        target.write("".join(_yaml(distribution_document(planned.best))))
+        target.write(distribution_text(planned.best))
         print_hint(f"wrote {target.path}")
 
 
@@ -179,17 +178,3 @@ def placements_of(texts: list[str]) -> dict[str, object]:
 
 def _default_cluster(mesh: Mesh) -> Cluster:
     return flat_cluster(mesh, 100e9, 1e-6, 100e12)
-
-
-def _yaml(document: dict[str, dict[str, object]]) -> list[str]:
-    """The document with a line for each tensor and Einsum."""
-    lines = ["# Written by einmap plan.\n"]
-    for key, fields in document.items():
-        lines.append(f"{key}:\n")
-        for name, value in fields.items():
-            if isinstance(value, dict) and name != "mesh":
-                lines.append(f"  {name}:\n")
-                lines += [f"    {flow_text(one)}: {flow_text(inner)}\n" for one, inner in value.items()]
-            else:
-                lines.append(f"  {name}: {flow_text(value)}\n")
-    return lines
