@@ -115,6 +115,11 @@ class World:
                 if kind != "slice":
                     price = self.model.move(kind, self.mesh, axes, operand * self.bits, result * self.bits)
                 yield kind, after, price
+        for after in known - {here}:
+            if blocks_in_common(self.mesh, here) == blocks_in_common(self.mesh, after):
+                axes, senders = exchange(self.mesh, here, after)
+                values = self.values(tensor, here) * self.bits
+                yield "permute", after, self.model.move("permute", self.mesh, axes, values, values, senders)
 
     # Einsums
 
@@ -214,6 +219,32 @@ def moves_of(world, tensor, here):
                 for wide, part in finer(rank, some):
                     left = tuple(axis for axis in here.partial if axis not in some)
                     yield "reduce_scatter", some, placed({wide: part}, left)
+
+
+def blocks_in_common(mesh, placement):
+    """What two placements share whose blocks are the same, held by other PEs."""
+    splits = {(split.rank, split.block, mesh.parts(split.axes)) for split in placement.splits}
+    return splits, mesh.parts(placement.partial), placement.reduction
+
+
+def exchange(mesh, here, after):
+    """The axes that another block lies along afterwards, and the part of the PEs that have another block then.
+
+    Addends have no order: those that lie along an axis before and after lie along it as before.
+    """
+    stays = [axis for axis in here.partial if axis in after.partial]
+
+    def block(place, coordinates):
+        lines = [split.axes for split in place.splits]
+        lines += [(*stays, *(axis for axis in place.partial if axis not in stays))]
+        counts = [([coordinates[a] for a in line], [mesh.size(a) for a in line]) for line in lines if line]
+        return [int(np.ravel_multi_index(*count)) for count in counts]
+
+    def differs(coordinates):
+        return block(here, coordinates) != block(after, coordinates)
+
+    axes = tuple(a for a, size in mesh.axes if size > 1 and differs({b: int(a == b) for b in mesh.names}))
+    return axes, np.mean([differs(mesh.coordinates(device)) for device in range(mesh.n_devices)])
 
 
 def linear_in(einsum, sizes, kind):

@@ -5,6 +5,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
+from einmap.distribute.cost_model import hop_cost
 from einmap.distribute.naming import named_plan
 from einmap.distribute.placement import Placement
 
@@ -31,9 +32,7 @@ class Moves:
         self.between = np.full((len(places.placements),) * 2, INF)
         np.fill_diagonal(self.between, 0)
         for here, there, hop in places.hops:
-            price = 0.0
-            if hop.kind != "slice":
-                price = cost.move(hop.kind, places.mesh, hop.axes, hop.operand * bits, hop.result * bits)
+            price = hop_cost(cost, places.mesh, hop, bits)
             self.between[here, there] = min(self.between[here, there], price)
         for _ in range(len(places.placements)):  # one move more each time, until nothing changes
             longer = (self.between[:, :, None] + self.between[None, :, :]).min(axis=1)

@@ -71,6 +71,10 @@ def functions(a):
     return sum_twice(sum_twice(a)) + sum_twice(jnp.einsum("ij,ij->ij", a, a))
 
 
+def some_send(a):
+    return lax.ppermute(lax.ppermute(a, "x", [(0, 1)]) * 2 + a, "y", [(1, 2), (2, 1)])
+
+
 def repeated(a):
     return lax.psum(a, "x") * jnp.sin(lax.psum(a, "x"))
 
@@ -88,4 +92,6 @@ def silent(a):
     return lax.fori_loop(0, 3, lambda i, b: b + i, a) + lax.dynamic_slice_in_dim(a, position * 0, 8, 0)
 
 
-PROGRAMS = {f.__name__: f for f in (all_kinds, loops, functions, repeated, unknown_turns, conditional, silent)}
+PROGRAMS = {
+    f.__name__: f for f in (all_kinds, loops, functions, some_send, repeated, unknown_turns, conditional, silent)
+}

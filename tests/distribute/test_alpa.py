@@ -31,7 +31,7 @@ class AlpaCost:
     least_product: float = 1e6
     computing: float = 1.0
 
-    def move(self, kind, mesh, axes, operand, result):
+    def move(self, kind, mesh, axes, operand, result, senders=1.0):
         beta = max(dict(self.beta)[axis] for axis in axes)
         volume = float(sent(kind, mesh.parts(axes), 1, 1)) * (result if kind == "all_gather" else operand) / 8
         extra = {"all_reduce": 0.01, "all_gather": 0.1}.get(kind, 0.001)

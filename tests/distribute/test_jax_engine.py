@@ -78,7 +78,8 @@ def test_a_reduce_scatter_computes_the_same_in_chunks(engine, dtype, overlap):
     (sent,) = found.lowered
     # ten rows in blocks of two: 16 rows with padding
     if overlap:
-        assert (sent.kind, sent.operand_bytes, sent.count) == ("shift", 2 * 7 * width, 7)
+        assert (sent.kind, sent.operand_bytes, sent.count) == ("collective_permute", 2 * 7 * width, 7)
+        assert sent.groups == tuple((i, (i + 1) % 8) for i in range(8))
     else:
         assert (sent.kind, sent.operand_bytes, sent.result_bytes) == ("reduce_scatter", 16 * 7 * width, 2 * 7 * width)
 
@@ -92,6 +93,27 @@ def test_what_is_brought_where_nobody_reads_it_is_sent_all_the_same(engine):
     read = {name for step in plan.steps for name in buffers_read(step)}
     assert any(getattr(step, "kind", "") == "all_to_all" and step.target not in read for step in plan.steps)
     assert "all_to_all" in {one.kind for one in check_run(engine, plan).lowered}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"M": ["x", "y"]}, {"M": ["y", "x"]}),
+        ({"M": "x", "N": "y"}, {"M": "y", "N": "x"}),
+        ({"M": "x"}, {"M": "y"}),
+    ],
+)
+def test_blocks_are_exchanged_between_single_pes(engine, before, after):
+    workload = {"rank_sizes": {"M": 7, "N": 6}, "bits_per_value": {"All": 64}, "einsums": ["Z[m, n] = A[m, n]"]}
+    asked = {"A": before, "Z": after}
+    for loops in ({"Z": {rank.lower(): axes for rank, axes in asked[tensor].items()}} for tensor in asked):
+        plan = distribute_workload(
+            Spec.from_dict({"workload": workload}).workload, {"x": 2, "y": 2}, asked, loops=loops
+        )
+        (sent,) = check_run(engine, plan).lowered
+        assert (sent.kind, sent.groups, sent.count) == ("collective_permute", ((1, 2), (2, 1)), 1)
+        (traffic,) = communication(plan)
+        assert traffic.sent_bytes == sent.operand_bytes / 2
 
 
 def test_partial_sums_may_go_in_and_come_out(engine):
@@ -110,7 +132,9 @@ def test_mesh_axes_of_a_rank_may_be_in_any_order(engine, order, overlap):
     found = check_run(
         engine, distribute_workload(workload, mesh={"x": 2, "y": 4}, placements=placements, overlap=overlap)
     )
-    assert found.lowered[0].groups[0] == ((0, 1, 2, 3, 4, 5, 6, 7) if order == ["x", "y"] else (0, 4, 1, 5, 2, 6, 3, 7))
+    ring = (0, 1, 2, 3, 4, 5, 6, 7) if order == ["x", "y"] else (0, 4, 1, 5, 2, 6, 3, 7)
+    pairs = sorted((ring[place - 1], ring[place]) for place in range(8))
+    assert found.lowered[0].groups == (tuple(pairs) if overlap else (ring,))
 
 
 def test_two_processes_compute_the_same_and_send_the_same(engine, pair):

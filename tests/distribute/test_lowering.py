@@ -8,13 +8,14 @@ import pytest
 from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.processes import Command, Processes
 from einmap.distribute.backends.jax.read_hlo import compiled_collectives
-from einmap.distribute.backends.observed_collectives import groups_over, rings
+from einmap.distribute.backends.observed_collectives import groups_over, sorted_pairs
 from einmap.distribute.mesh import Mesh
 from einmap.errors import InvariantError
 
 ROOT = Path(__file__).parents[2]
 ALONG_X = ((0, 4), (1, 5), (2, 6), (3, 7))
 ALONG_Y = ((0, 1, 2, 3), (4, 5, 6, 7))
+BOTH_WAYS = ((0, 4), (1, 5), (2, 6), (3, 7), (4, 0), (5, 1), (6, 2), (7, 3))
 ALL = ((0, 1, 2, 3, 4, 5, 6, 7),)
 ALL_BY_COLUMN = ((0, 4, 1, 5, 2, 6, 3, 7),)
 SIZE = 8 * 24 * 4
@@ -43,14 +44,16 @@ def test_every_kind_has_its_groups_in_order_and_its_bytes(programs):
         ("reduce_scatter", ALONG_Y, 8 * SIZE, 2 * SIZE, 1),
         ("all_reduce", ALONG_X, 2 * SIZE, 2 * SIZE, 1),
         ("all_to_all", ALONG_Y, 2 * SIZE, 2 * SIZE, 1),
-        ("shift", ALL, 2 * SIZE, 2 * SIZE, 1),
+        ("collective_permute", tuple((i, (i + 1) % 8) for i in range(8)), 2 * SIZE, 2 * SIZE, 1),
     )
 
 
 def test_loops_are_multiplied_out(programs):
     lowered, compiled = programs["loops"]
     assert lowered == as_found(
-        ("shift", ALONG_X, SIZE, SIZE, 3 * 5), ("all_reduce", ALONG_Y, SIZE, SIZE, 3), ("all_reduce", ALONG_X, 8, 8, 11)
+        ("collective_permute", BOTH_WAYS, SIZE, SIZE, 3 * 5),
+        ("all_reduce", ALONG_Y, SIZE, SIZE, 3),
+        ("all_reduce", ALONG_X, 8, 8, 11),
     )
     assert compiled == lowered
 
@@ -81,12 +84,21 @@ def test_groups_are_those_of_the_mesh():
         assert groups_over(mesh.shape, [mesh.names.index(axis) for axis in axes]) == mesh.groups(axes).listed
 
 
-def test_rings_follow_the_pairs():
-    assert rings([(0, 2), (2, 0), (1, 3), (3, 1)]) == ((0, 2), (1, 3))
-    assert rings([(0, 3), (3, 1), (1, 0)]) == ((0, 3, 1),)
-    for pairs in ([(0, 1)], [(0, 0)], [(0, 1), (1, 1)]):
-        with pytest.raises(InvariantError, match="not a shift"):
-            rings(pairs)
+def test_a_permute_of_some_devices_is_read_as_its_pairs(programs):
+    lowered, compiled = programs["some_send"]
+    # along x device 0 sends to 4 and nobody else sends along; along y devices 1 and 2 exchange, in both groups
+    assert lowered == as_found(
+        ("collective_permute", ((0, 4), (1, 5), (2, 6), (3, 7)), SIZE, SIZE, 1),
+        ("collective_permute", ((1, 2), (2, 1), (5, 6), (6, 5)), SIZE, SIZE, 1),
+    )
+    assert compiled == lowered
+
+
+def test_pairs_are_sorted_and_nobody_occurs_twice():
+    assert sorted_pairs([(2, 0), (0, 2), (3, 1)]) == ((0, 2), (2, 0), (3, 1))
+    for pairs in ([(0, 0)], [(0, 1), (1, 1)], [(0, 1), (0, 2)], [(0, 2), (1, 2)]):
+        with pytest.raises(InvariantError, match="one sender and one receiver"):
+            sorted_pairs(pairs)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,16 @@
 """The cheapest way from one placement to another."""
 
+from math import prod
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.distribute.drawn_plans import draw
 
 from einmap.distribute.blocks import all_splits
 from einmap.distribute.collectives import KINDS, rounds, sent
+from einmap.distribute.hops.permute import permuted_axes, permuted_pairs
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.moves import TensorPlaces, cheapest_route, shortest_paths
 from einmap.distribute.placement import Placement, Split
@@ -54,10 +59,60 @@ def test_several_axes_are_reduced_at_once_since_that_sends_less():
 def test_the_last_axes_of_a_split_are_gathered_first():
     start, target = placed(M=(("x", "y"), 2)), placed(M=(("x",), 4))
     assert kinds(GRID, start, target) == [("all_gather", "y", 4 * 1 * 24)]
-    # to the other axis by way of N, which is cheaper than to gather all
+    # to the other axis: two PEs exchange their blocks of 2 x 12 values, then two blocks are joined
     moves = kinds(GRID, start, placed(M=(("y",), 4)))
-    assert [kind for kind, _, _ in moves] == ["all_to_all", "all_to_all", "all_gather"]
-    assert sum(values for _, _, values in moves) < 4 * 3 * 24
+    assert moves == [("permute", "xy", 2 * 24), ("all_gather", "x", 4 * 1 * 24)]
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "pairs"),
+    [
+        # PE 2x + y holds block 2x + y, then 2y + x
+        (placed(M=(("x", "y"), 2)), placed(M=(("y", "x"), 2)), ((1, 2), (2, 1))),
+        # block x of M and y of N, then the other way round
+        (placed(M=(("x",), 4), N=(("y",), 6)), placed(M=(("y",), 4), N=(("x",), 6)), ((1, 2), (2, 1))),
+        # block x, which two PEs have, then block y
+        (placed(M=(("x",), 4)), placed(M=(("y",), 4)), ((1, 2), (2, 1))),
+        # addends have no order, but blocks of M have
+        (placed(("x",), M=(("y",), 4)), placed(("y",), M=(("x",), 4)), ((1, 2), (2, 1))),
+    ],
+)
+def test_pes_exchange_blocks_of_the_same_shape(start, target, pairs):
+    assert permuted_pairs(GRID, start, target) == pairs
+    values = prod({**dict(SIZES), **{split.rank: split.block for split in start.splits}}.values())
+    assert kinds(GRID, start, target) == [("permute", "xy", 2 * values)]
+
+
+def test_axes_that_mean_the_same_in_both_placements_are_not_crossed():
+    mesh = Mesh((("x", 2), ("z", 3), ("y", 2)))
+    start, target = placed(M=(("x", "y"), 2), N=(("z",), 4)), placed(M=(("y", "x"), 2), N=(("z",), 4))
+    (hop,) = cheapest_route(mesh, SIZES, (start,), target).hops
+    assert (hop.kind, hop.axes, hop.senders, hop.sent_values) == ("permute", ("x", "y"), 1 / 2, 6 * 2 * 4)
+
+
+@given(st.permutations("xyz"), st.permutations("xyz"), st.integers(0, 3), st.integers(0, 3))
+def test_every_pe_has_its_block_after_a_permute(old, new, cut, other):
+    # two ranks over axes of 2, 3 and 2 PEs, some of them left out
+    mesh = Mesh((("x", 2), ("y", 3), ("z", 2)))
+
+    def some(order):
+        first, second = tuple(order[:cut]), tuple(order[cut : cut + other])
+        splits = [Split(rank, axes, 1) for rank, axes in (("M", first), ("N", second)) if axes]
+        return Placement(tuple(splits))
+
+    def block(placement, device):
+        return [mesh.position(device, split.axes) for split in placement.splits]
+
+    start, target = some(old), some(new)
+    if any(mesh.parts(a.axes) != mesh.parts(b.axes) for a, b in zip(start.splits, target.splits, strict=True)):
+        return
+    held = [block(start, device) for device in range(12)]
+    axes = permuted_axes(mesh, start, target)
+    for group in mesh.groups(axes).listed:
+        before = [held[device] for device in group]
+        for sender, receiver in permuted_pairs(mesh, start, target):
+            held[group[receiver]] = before[sender]
+    assert held == [block(target, device) for device in range(12)]
 
 
 @pytest.mark.parametrize("sizes", [(("M", 16), ("N", 32)), (("M", 10), ("N", 3))])
@@ -102,6 +157,7 @@ def test_rings_send_what_the_formulas_say():
         "all_reduce": 150,
         "all_to_all": 75,
         "shift": 100,
+        "permute": 100,
         "slice": 0,
     }
     assert {kind: rounds(kind, 4) for kind in KINDS} == {
@@ -110,6 +166,7 @@ def test_rings_send_what_the_formulas_say():
         "all_reduce": 6,
         "all_to_all": 3,
         "shift": 1,
+        "permute": 1,
         "slice": 0,
     }
     assert not any(sent(kind, 1, 100, 100) for kind in KINDS)

@@ -11,6 +11,7 @@
 - `cost`: what a plan sends and how long it takes.
 - `cost_model`: what moves and local Einsums cost: the parameter of every search for a plan.
 - `derive`: distribute_workload(): from a workload, a mesh and placements to a plan.
+- `hops`: moves that lead from one placement of a tensor to another in one step.
 - `indices`: how a split rank variable splits the ranks that it indexes.
 - `lifetimes`: memory of a PE over the steps of a plan.
 - `mesh`: a mesh of processing elements (PEs) with named axes.

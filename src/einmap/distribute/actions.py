@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from einmap.distribute.moves import Hop
+from einmap.distribute.hops.hop import Hop
 from einmap.distribute.placement import Placement
 from einmap.distribute.plan import LocalLoop
 from einmap.einsum.einsum import TensorName

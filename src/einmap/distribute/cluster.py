@@ -100,7 +100,7 @@ class Link:
         return volume / self.efficiency[-1][1]
 
     def _messages(self, kind: Kind, parts: int) -> int:
-        if self.topology == "ring" or kind == "shift":
+        if self.topology == "ring" or kind in ("shift", "permute"):
             return rounds(kind, parts)
         deep = 1 if self.topology == "all_to_all" else max(1, math.ceil(math.log2(parts)))
         return 2 * deep if kind == "all_reduce" else deep
@@ -186,8 +186,8 @@ class Cluster:
             return 0.0
         links = [self._divided(mesh, kind, axes, axis) for axis in axes]
         slowest = min(links, key=lambda link: (link.bandwidth, -link.latency))
-        # a shift goes from each PE to the next one only
-        if all(link.topology == "torus" for link in links) and kind != "shift":
+        # a shift or permute goes from each PE to one other only
+        if all(link.topology == "torus" for link in links) and kind not in ("shift", "permute"):
             rates = tuple((mesh.size(axis), link.bandwidth) for axis, link in zip(axes, links, strict=True))
             return slowest.on_torus(kind, rates, operand, result)
         return slowest.seconds(kind, mesh.parts(axes), operand, result)
@@ -196,10 +196,11 @@ class Cluster:
         """A link with the bandwidth that is left to one PE where all groups talk at once.
 
         PEs of the same group that share a link pass it one after another in their ring, so that they do not divide
-        it, but in an all-to-all.
+        it, but in an all-to-all or a permute.
         """
         link = dict(self.links)[axis]
-        sharing = [one for one in link.shared_by if one in mesh.names and (one not in axes or kind == "all_to_all")]
+        at_once = kind in ("all_to_all", "permute")
+        sharing = [one for one in link.shared_by if one in mesh.names and (one not in axes or at_once)]
         return replace(link, bandwidth=link.bandwidth / mesh.parts(sharing)) if sharing else link
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import heappop, heappush
 
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import operations_per_point
+from einmap.distribute.hops.pairs import pairs_of
 from einmap.distribute.placement import local_shape
 from einmap.distribute.plan import BYTES, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat, buffers_read
 from einmap.einsum.einsum import TensorName
@@ -87,6 +89,8 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
         shape[move.scatter] = parts * local_shape(sizes, target.placement)[move.scatter]
     operand = math.prod(shape.values())
     result = {"all_gather": operand * parts, "reduce_scatter": operand // parts}.get(move.kind, operand)
+    pairs = pairs_of(plan, move)
+    senders = Fraction(len(pairs), parts) if move.kind == "permute" else 1
     return Traffic(
         kind=move.kind,
         tensor=source.tensor,
@@ -95,7 +99,8 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
         count=count,
         operand_bytes=operand * width,
         result_bytes=result * width,
-        sent_bytes=float(sent(move.kind, parts, operand, result) * width),
+        sent_bytes=float(sent(move.kind, parts, operand, result) * senders * width),
+        pairs=pairs,
     )
 
 

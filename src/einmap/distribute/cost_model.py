@@ -7,6 +7,7 @@ from typing import Literal, Protocol, get_args
 
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.collectives import Kind, sent
+from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.operation import Apply, MapExpression
@@ -23,8 +24,10 @@ class CostModel(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def move(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
-        """Of one collective; bits that one PE puts in and gets out."""
+    def move(
+        self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float, senders: float = 1.0
+    ) -> float:
+        """Of one collective; bits that one PE puts in and gets out, and which part of the PEs sends."""
 
     def compute(self, mesh: Mesh, operations: float, moved: float, bits: float) -> float:
         """Of one Einsum on every PE: operations of one, bits that it reads and writes, bits of its widest values."""
@@ -32,7 +35,8 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterCost:
-    """Costs on a cluster: `time` in s, or s of the slowest PE; `bytes` that one PE sends; `energy` in J of all PEs.
+    """Costs on a cluster: `time` in s, or s of the slowest PE; `bytes` that one PE sends, on average; `energy` in J of
+    all PEs.
 
     For `bytes` a computed operation counts 1e-6, so that of plans with equal traffic the one with less work is taken.
     """
@@ -40,15 +44,17 @@ class ClusterCost:
     cluster: Cluster
     metric: PlanMetric = "time"
 
-    def move(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
-        """Of one collective; bits that one PE puts in and gets out."""
+    def move(
+        self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float, senders: float = 1.0
+    ) -> float:
+        """Of one collective; bits that one PE puts in and gets out, and which part of the PEs sends."""
         sent_bits = float(sent(kind, mesh.parts(axes), 1, 1)) * (result if kind == "all_gather" else operand)
         match self.metric:
             case "bytes":
-                return sent_bits / 8 + PER_MOVE
+                return sent_bits * senders / 8 + PER_MOVE
             case "energy":
                 link = self.cluster.link(axes)
-                return sent_bits * link.energy_per_bit * mesh.n_devices + PER_MOVE
+                return sent_bits * senders * link.energy_per_bit * mesh.n_devices + PER_MOVE
             case "time" | "memory":
                 return self.cluster.seconds(kind, mesh, axes, operand / 8, result / 8) + PER_MOVE
 
@@ -62,6 +68,13 @@ class ClusterCost:
                 return (operations * pe.energy_per_operation + moved * pe.energy_per_bit) * mesh.n_devices
             case "time" | "memory":
                 return pe.seconds(operations, moved / 8, bits)
+
+
+def hop_cost(model: CostModel, mesh: Mesh, hop: Hop, bits: float) -> float:
+    """What a move of a tensor costs whose values have so many bits; slices cost nothing."""
+    if hop.kind == "slice":
+        return 0.0
+    return model.move(hop.kind, mesh, hop.axes, hop.operand * bits, hop.result * bits, hop.senders)
 
 
 def traffic_first(mesh: Mesh) -> ClusterCost:

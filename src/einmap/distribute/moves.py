@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -12,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.distribute.blocks import all_splits
-from einmap.distribute.collectives import Kind, sent
+from einmap.distribute.hops.every import every_hop
+from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split, local_shape
+from einmap.distribute.placement import Placement, Split, values_of
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
 
@@ -23,24 +23,6 @@ type Distances = NDArray[np.float64]
 
 MAX_PLACEMENTS = 3000
 """Placements of one tensor that are told apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """One move of a tensor; `after` is its placement then.
-
-    `operand`, `result`: values that one PE puts in and gets out, padding included. `sent_values`: what all PEs together
-    send, a whole number. `kind` and ranks as in `plan.Move`.
-    """
-
-    kind: Kind
-    axes: tuple[AxisName, ...]
-    after: Placement
-    operand: int
-    result: int
-    sent_values: int
-    gather: Rank | None = None
-    scatter: Rank | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +95,15 @@ class TensorPlaces:
     def values(self) -> NDArray[np.int64]:
         """Values of the buffer of one PE, for each placement."""
         sizes = dict(self.sizes)
-        return np.array([_values(sizes, placement) for placement in self.placements], dtype=np.int64)
+        return np.array([values_of(sizes, placement) for placement in self.placements], dtype=np.int64)
 
     @cached_property
     def hops(self) -> tuple[tuple[int, int, Hop], ...]:
         """All moves between them: from, to, and the move; slices send nothing."""
+        found = every_hop(self.mesh, dict(self.sizes), self.splits, self.placements)
         return tuple(
-            (here, self.number[hop.after], hop)
-            for here, placement in enumerate(self.placements)
-            for hop in self.hops_from(placement)
-            if hop.after in self.number
+            (self.number[here], self.number[hop.after], hop) for here, hop in found if hop.after in self.number
         )
-
-    def hops_from(self, here: Placement) -> Iterator[Hop]:
-        """The moves from one placement that gather its splits, or split a rank as one of `splits`."""
-        mesh, sizes = self.mesh, dict(self.sizes)
-        yield from _reductions(mesh, sizes, here)
-        for split in here.splits:
-            for length in range(1, len(split.axes) + 1):
-                yield _gathered(mesh, sizes, here, split, length)
-        for split in self.splits:
-            yield from _scattered(mesh, sizes, here, split)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,84 +272,3 @@ def cheapest_route(
     number, end = paths.places.number, paths.places.number[target]
     start = min((number[start] for start in starts), key=lambda start: paths.distances[start, end])
     return paths.route(start, end) if np.isfinite(paths.distances[start, end]) else None
-
-
-def hops_between(
-    mesh: Mesh, sizes: tuple[tuple[Rank, int], ...], before: Placement, after: Placement
-) -> tuple[Hop, ...]:
-    """The single moves that bring a tensor from one placement to another; there may be several kinds, or none."""
-    places = TensorPlaces(mesh, sizes, after.splits, after.partial, before.reduction)
-    return tuple(hop for hop in places.hops_from(before) if hop.after == after)
-
-
-# moves
-
-
-def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement) -> Iterator[Hop]:
-    """All-reduce over some of the axes over which it is partial; several at once send less."""
-    axes = [axis for axis in mesh.names if axis in here.partial]
-    values = _values(sizes, here)
-    for length in range(1, len(axes) + 1):
-        for some in combinations(axes, length):
-            after = replace(here, partial=tuple(axis for axis in here.partial if axis not in some))
-            yield _hop(mesh, "all_reduce", some, after, values, values)
-
-
-def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Split, length: int) -> Hop:
-    """All-gather over the last axes of a split."""
-    axes = split.axes[-length:]
-    after = _without(mesh, here, split, length)
-    operand = _values(sizes, here)
-    return _hop(mesh, "all_gather", axes, after, operand, operand * mesh.parts(axes), gather=split.rank)
-
-
-def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Split) -> Iterator[Hop]:
-    """Split a rank further, or for the first time, so that it is split as `finer`."""
-    now = here.of(finer.rank)
-    done = now.axes if now else ()
-    axes = finer.axes[len(done) :]
-    parts = mesh.parts(axes)
-    if finer.axes[: len(done)] != done or not axes or (now and now.block != finer.block * parts):
-        return
-    kept = tuple(split for split in here.splits if split.rank != finer.rank)
-    split_further = (*kept, finer)
-    if not here.used & set(axes):
-        after = replace(here, splits=split_further)
-        yield Hop("slice", axes, after, _values(sizes, here), _values(sizes, after), 0, scatter=finer.rank)
-        return
-    if set(axes) <= set(here.partial) and here.reduction == "sum":
-        left = tuple(axis for axis in here.partial if axis not in axes)
-        after = replace(here, splits=split_further, partial=left)
-        result = _values(sizes, after)
-        yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=finer.rank)
-        return
-    for other in kept:
-        if other.axes[-len(axes) :] == axes:
-            after = _without(mesh, replace(here, splits=split_further), other, len(axes))
-            operand = _values(sizes, replace(here, splits=split_further)) * parts
-            yield _hop(mesh, "all_to_all", axes, after, operand, operand, other.rank, finer.rank)
-
-
-def _without(mesh: Mesh, here: Placement, split: Split, length: int) -> Placement:
-    """The placement with `split` no longer over its last axes."""
-    left = split.axes[:-length]
-    coarser = (Split(split.rank, left, split.block * mesh.parts(split.axes[-length:])),) if left else ()
-    return replace(here, splits=(*(s for s in here.splits if s.rank != split.rank), *coarser))
-
-
-def _values(sizes: Mapping[Rank, int], placement: Placement) -> int:
-    return math.prod(local_shape(sizes, placement).values())
-
-
-def _hop(
-    mesh: Mesh,
-    kind: Kind,
-    axes: tuple[AxisName, ...],
-    after: Placement,
-    operand: int,
-    result: int,
-    gather: Rank | None = None,
-    scatter: Rank | None = None,
-) -> Hop:
-    every = sent(kind, mesh.parts(axes), operand, result) * mesh.n_devices
-    return Hop(kind, axes, after, operand, result, int(every), gather, scatter)

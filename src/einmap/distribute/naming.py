@@ -1,8 +1,9 @@
 """Actions of the search as a plan: buffers get names.
 
 A letter says what a buffer is, after the tensor's own name: `D` distributed, `L` local result that is only an addend,
-`G` gathered, `R` reduced everywhere, `T` split in another rank than before, `S` cut from what every PE has. A number
-follows where the name is taken. A replicated input or result has the name of its tensor.
+`G` gathered, `R` reduced everywhere, `T` split in another rank than before, `P` exchanged with other PEs as a whole,
+`S` cut from what every PE has. A number follows where the name is taken. A replicated input or result has the name of
+its tensor.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ LETTER: Mapping[Kind, str] = {
     "all_reduce": "R",
     "all_to_all": "T",
     "shift": "H",
+    "permute": "P",
     "slice": "S",
 }
 """What a buffer is called after the move that fills it."""

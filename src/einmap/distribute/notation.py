@@ -95,11 +95,12 @@ def _coordinates(plan: Plan, buffer: Buffer, marked: Sequence[AxisName] = (), ma
     return [axis + (mark if axis in marked else "") for axis in plan.mesh.names if axis in used]
 
 
-def _position(mesh: Mesh, axes: Sequence[AxisName], mark: str = "") -> str:
-    """`x`, or `x*4 + y` where the axis y has 4 PEs."""
+def _position(mesh: Mesh, axes: Sequence[AxisName], mark: str = "", marked: Sequence[AxisName] | None = None) -> str:
+    """`x`, or `x*4 + y` where the axis y has 4 PEs; `mark` follows the axes `marked`, without them all."""
     text = ""
     for axis in axes:
-        text = f"{_factor(text)}*{mesh.size(axis)} + {axis}{mark}" if text else axis + mark
+        name = axis + mark if marked is None or axis in marked else axis
+        text = f"{_factor(text)}*{mesh.size(axis)} + {name}" if text else name
     return text
 
 
@@ -193,12 +194,26 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
         where.append(f"{step.axes[0]} modulo {plan.mesh.parts(step.axes)}")
     if step.kind in ("all_reduce", "reduce_scatter"):
         where.append(f"{step.reduction} over {', '.join(axis + "'" for axis in step.axes)}")
+    if step.kind == "permute":
+        where += _sources(plan, source, target, step)
     if step.gather:
         where.append(_joined(plan, source, target, step))
     if step.scatter:
         where.append(_cut(plan, source, target, step))
     text = f"{_bracketed(plan, target)} = {_bracketed(plan, source, marked, mark)}"
     return Line(text, what, ", ".join(where), depth)
+
+
+def _sources(plan: Plan, source: Buffer, target: Buffer, step: Move) -> list[str]:
+    """`x'*4 + y' = y*4 + x`: which PEs have the block of a PE, for each rank that other axes split."""
+    made = []
+    for split in target.placement.splits:
+        before = source.placement.of(split.rank)
+        assert before is not None
+        if before != split:
+            theirs = _position(plan.mesh, before.axes, "'", step.axes)
+            made.append(f"{theirs} = {_position(plan.mesh, split.axes)}")
+    return made
 
 
 def _joined(plan: Plan, source: Buffer, target: Buffer, step: Move) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -73,6 +74,11 @@ def local_shape(sizes: Mapping[Rank, int], placement: Placement) -> dict[Rank, i
     """The shape of the buffer that each PE has for a tensor with these rank sizes."""
     blocks = {split.rank: split.block for split in placement.splits}
     return {rank: blocks.get(rank, size) for rank, size in sizes.items()}
+
+
+def values_of(sizes: Mapping[Rank, int], placement: Placement) -> int:
+    """Values of the buffer of one PE, padding included."""
+    return math.prod(local_shape(sizes, placement).values())
 
 
 def held(size: int, split: Split | None, mesh: Mesh, device: int) -> range:

@@ -94,6 +94,8 @@ class Move:
     - all_to_all: `scatter` is padded to n*b and cut in n blocks; PE `i` gets all blocks `i`, joined in rank `gather`,
       cut to the extent of the target's buffer;
     - shift: PE `i` sends its buffer to PE `i + offset` (modulo n);
+    - permute: PEs exchange whole buffers, so that each has that of its place in the target's placement; `axes`: those
+      that mean different things in the two placements (`hops.permute` says who sends to whom);
     - slice: `scatter` is padded to n*b coordinates; PE `i` keeps its block `i + offset + stride*t` (modulo n), where
       `t` is the turn of the innermost Repeat around it (0 without one).
 

@@ -143,7 +143,9 @@ def run_document(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck
 
 def traffic_document(row: Traffic) -> dict[str, Any]:
     """One collective. `groups`: their count and size, and steps (count, stride) from PE 0 to the others of its group
-    and to the first PEs of the other groups, so that it stays short for thousands of PEs.
+    and to the first PEs of the other groups, so that it stays short for thousands of PEs; `pairs`: of a permute, who
+    sends to whom, positions in a group.
     """
     groups = {"count": row.groups.count, "size": row.groups.size, **asdict(row.groups)}
-    return {**asdict(row), "groups": groups, "total_sent_bytes": row.total_sent_bytes}
+    pairs = row.pairs if row.kind == "permute" else ()
+    return {**asdict(row), "pairs": pairs, "groups": groups, "total_sent_bytes": row.total_sent_bytes}

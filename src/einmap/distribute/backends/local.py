@@ -14,10 +14,12 @@ import numpy as np
 from einmap.distribute.backends.arithmetic import Arrays, local_einsum
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
+from einmap.distribute.hops.pairs import pairs_of
 from einmap.distribute.plan import BufferName, Combine, Local, Move, Plan, PlanStep, Repeat
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
+from einmap.errors import InvariantError
 
 type Memory = dict[BufferName, list[Tensor]]
 """The array of each PE, by buffer."""
@@ -85,10 +87,13 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
     """What each PE holds afterwards. See `plan.Move` for what the kinds mean."""
     received: list[Tensor | None] = [None] * plan.mesh.n_devices
     buffer = plan.by_name[step.target]
+    sender_of = {receiver: sender for sender, receiver in pairs_of(plan, step)}
     for group in plan.mesh.groups(step.axes).listed:
         arrays = [sources[device] for device in group]
         for place, device in enumerate(group):
-            received[device] = _cut(_received(plan, step, arrays, place, turn), buffer.shape)
+            # a PE to which nobody sends keeps what it has
+            whole = arrays[sender_of.get(place, place)] if sender_of else _received(plan, step, arrays, place, turn)
+            received[device] = _cut(whole, buffer.shape)
     return [array for array in received if array is not None]
 
 
@@ -108,10 +113,10 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, turn: in
         case "all_to_all":
             mine = [_block(plan, step, array, place) for array in arrays]
             return np.concatenate(mine, axis=_axis(buffer.ranks, step.gather))
-        case "shift":
-            return arrays[(place - step.offset) % n]
         case "slice":
             return _block(plan, step, arrays[place], (place + step.offset + step.stride * turn) % n)
+        case "shift" | "permute":
+            raise InvariantError(f"a {step.kind} has no pairs of PEs")
         case _:
             assert_never(step.kind)
 

@@ -13,12 +13,16 @@ from einmap.distribute.collectives import Kind, Traffic
 from einmap.distribute.mesh import Group
 from einmap.errors import InvariantError
 
+PERMUTE = "collective_permute"
+"""What moves from single PEs to single PEs are in a program, shifts and permutes alike."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Collective:
     """All executions of equal collectives. `kind`: one of `collectives.Kind`, or the compiler's word for another.
 
-    `groups`: PEs that talk to one another, in ring order; `operand_bytes`, `result_bytes`: of one PE, once.
+    `groups`: PEs that talk to one another, in ring order, or pairs of sender and receiver; `operand_bytes`,
+    `result_bytes`: of one PE, once.
     """
 
     kind: str
@@ -44,9 +48,14 @@ def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
 def predicted(traffic: Iterable[Traffic]) -> tuple[Collective, ...]:
     """What a program must hold if a plan's traffic is right."""
     free: Kind = "slice"
-    return merged(
-        Collective(t.kind, t.groups.listed, t.operand_bytes, t.result_bytes, t.count) for t in traffic if t.kind != free
-    )
+    return merged(_predicted(row) for row in traffic if row.kind != free)
+
+
+def _predicted(row: Traffic) -> Collective:
+    if not row.pairs:
+        return Collective(row.kind, row.groups.listed, row.operand_bytes, row.result_bytes, row.count)
+    pairs = sorted_pairs((group[a], group[b]) for group in row.groups.listed for a, b in row.pairs)
+    return Collective(PERMUTE, pairs, row.operand_bytes, row.result_bytes, row.count)
 
 
 def groups_over(sizes: Sequence[int], axes: Sequence[int]) -> tuple[Group, ...]:
@@ -60,23 +69,15 @@ def groups_over(sizes: Sequence[int], axes: Sequence[int]) -> tuple[Group, ...]:
     return tuple(tuple(map(int, row)) for row in rows)
 
 
-def rings(pairs: Iterable[Sequence[int]]) -> tuple[Group, ...]:
-    """The cycles of (source, target) pairs, each from its smallest PE on, where they are rings over equal steps.
+def sorted_pairs(pairs: Iterable[Sequence[int]]) -> tuple[Group, ...]:
+    """Pairs of a sender and a receiver, in order: the groups of a `collective_permute`.
 
-    Raises InvariantError for pairs that are not permutation without fixed points.
+    Raises InvariantError where a PE sends or gets twice, or sends to itself.
     """
-    follower = {int(source): int(target) for source, target in pairs}
-    if set(follower) != set(follower.values()) or any(a == b for a, b in follower.items()):
-        raise InvariantError(f"the program sends {follower}, which is not a shift along rings")
-    groups: list[Group] = []
-    seen: set[int] = set()
-    for first in sorted(follower):
-        ring: list[int] = []
-        at = first
-        while at not in seen:
-            seen.add(at)
-            ring.append(at)
-            at = follower[at]
-        if ring:
-            groups.append(tuple(ring))
-    return tuple(groups)
+    found = tuple(sorted((int(sender), int(receiver)) for sender, receiver in pairs))
+    senders, receivers = {pair[0] for pair in found}, {pair[1] for pair in found}
+    if len(senders) < len(found) or len(receivers) < len(found) or any(a == b for a, b in found):
+        raise InvariantError(
+            f"the program sends {found}, in which not every PE has one sender and one receiver at most"
+        )
+    return found

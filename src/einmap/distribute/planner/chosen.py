@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.distribute.actions import Computed, Moved, PlanAction
-from einmap.distribute.cost_model import CostModel, operations_per_point
+from einmap.distribute.cost_model import CostModel, hop_cost, operations_per_point
 from einmap.distribute.lifetimes import PeakMemory, peak_memory
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.naming import named_plan
@@ -83,7 +83,7 @@ def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:
             sent = float(hop.sent_values / mesh.n_devices * bits / 8)
             if hop.kind == "slice":
                 return Part(f"cutting {tensor}", 0.0, 0.0)
-            cost = model.move(hop.kind, mesh, hop.axes, hop.operand * bits, hop.result * bits)
+            cost = hop_cost(model, mesh, hop, bits)
             return Part(f"the {hop.kind.replace('_', '-')} of {tensor}", cost, sent)
         case Computed(einsum=name, loops=loops):
             einsum = space.context.workload.find(name)

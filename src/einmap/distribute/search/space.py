@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from einmap.distribute.blocks import Blocks, offered_blocks
 from einmap.distribute.choices import Addend, Choice, Scene, choices, passes
-from einmap.distribute.cost_model import CostModel, operations_per_point
-from einmap.distribute.moves import Hop, Paths, TensorPlaces, shortest_paths
+from einmap.distribute.cost_model import CostModel, hop_cost, operations_per_point
+from einmap.distribute.hops.hop import Hop
+from einmap.distribute.moves import Paths, TensorPlaces, shortest_paths
 from einmap.distribute.placement import Placement
 from einmap.distribute.request import Context, Request
 from einmap.einsum.einsum import Einsum, TensorName
@@ -240,9 +241,7 @@ def _named_paths(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
 @lru_cache(maxsize=1000)
 def _shortest(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
     def cost(hop: Hop) -> float:
-        if hop.kind == "slice":
-            return 0.0
-        return model.move(hop.kind, places.mesh, hop.axes, hop.operand * bits, hop.result * bits)
+        return hop_cost(model, places.mesh, hop, bits)
 
     return shortest_paths(places, cost)
 

@@ -13,7 +13,8 @@ from einmap.distribute.actions import Computed, Moved, PlanAction
 from einmap.distribute.blocks import Part
 from einmap.distribute.choices import Choice, Scene, choices
 from einmap.distribute.collectives import KINDS
-from einmap.distribute.moves import Hop, hops_between
+from einmap.distribute.hops.every import hops_between
+from einmap.distribute.hops.hop import Hop
 from einmap.distribute.placement import REPLICATED, Placement, block_of
 from einmap.distribute.request import (
     Context,
@@ -206,7 +207,7 @@ class _Reader:
         self, tensor: TensorName, before: Placement, after: Placement, kind: str, axes: tuple[str, ...]
     ) -> Hop | None:
         target = Placement(after.splits, after.partial, before.reduction)
-        hops = hops_between(self.context.mesh, tuple(self.context.sizes[tensor].items()), before, target)
+        hops = hops_between(self.context.mesh, self.context.sizes[tensor], before, target)
         return next((hop for hop in hops if (hop.kind, hop.axes) == (kind, axes)), None)
 
     def _version(self, where: Where, tensor: TensorName, value: Any) -> Placement:

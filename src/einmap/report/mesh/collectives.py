@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from einmap.distribute.backends.compare import Compiled, Match, after_compilation
-from einmap.distribute.backends.observed_collectives import Collective
-from einmap.distribute.mesh import Group as Devices
+from einmap.distribute.backends.observed_collectives import PERMUTE, Collective
 from einmap.distribute.mesh import Mesh
 from einmap.report.formatting import NONE
 from einmap.report.layout import new_table
@@ -26,7 +25,7 @@ def comparison_section(matches: Sequence[Match]) -> RenderableType:
     table = new_table("collective", "tensor", "groups", "operand B", "result B", "predicted", "executed", left=range(3))
     for match in matches:
         row = match.collective
-        names = match.collective.kind.replace("_", "-"), ", ".join(match.tensors) or NONE, _over(match.axes, row.groups)
+        names = row.kind.replace("_", "-"), ", ".join(match.tensors) or NONE, _over(match.axes, row)
         figures = (row.operand_bytes, row.result_bytes, match.predicted, match.lowered)
         table.add_row(*names, *map(exact, figures), style="" if match.agrees else "bold red")
     return Group(Text(title, style="bold"), table, _verdict(matches))
@@ -43,7 +42,7 @@ def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Seq
         figures = (row.lowered_count, row.lowered_bytes, row.compiled_count, row.compiled_bytes)
         axes = _axes(mesh, row)
         name = row.kind.replace("_", "-")
-        table.add_row(name, _over(axes, row.groups), *map(exact, figures))
+        table.add_row(name, _over(axes, row), *map(exact, figures))
         if row.why:
             notes.append(Text(f"  {name} over {', '.join(axes) or 'other groups'}: {row.why}", style="yellow"))
     return Group(Text("Communication after compilation, per PE", style="bold"), table, *notes)
@@ -85,13 +84,19 @@ def _axes(mesh: Mesh, row: Compiled) -> tuple[str, ...]:
     """The mesh axes over which the groups lie; empty where they are not groups of the mesh."""
     if not row.groups:
         return ()
-    coordinates = [mesh.coordinates(device) for device in row.groups[0]]
-    axes = tuple(name for name in mesh.names if len({place[name] for place in coordinates}) > 1)
+    groups = row.groups if row.kind == PERMUTE else row.groups[:1]
+    differing: set[str] = set()
+    for group in groups:
+        first, *others = (mesh.coordinates(device) for device in group)
+        differing |= {name for name in mesh.names for place in others if place[name] != first[name]}
+    axes = tuple(name for name in mesh.names if name in differing)
     of_mesh = {tuple(sorted(group)) for group in mesh.groups(axes).listed}
-    return axes if of_mesh == set(row.groups) else ()
+    return axes if row.kind == PERMUTE or of_mesh == set(row.groups) else ()
 
 
-def _over(axes: Sequence[str], groups: Sequence[Devices]) -> str:
-    """`x: 1 of 8` - over axis x, one group of eight PEs."""
-    sizes = f"{len(groups)} of {len(groups[0])}" if groups else NONE
+def _over(axes: Sequence[str], row: Compiled | Collective) -> str:
+    """`x: 1 of 8` - over axis x, one group of eight PEs; `x: 12 pairs` where single PEs send to single PEs."""
+    sizes = f"{len(row.groups)} of {len(row.groups[0])}" if row.groups else NONE
+    if row.kind == PERMUTE:
+        sizes = "1 pair" if len(row.groups) == 1 else f"{len(row.groups)} pairs"
     return f"{', '.join(axes)}: {sizes}" if axes else sizes

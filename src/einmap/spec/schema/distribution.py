@@ -81,8 +81,8 @@ class MoveStepInput(Input):
     move: Annotated[str, documented("The tensor.", "Z")]
     by: Annotated[
         str,
-        one_of(("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "slice")),
-        documented("The collective, or `slice`.", "reduce_scatter"),
+        one_of(("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "slice")),
+        documented("The collective, `permute` where PEs exchange whole blocks, or `slice`.", "reduce_scatter"),
     ]
     over: Annotated[AxisNames, documented("The mesh axes of its groups.", *("x", ["x", "y"]))]
     before: Annotated[

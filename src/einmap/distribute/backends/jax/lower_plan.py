@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from einmap.distribute.backends.arithmetic import Arrays, local_einsum
 from einmap.distribute.backends.base import addend_share
+from einmap.distribute.collectives import Pairs
+from einmap.distribute.hops.pairs import pairs_of
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat, buffers_read
 from einmap.einsum.einsum import TensorName
@@ -184,9 +186,8 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
             axis, joined = _axis(target, step.scatter), _axis(target, step.gather)
             blocks = _in_blocks(values, axis, parts * target.shape[axis])
             moved = lax.all_to_all(blocks, step.axes, split_axis=axis, concat_axis=joined, tiled=True)
-        case "shift":
-            axes, ring = _ring(plan.mesh, step.axes, step.offset)
-            moved = lax.ppermute(values, axes, ring)
+        case "shift" | "permute":
+            moved = _permuted(plan, step, values)
         case "slice":
             axis = _axis(target, step.scatter)
             size = target.shape[axis]
@@ -198,12 +199,21 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
     return moved[tuple(slice(size) for size in target.shape)]
 
 
-def _ring(mesh: Mesh, axes: Sequence[AxisName], offset: int) -> tuple[tuple[AxisName, ...], list[tuple[int, int]]]:
+def _permuted(plan: Plan, step: Move, values: Array) -> Array:
+    """What the PE gets; its own values where it is no receiver."""
+    axes, pairs = _in_mesh_order(plan.mesh, step.axes, pairs_of(plan, step))
+    moved = lax.ppermute(values, axes, pairs)
+    receives = np.zeros(plan.mesh.parts(axes), dtype=bool)
+    receives[[receiver for _, receiver in pairs]] = True
+    return moved if receives.all() else jnp.where(jnp.asarray(receives)[_position(axes)], moved, values)
+
+
+def _in_mesh_order(mesh: Mesh, axes: Sequence[AxisName], pairs: Pairs) -> tuple[tuple[AxisName, ...], Pairs]:
     """Axes in the order of the mesh, the only one that `ppermute` takes, and who sends to whom in that order."""
     in_order = tuple(name for name in mesh.names if name in axes)
     numbers = np.arange(mesh.parts(axes)).reshape([mesh.size(axis) for axis in in_order])
-    ring = numbers.transpose([in_order.index(axis) for axis in axes]).reshape(-1).tolist()
-    return in_order, [(ring[place], ring[(place + offset) % len(ring)]) for place in range(len(ring))]
+    place = numbers.transpose([in_order.index(axis) for axis in axes]).reshape(-1).tolist()
+    return in_order, tuple((place[sender], place[receiver]) for sender, receiver in pairs)
 
 
 def _in_blocks(values: Array, axis: int, size: int) -> Array:

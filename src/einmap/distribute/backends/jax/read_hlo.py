@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from einmap.distribute.backends.observed_collectives import Collective, groups_over, merged, rings
+from einmap.distribute.backends.observed_collectives import PERMUTE, Collective, groups_over, merged, sorted_pairs
 from einmap.distribute.mesh import Group
 
 _KINDS = {
@@ -20,7 +20,7 @@ _KINDS = {
     "all-reduce": "all_reduce",
     "all-to-all": "all_to_all",
     "ragged-all-to-all": "all_to_all",
-    "collective-permute": "shift",
+    "collective-permute": PERMUTE,
     "collective-broadcast": "broadcast",
 }
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
@@ -107,7 +107,7 @@ def _bytes(shape: str) -> int:
 def _groups(rest: str) -> tuple[Group, ...]:
     """The groups in any of the forms of HLO; empty where none is known."""
     if pairs := _PAIRS.search(rest):
-        return rings(_rows(pairs[1]))
+        return sorted_pairs(_rows(pairs[1]))
     if listed := _LISTED.search(rest):
         return tuple(_rows(listed[1]))
     if mesh := _MESH.search(rest):

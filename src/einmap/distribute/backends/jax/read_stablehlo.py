@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.distribute.backends.observed_collectives import Collective, groups_over, merged, rings
+from einmap.distribute.backends.observed_collectives import PERMUTE, Collective, groups_over, merged, sorted_pairs
 from einmap.distribute.mesh import Group
 from einmap.errors import InvariantError
 
@@ -23,7 +23,7 @@ _KINDS = {
     "stablehlo.reduce_scatter": "reduce_scatter",
     "stablehlo.all_reduce": "all_reduce",
     "stablehlo.all_to_all": "all_to_all",
-    "stablehlo.collective_permute": "shift",
+    "stablehlo.collective_permute": PERMUTE,
     "stablehlo.collective_broadcast": "broadcast",
 }
 _MESH = re.compile(r'"(\w+)"=(\d+)')
@@ -102,7 +102,7 @@ def _bytes(value: Any) -> int:
 
 def _groups(program: _Program, operation: Any) -> tuple[Group, ...]:
     if operation.name == "stablehlo.collective_permute":
-        return rings(np.asarray(operation.attributes["source_target_pairs"]).tolist())
+        return sorted_pairs(np.asarray(operation.attributes["source_target_pairs"]).tolist())
     attribute = operation.attributes["replica_groups"]
     by_axes = _MESH_AXES.fullmatch(str(attribute))
     if by_axes is None:

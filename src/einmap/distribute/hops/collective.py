@@ -1,0 +1,92 @@
+"""Moves by collectives: sums, blocks joined, blocks cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from einmap.distribute.collectives import Kind, sent
+from einmap.distribute.hops.hop import Hop
+from einmap.distribute.mesh import AxisName, Mesh
+from einmap.distribute.placement import Placement, Split, values_of
+from einmap.einsum.projection import Rank
+
+
+def collective_hops(mesh: Mesh, sizes: Mapping[Rank, int], splits: Sequence[Split], here: Placement) -> Iterator[Hop]:
+    """All-reduces, all-gathers, reduce-scatters, all-to-alls and slices of a tensor that lies as `here`.
+
+    `splits`: those that its ranks may have afterwards.
+    """
+    yield from _reductions(mesh, sizes, here)
+    for split in here.splits:
+        for length in range(1, len(split.axes) + 1):
+            yield _gathered(mesh, sizes, here, split, length)
+    for split in splits:
+        yield from _scattered(mesh, sizes, here, split)
+
+
+def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement) -> Iterator[Hop]:
+    """All-reduce over some of the axes over which it is partial; several at once send less."""
+    axes = [axis for axis in mesh.names if axis in here.partial]
+    values = values_of(sizes, here)
+    for length in range(1, len(axes) + 1):
+        for some in combinations(axes, length):
+            after = replace(here, partial=tuple(axis for axis in here.partial if axis not in some))
+            yield _hop(mesh, "all_reduce", some, after, values, values)
+
+
+def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Split, length: int) -> Hop:
+    """All-gather over the last axes of a split."""
+    axes = split.axes[-length:]
+    after = _without(mesh, here, split, length)
+    operand = values_of(sizes, here)
+    return _hop(mesh, "all_gather", axes, after, operand, operand * mesh.parts(axes), gather=split.rank)
+
+
+def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Split) -> Iterator[Hop]:
+    """Split a rank further, or for the first time, so that it is split as `finer`."""
+    now = here.of(finer.rank)
+    done = now.axes if now else ()
+    axes = finer.axes[len(done) :]
+    parts = mesh.parts(axes)
+    if finer.axes[: len(done)] != done or not axes or (now and now.block != finer.block * parts):
+        return
+    kept = tuple(split for split in here.splits if split.rank != finer.rank)
+    split_further = (*kept, finer)
+    if not here.used & set(axes):
+        after = replace(here, splits=split_further)
+        yield Hop("slice", axes, after, values_of(sizes, here), values_of(sizes, after), 0, scatter=finer.rank)
+        return
+    if set(axes) <= set(here.partial) and here.reduction == "sum":
+        left = tuple(axis for axis in here.partial if axis not in axes)
+        after = replace(here, splits=split_further, partial=left)
+        result = values_of(sizes, after)
+        yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=finer.rank)
+        return
+    for other in kept:
+        if other.axes[-len(axes) :] == axes:
+            after = _without(mesh, replace(here, splits=split_further), other, len(axes))
+            operand = values_of(sizes, replace(here, splits=split_further)) * parts
+            yield _hop(mesh, "all_to_all", axes, after, operand, operand, other.rank, finer.rank)
+
+
+def _without(mesh: Mesh, here: Placement, split: Split, length: int) -> Placement:
+    """The placement with `split` no longer over its last axes."""
+    left = split.axes[:-length]
+    coarser = (Split(split.rank, left, split.block * mesh.parts(split.axes[-length:])),) if left else ()
+    return replace(here, splits=(*(s for s in here.splits if s.rank != split.rank), *coarser))
+
+
+def _hop(
+    mesh: Mesh,
+    kind: Kind,
+    axes: tuple[AxisName, ...],
+    after: Placement,
+    operand: int,
+    result: int,
+    gather: Rank | None = None,
+    scatter: Rank | None = None,
+) -> Hop:
+    every = sent(kind, mesh.parts(axes), operand, result) * mesh.n_devices
+    return Hop(kind, axes, after, operand, result, int(every), gather, scatter)

@@ -1,0 +1,32 @@
+"""All moves between placements of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from einmap.distribute.hops.collective import collective_hops
+from einmap.distribute.hops.hop import Hop
+from einmap.distribute.hops.permute import permute_hops
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.placement import Placement, Split
+from einmap.einsum.projection import Rank
+
+
+def every_hop(
+    mesh: Mesh, sizes: Mapping[Rank, int], splits: Sequence[Split], placements: Sequence[Placement]
+) -> Iterator[tuple[Placement, Hop]]:
+    """Each placement of a tensor with each move from there; some lead to a placement that is not among these.
+
+    `sizes`: of the tensor's ranks; `splits`: those that its ranks may have.
+    """
+    for here in placements:
+        for hop in collective_hops(mesh, sizes, splits, here):
+            yield here, hop
+    yield from permute_hops(mesh, sizes, placements)
+
+
+def hops_between(mesh: Mesh, sizes: Mapping[Rank, int], before: Placement, after: Placement) -> tuple[Hop, ...]:
+    """The single moves that bring a tensor from one placement to another; there may be several kinds, or none."""
+    collectives = (hop for hop in collective_hops(mesh, sizes, after.splits, before) if hop.after == after)
+    permutes = (hop for here, hop in permute_hops(mesh, sizes, (before, after)) if here == before)
+    return (*collectives, *permutes)
