@@ -80,7 +80,7 @@ class TensorPlaces:
 
     @cached_property
     def bare(self) -> TensorPlaces:
-        """The same with the positions of ranks in the place of their names; placements keep their order."""
+        """These placements with the positions of ranks in the place of their names; placements keep their order."""
         names = {rank: str(position) for position, (rank, _) in enumerate(self.sizes)}
         sizes = tuple((names[rank], size) for rank, size in self.sizes)
         splits = tuple(replace(split, rank=names[split.rank]) for split in self.splits)
