@@ -28,6 +28,20 @@ def test_the_json_has_costs_placements_and_reasons(run):
     assert all("more for" in other["why"] for other in document["others"])
 
 
+def test_a_walk_says_that_it_proves_nothing_and_what_it_writes_is_run(run, tmp_path):
+    file = tmp_path / "plan.yaml"
+    walk = ("--search", "mcmc", "--evaluations", "300", "--seed", "4")
+    done = run("plan", "attention", "--mesh", "x=2,y=2", *walk, "-D", "N_TOKENS=8", "-o", file)
+    assert done.status == 0, done.err
+    assert "not proven least, at least" in done.out
+    assert "a Metropolis walk of 300 evaluations (seed 4)" in " ".join(done.out.split())
+    done = run("run", "attention", file, "-D", "N_TOKENS=8")
+    assert "equal to the unpartitioned result" in done.out
+    document = json.loads(run("plan", "feed_forward", "--mesh", "x=2", *walk, "--overlap", "--json", *SMALL).out)
+    assert document["search"]["kind"] == "mcmc"
+    assert document["search"]["trace"][-1]["cost"] == document["cost"] == document["overlapped_latency_seconds"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -41,6 +55,11 @@ def test_the_json_has_costs_placements_and_reasons(run):
         (["--mesh", "x=2", "--fix", "W1: S"], "'S' is not a placement"),
         (["--mesh", "x=2", "--fix", "W9: S=x"], "no tensor 'W9'"),
         (["--mesh", "x=2", "--fix", "W1: Q=x"], "tensor 'W1' has no rank 'Q'"),
+        (["--mesh", "x=2", "--search", "mmc"], "--search mmc: no such search"),
+        (["--mesh", "x=2", "--search", "mcmc", "--metrics", "memory"], "makes time, bytes or energy small, not memory"),
+        (["--mesh", "x=2", "--search", "mcmc", "--what-if"], "--what-if is not an option of --search mcmc"),
+        (["--mesh", "x=2", "--search", "mcmc", "--memory", "1KiB"], "allow more evaluations, or search exactly"),
+        (["--mesh", "x=2", "--overlap"], "--overlap is an option of --search mcmc"),
         (["--mesh", "z=2", "--cluster", "a100_nodes"], "the cluster has no links along mesh axis 'z'"),
         (["--mesh", "x=2", "--cluster", "a100_node"], "did you mean 'a100_nodes'"),
     ],

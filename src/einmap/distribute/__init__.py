@@ -26,5 +26,6 @@
 - `request`: what a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh.
 - `search`: the exact search for a plan.
 - `selection`: one strategy for each node of a graph, at least cost.
+- `walk`: a Metropolis walk over plans, which proves nothing.
 - `written`: the steps of a plan as a file has them.
 """

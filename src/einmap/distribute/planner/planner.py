@@ -12,6 +12,7 @@ from einmap.distribute.planner.planning import Best, Planning, PlanRequest, best
 from einmap.distribute.planner.too_little import too_little
 from einmap.distribute.planner.what_if import Change, what_changes
 from einmap.distribute.search.search import Found, cheapest
+from einmap.distribute.walk.walk import Walked
 from einmap.einsum.workload import Workload
 from einmap.progress import Progress
 from einmap.visible import brief
@@ -24,7 +25,8 @@ ALTERNATIVES = 3
 @dataclass(frozen=True)
 class Planned:
     """The best plan; the best that differ from it in the spread of a heavy Einsum; and the best without the limit on
-    memory, where the limit costs something. `changes`: what one change of memory or links would alter, if asked for.
+    memory, where the limit costs something. `changes`: what one change of memory or links would alter, if asked for;
+    `walked`: what a Metropolis walk came to, where there was one, which looks for no other plans.
     """
 
     __repr__ = brief
@@ -35,6 +37,7 @@ class Planned:
     others: tuple[ChosenPlan, ...]
     unlimited: ChosenPlan | None
     changes: tuple[Change, ...] = ()
+    walked: Walked | None = None
 
 
 def plan_workload(
@@ -50,9 +53,9 @@ def plan_workload(
     best = best_plan(planning, progress)
     if best.chosen is None:
         raise too_little(planning, best, progress)
-    others = _others(planning, best, best.chosen, progress)
+    others = () if best.walked else _others(planning, best, best.chosen, progress)
     changes = () if what_if is None else what_changes(planning, best, what_if, progress)
-    return Planned(request, best.memory, best.chosen, others, best.unlimited, changes)
+    return Planned(request, best.memory, best.chosen, others, best.unlimited, changes, best.walked)
 
 
 def _others(planning: Planning, best: Best, chosen: ChosenPlan, progress: Progress | None) -> tuple[ChosenPlan, ...]:

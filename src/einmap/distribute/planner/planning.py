@@ -18,8 +18,10 @@ from einmap.distribute.request import Context, Request, checked_request
 from einmap.distribute.search.search import Found, NotFound, cheapest, thriftiest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
 from einmap.distribute.selection.solve import TIME_LIMIT
+from einmap.distribute.walk.walk import Walked, WalkOptions, walk
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.workload import Workload
+from einmap.errors import SpecError
 from einmap.progress import Progress
 from einmap.visible import brief
 
@@ -30,7 +32,9 @@ LEAST_SLACK = 1e-6
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
-    lie where they are told, as in `distribute_workload`; `time_limit`: seconds for each integer program.
+    lie where they are told, as in `distribute_workload`; `time_limit`: seconds for each integer program; `walk`: a
+    Metropolis walk in the place of the exact search, None: none. Raises SpecError where the walk does not know the
+    metric.
     """
 
     mesh: Mesh
@@ -39,6 +43,14 @@ class PlanRequest:
     memory: float | None = None
     placements: Mapping[TensorName, Any] | None = None
     time_limit: float = TIME_LIMIT
+    walk: WalkOptions | None = None
+
+    def __post_init__(self) -> None:
+        if self.walk is not None and self.metric == "memory":
+            hint = "give a limit on the memory, or search exactly"
+            raise SpecError("a Metropolis walk makes time, bytes or energy small, not memory", hint=hint)
+        if self.walk is not None and self.walk.overlap and self.metric != "time":
+            raise SpecError(f"with overlap the walk makes time small, not {self.metric}")
 
     @property
     def limit(self) -> float | None:
@@ -95,7 +107,7 @@ class Best:
     """The best plan in its space, and the best one without the limit on memory, where the limit costs something.
 
     `memory`: bytes that no plan may exceed, None: any; `chosen`: None where no plan was found within it; `proven`: it
-    is the best, or there is none.
+    is the best, or there is none; `walked`: what a Metropolis walk came to, where there was one.
     """
 
     __repr__ = brief
@@ -105,11 +117,16 @@ class Best:
     chosen: ChosenPlan | None
     proven: bool
     unlimited: ChosenPlan | None = None
+    walked: Walked | None = None
 
 
 def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
-    """The best plan. Raises SpecError where no plan does what is asked, whatever the memory."""
+    """The best plan, or the best that a walk meets. Raises SpecError where no plan does what is asked, whatever the
+    memory.
+    """
     request, model = planning.request, planning.model
+    if request.walk is not None:
+        return _walked(planning, request.walk, progress)
     free = planning.space()
     _tell(progress, "plans in any memory")
     unlimited = cheapest(free, None, request.time_limit, progress=progress)
@@ -131,6 +148,18 @@ def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
         # less memory is never cheaper
         found = replace(found, bound=max(found.bound, unlimited.bound))
     return Best(space, limit, chosen_plan(space, found, model), found.proven, best_free)
+
+
+def _walked(planning: Planning, options: WalkOptions, progress: Progress | None) -> Best:
+    limit = planning.request.limit
+    space = planning.space(limited=limit is not None)
+    walked = walk(space, options, limit, planning.request.cluster, progress)
+    if walked.found is not None:
+        chosen = chosen_plan(space, walked.found, planning.model)
+        return Best(space, limit, chosen, chosen.proven, walked=walked)
+    if isinstance(cheapest(space, None, planning.request.time_limit, progress=progress), NotFound):
+        raise no_way(planning.context, space, planning.asked)
+    return Best(space, limit, None, proven=False, walked=walked)
 
 
 def thriftiest_plan(planning: Planning, progress: Progress | None = None) -> ChosenPlan | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,15 @@ class Problem:
     nodes: Nodes
     selection: Selection
     edges: dict[tuple[str, TensorName], int]
+
+    @cached_property
+    def edges_of(self) -> tuple[tuple[int, ...], ...]:
+        """The edges of each node, by number."""
+        edges: list[list[int]] = [[] for _ in self.selection.nodes]
+        for number, edge in enumerate(self.selection.edges):
+            edges[edge.first].append(number)
+            edges[edge.second].append(number)
+        return tuple(map(tuple, edges))
 
 
 def selection_problem(space: SearchSpace) -> Problem:

@@ -48,12 +48,26 @@ def head_section(planned: Planned) -> RenderableType:
     return Group(
         Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
         Text(f"cost {amount(best.cost, metric)} ({known})"),
+        *(Text(line) for line in walk_lines(planned)),
         Text(overlap_line(planned)),
         Text(
             f"each PE sends {format_bits(8 * best.sent_bytes)} and holds at most {format_bits(8 * best.peak.bytes)}"
             + (f" of {format_bits(8 * planned.memory)}" if planned.memory is not None else "")
         ),
     )
+
+
+def walk_lines(planned: Planned) -> Sequence[str]:
+    """How a Metropolis walk came to the plan; nothing where the search was exact."""
+    walked, options = planned.walked, planned.request.walk
+    if walked is None or options is None:
+        return []
+    last = walked.trace[-1][0] if walked.trace else 0
+    what = "the cost is the time with overlap; " if options.overlap else ""
+    return [
+        f"{what}a Metropolis walk of {walked.evaluations:,} evaluations (seed {options.seed}), this plan at {last:,}, "
+        f"{100 * walked.accepted / max(1, walked.evaluations):.2g} % of its steps taken"
+    ]
 
 
 def overlap_line(planned: Planned) -> str:
@@ -177,6 +191,7 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         "schema": SCHEMA,
         "metric": planned.request.metric,
         "memory_limit_bytes": planned.memory,
+        "search": _search(planned),
         **_plan(planned.best),
         "latency_seconds": times.latency,
         "overlapped_latency_seconds": times.overlapped_latency,
@@ -199,6 +214,22 @@ def planned_document(planned: Planned) -> dict[str, Any]:
             {**_plan(other), "why": line} for other, line in zip(planned.others, other_lines(planned), strict=True)
         ],
         "unlimited": None if planned.unlimited is None else _plan(planned.unlimited),
+    }
+
+
+def _search(planned: Planned) -> dict[str, Any]:
+    walked, options = planned.walked, planned.request.walk
+    if walked is None or options is None:
+        return {"kind": "exact"}
+    return {
+        "kind": "mcmc",
+        "evaluations": walked.evaluations,
+        "accepted": walked.accepted,
+        "seed": options.seed,
+        "beta": options.beta,
+        "homes": options.homes,
+        "overlap": options.overlap,
+        "trace": [{"evaluations": count, "cost": cost} for count, cost in walked.trace],
     }
 
 

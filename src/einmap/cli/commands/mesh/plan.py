@@ -21,8 +21,13 @@ from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned, plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.distribute.walk.walk import WalkOptions
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.mesh.planned import planned_document, planned_report
+
+SEARCHES = ("exact", "mcmc")
+WALK = "Walk (--search mcmc)"
+DEFAULT_WALK = WalkOptions()
 
 _UNITS = {"B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("kMGT")}}
 _UNITS |= {f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}
@@ -62,13 +67,35 @@ Output = Annotated[
     ),
 ]
 TimeLimit = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.1, help="How long one integer program may take (memory limits).")
+    float,
+    typer.Option(metavar="SECONDS", min=0.1, help="How long one integer program (memory limits) or a walk may take."),
 ]
 WhatIf = Annotated[
     bool,
     typer.Option(
         "--what-if",
         help="Plan again with half and twice the memory, twice the bandwidth, half the latency of each axis.",
+    ),
+]
+Searched = Annotated[
+    str,
+    typer.Option(
+        "--search",
+        metavar="|".join(SEARCHES),
+        help="`exact` proves its plan; `mcmc` is a Metropolis walk over plans, for comparison.",
+        rich_help_panel=WALK,
+    ),
+]
+Evaluations = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Plans that the walk looks at.", rich_help_panel=WALK)
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Of the walk's random numbers.", rich_help_panel=WALK)]
+Overlap = Annotated[
+    bool,
+    typer.Option(
+        "--overlap",
+        help="The walk makes small the time in which what need not wait runs at once.",
+        rich_help_panel=WALK,
     ),
 ]
 WHAT_IF_SECONDS = 60.0
@@ -86,6 +113,10 @@ def plan_command(
     output: Output = None,
     time_limit: TimeLimit = 60.0,
     what_if: WhatIf = False,
+    search: Searched = SEARCHES[0],
+    evaluations: Evaluations = DEFAULT_WALK.evaluations,
+    seed: Seed = DEFAULT_WALK.seed,
+    overlap: Overlap = False,
     define: Define = None,
     root: Root = None,
     top_key: TopKey = None,
@@ -106,6 +137,13 @@ def plan_command(
     tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
     if metric not in PLAN_METRICS:
         raise SpecError(f"--metrics {metric}: no such metric", hint=did_you_mean(metric, PLAN_METRICS))
+    if search not in SEARCHES:
+        raise SpecError(f"--search {search}: no such search", hint=did_you_mean(search, SEARCHES))
+    if overlap and search != "mcmc":
+        raise SpecError("--overlap is an option of --search mcmc: the exact search makes sums of times small")
+    if what_if and search == "mcmc":
+        raise SpecError("--what-if is not an option of --search mcmc: its answers would be differences by chance")
+    walk = WalkOptions(evaluations, seed, time_limit, overlap=overlap) if search == "mcmc" else None
     laid = mesh_of(mesh)
     with reading_inputs(define, target, *tables.targets):
         spec = load_spec(given, define, None, root, top_key)
@@ -116,9 +154,10 @@ def plan_command(
         None if memory is None else memory_of(memory),
         placements_of(fix or []),
         time_limit,
+        walk,
     )
-    with searching() as search:
-        planned = plan_workload(spec.workload, request, search.progress, WHAT_IF_SECONDS if what_if else None)
+    with searching() as running:
+        planned = plan_workload(spec.workload, request, running.progress, WHAT_IF_SECONDS if what_if else None)
     _show(planned, target, as_json)
     tables.write(planned.best.plan)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])
