@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import einmap
+from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.distribute.read import plan_of
 from einmap.errors import EinmapError, ManyErrors, Note
 
 BASE = """\
@@ -67,8 +69,8 @@ class Case:
     """One input of one row.
 
     `outcome`: error, warning or legal. `says`: words of the one message that is judged. `path`: the field that
-    it names, None where there is none. `on`: a part of the line of `file` that it names. `run`: evaluate, map or
-    strict (evaluate --strict). `more`: other files, loaded after `file`; `extra`: files that are only there.
+    it names, None where there is none. `on`: a part of the line of `file` that it names. `run`: evaluate, map,
+    strict (evaluate --strict) or plan (clusters and distributions). `more`: other files, loaded after `file`; `extra`: files that are only there.
     `loaded`: the names that are loaded, when they are not those of the files.
     """
 
@@ -140,6 +142,11 @@ def written(case: Case, folder: Path) -> list[str]:
 def notes_of(case: Case, files: Sequence[str]) -> tuple[Note, ...]:
     """Do with the files what the case is about; the notes on the result. Raises EinmapError."""
     spec = einmap.load(*files)
+    if case.run == "plan":
+        cluster_of(spec)
+        if spec.raw.get("distribution") is not None:
+            plan_of(spec)
+        return (*spec.load_notes, *spec.bound_workload.notes)
     if case.run == "map":
         found = einmap.map_workload(spec)
         return () if found.optimal else (Note(found.reason, spec.provenance("mapper.time_limit")),)

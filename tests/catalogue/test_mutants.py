@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalogue.cases import BASE, problems_of
+from tests.catalogue.meshes import PLANNED, STEPPED
 
 import einmap
+from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.distribute.read import plan_of
 from einmap.errors import EinmapError
 from einmap.frontends.yaml.spec import example_paths
 
@@ -32,7 +35,7 @@ ODD = [
     "foo.bar", "1/0", "m | A", "len(All)", "All.rank_variables", "Inputs.bits_per_value", "spec", "!Memory {}", "!Compute", "*x",
     "&x 1", "|", ">", "'\\0'", "é", "a: b", "{{ x }}", "{{ 1 }}", "{% if 1 %}", "{#", "Z[m] = A[m]", "C[m,n] = A[m,k] * B[k,n] = D",
     "C[m: m]=A[M: k+2*m]", "Main", "Buffer", "GlobalBuffer", "MainMemory", "MAC", "DRAM", "X", "width", "depth", "size", "size*2",
-    "0 <= m < 4", "2**62", "9**9**9", "range(10**9)", "up", "Dummy", "==", "read_actions", "[1, [2, {a: 3}]]", "-0.0", "1_000", "$", "@",
+    "0 <= m < 4", "2**62", "9**9**9", "range(10**9)", "up", "Dummy", "==", "read_actions", "x", "[x, y]", "[x, x]", "{M: x}", "4096", "float64", "2**70", "1e999", "ring", "[1, [2, {a: 3}]]", "-0.0", "1_000", "$", "@",
 ]  # fmt: skip
 SCALAR = re.compile(r"(?<=: )[^,{}\[\]#\n]+(?=[,}\]\n])")
 
@@ -68,8 +71,8 @@ def mutated(text, draw):
 
 
 @st.composite
-def mutants(draw):
-    text, define = draw(st.sampled_from(SHIPPED))
+def mutants(draw, shipped=SHIPPED):
+    text, define = draw(st.sampled_from(shipped))
     for _ in range(draw(st.integers(1, 3))):
         text = mutated(text, draw) or "\n"
     return text, define
@@ -86,6 +89,18 @@ def test_a_mutant_is_evaluated_or_refused(mutant):
     text, define = mutant
     try:
         einmap.evaluate(einmap.loads(text, define=define))
+    except EinmapError as problem:
+        assert all(str(one) and len(str(one)) < 5_000 for one in problems_of(problem))
+
+
+@settings(max_examples=150)
+@given(mutants([(PLANNED, {}), (STEPPED, {})]))
+def test_a_mutant_of_a_cluster_and_a_distribution_is_planned_or_refused(mutant):
+    text, define = mutant
+    try:
+        spec = einmap.loads(text, define=define)
+        cluster_of(spec)
+        plan_of(spec)
     except EinmapError as problem:
         assert all(str(one) and len(str(one)) < 5_000 for one in problems_of(problem))
 

@@ -1,20 +1,23 @@
 """All problems of one stage are reported together, each once."""
 
 import pytest
-from tests.catalogue.cases import changed, problems_of
+from tests.catalogue.cases import BASE, changed, problems_of
+from tests.catalogue.meshes import PLANNED
 
 import einmap
+from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.distribute.read import plan_of
 from einmap.errors import EinmapError
 
 EINSUM = '    einsum: "C[m,n] = A[m,k] * B[k,n]"\n'
 SIZES = "    M: 4\n    K: 4\n    N: 4\n"
 
 
-def places(*changes):
+def places(*changes, base=BASE, use=einmap.evaluate):
     """The lines that the problems name, as they stand in the text, in its order."""
-    text = changed(changes)
+    text = changed(changes, base)
     with pytest.raises(EinmapError) as caught:
-        einmap.evaluate(einmap.loads(text))
+        use(einmap.loads(text))
     numbers = sorted(problem.at.line for problem in problems_of(caught.value))
     return [text.splitlines()[number - 1].strip(" -") for number in numbers]
 
@@ -91,3 +94,33 @@ def test_what_does_not_fit_the_workload():
 
 def test_a_problem_that_every_einsum_has_is_reported_once():
     assert places((EINSUM, EINSUM + '  - "D[m] = C[m,n]"\n'), ("    M: 4\n", "    M: 0\n")) == ["M: 0"]
+
+
+def test_fields_and_values_of_a_cluster():
+    lines = [
+        "    memory: 0\n",
+        "    memory_bandwith: 1\n",
+        "      latency: -1\n",
+        "      topology: rign\n",
+        "        1024: 7\n",
+        "        2**20: [1]\n",
+        "      bandwidth: nan\n",
+    ]
+    written = [
+        "    memory: 80 * 2**30\n",
+        "    memory_bandwidth: inf\n",
+        "      latency: 3e-6\n",
+        "      topology: switch\n",
+        "        1024: 0.1\n",
+        "        2**20: 0.6\n",
+        "      bandwidth: 25e9\n",
+    ]
+    found = places(*zip(written, lines, strict=True), base=PLANNED, use=cluster_of)
+    assert found == [line.strip() for line in lines]
+
+
+def test_the_mesh_and_what_is_laid_on_it():
+    lines = ["    x: 0\n", "    A: {M: x, KK: y}\n", "    Z: {m: x, kk: y}\n", "  overlap: [Y]\n", "  dtyp: float32\n"]
+    written = ["    x: 2\n", "    A: {M: x, K: y}\n", "    Z: {m: x, k: y}\n", "  overlap: [Z]\n", "  dtype: float32\n"]
+    found = places(*zip(written, lines, strict=True), base=PLANNED, use=plan_of)
+    assert found == [line.strip() for line in lines]

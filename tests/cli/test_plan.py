@@ -62,6 +62,17 @@ def test_a_walk_says_that_it_proves_nothing_and_what_it_writes_is_run(run, tmp_p
         (["--mesh", "x=2", "--overlap"], "--overlap is an option of --search mcmc"),
         (["--mesh", "z=2", "--cluster", "a100_nodes"], "the cluster has no links along mesh axis 'z'"),
         (["--mesh", "x=2", "--cluster", "a100_node"], "did you mean 'a100_nodes'"),
+        (["--mesh", "x=2", "--cluster", "matmul"], "--cluster 'matmul': it has no key 'cluster'"),
+        (["--mesh", "x=16", "--cluster", "a100_nodes"], "the cluster at most 8 hint: lay at most 8 PEs along x"),
+        (["--mesh", "x=2,x=4"], "the mesh has two axes 'x'"),
+        (["--mesh", "x=64,y=65"], "4,160 PEs; at most 4,096 are supported"),
+        (["--mesh", "x=" + 5000 * "9"], "a number of 5,000 digits; at most 4,096 PEs"),
+        (["--mesh", "x=2", "--memory", "0GiB"], "is not above 0"),
+        (["--mesh", "x=2", "--memory", 400 * "9" + "GiB"], "is more than there can be"),
+        (["--mesh", "x=2", "--fix", "W1: S=x,S=x"], "rank S is split twice"),
+        (["--mesh", "x=2", "--fix", "W1: S=x*x"], "--fix 'W1: S=x*x': mesh axis 'x' is used twice"),
+        (["--mesh", "x=2", "--fix", "W1: S=x", "--fix", "W1: D=x"], "W1 is fixed twice"),
+        (["--mesh", "x=2", "--fix", ": S=x"], "a tensor is missing"),
     ],
 )
 def test_bad_input_is_told(run, options, message):
@@ -69,3 +80,14 @@ def test_bad_input_is_told(run, options, message):
     assert done.status == 2
     assert message in " ".join(done.err.split())
     assert "Traceback" not in done.out + done.err
+
+
+def test_all_problems_of_the_options_are_told_at_once(run):
+    options = ["--mesh", "x=0,y,z=-2", "--metrics", "tim", "--memory", "1", "--fix", "W1", "--fix", "W2: "]
+    done = run("plan", "feed_forward", *options, *SMALL)
+    assert done.status == 2
+    assert done.err.count("error:") == 7
+    options = ["--mesh", "x=16,q=2", "--cluster", "a100_nodes", "--fix", "W9: S=x", "--fix", "W1: Q=x,S=w"]
+    done = run("plan", "feed_forward", *options, *SMALL)
+    assert done.status == 2
+    assert done.err.count("error:") == 5

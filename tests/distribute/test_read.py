@@ -49,9 +49,9 @@ def test_the_type_of_values_can_be_chosen_at_last():
         ("  mesh: {x: 2}\n  placements:\n    A:\n      M: x\n      K: x\n", "mesh axis 'x' is used twice"),
         ("  mesh: {x: 2}\n  placements:\n    A: {Q: x}\n", "distribution.placements.A.Q: tensor 'A' has no rank 'Q'"),
         ("  mesh: {x: 3}\n  imperfect: false\n  placements:\n    A: {M: x}\n", "do not divide into 3 equal blocks"),
-        ("  mesh: {x: 0}\n", "distribution.mesh: mesh axis 'x' has size 0"),
+        ("  mesh: {x: 0}\n", "distribution.mesh.x: mesh axis 'x' has size 0"),
         ("  mesh: {}\n", "at least one axis"),
-        ("  mesh: {x: two}\n", "distribution.mesh: mesh axis 'x' has size 'two'"),
+        ("  mesh: {x: two}\n", "distribution.mesh.x: mesh axis 'x' has size 'two'"),
         ("  placements: {}\n", "mesh"),
         (
             "  mesh: {x: 2}\n  placements: {A: 3}\n",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from einmap.distribute.collectives import Kind, rounds, sent, torus_bytes, torus_messages
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.visible import brief
 
 type Topology = Literal["ring", "tree", "torus", "switch", "all_to_all"]
@@ -28,8 +28,8 @@ class Link:
     `bandwidth`: bytes/s that one PE sends, in a torus each way; `latency`: s of one message; `efficiency`: which part
     of the bandwidth is reached by the bytes that a PE sends, ascending; `energy_per_bit`: J for each bit that a PE
     sends; `size`: PEs along the axis at most; `shared_by`: axes whose PEs share one such link, as those of a node
-    share its network card. Raises SpecError for rates that are not positive, negative latencies and energies, and parts
-    outside of 0 to 1.
+    share its network card. Raises SpecError for rates that are not positive and finite, negative latencies and
+    energies, an axis that is named twice, and what `check_efficiency` refuses.
     """
 
     __repr__ = brief
@@ -43,16 +43,18 @@ class Link:
     shared_by: tuple[AxisName, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_positive("bandwidth", self.bandwidth, "bytes/s")
+        _check_rate("bandwidth", self.bandwidth, "bytes/s")
         _check_not_negative("latency", self.latency, "s")
         _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
         if self.topology not in TOPOLOGIES:
             hint = did_you_mean(str(self.topology), TOPOLOGIES, listing="topologies")
             raise SpecError(f"no topology {self.topology!r}", hint=hint)
-        for size, part in self.efficiency:
-            _check_not_negative("size of a message", size, "bytes")
-            if not 0 < part <= 1:
-                raise SpecError(f"efficiency {part!r} of messages from {size:g} bytes on is not above 0 and at most 1")
+        if self.size is not None and (type(self.size) is not int or self.size < 1):
+            raise SpecError(f"{self.size!r} PEs lie along an axis at most; expected a whole number from 1 on")
+        check_efficiency(self.efficiency)
+        for axis in self.shared_by:
+            if self.shared_by.count(axis) > 1:
+                raise SpecError(f"links are shared by axis {axis!r} twice", hint="name it once")
 
     def seconds(self, kind: Kind, parts: int, operand: float, result: float) -> float:
         """Time of one collective among `parts` PEs, bytes of one PE's operand and result given.
@@ -126,7 +128,7 @@ class ProcessingElement:
         if not self.peak:
             raise SpecError("a PE has a peak for at least one data type", hint="write for example peak: {bf16: 300e12}")
         for bits, rate in self.peak:
-            _check_positive(f"peak for {bits} bits", rate, "operations/s")
+            _check_rate(f"peak for {bits} bits", rate, "operations/s")
         _check_positive("memory", self.memory, "bytes")
         _check_positive("memory_bandwidth", self.memory_bandwidth, "bytes/s")
         _check_not_negative("energy_per_operation", self.energy_per_operation, "J")
@@ -170,15 +172,19 @@ class Cluster:
         return min((by_name[axis] for axis in axes), key=lambda link: (link.bandwidth, -link.latency))
 
     def check(self, mesh: Mesh) -> None:
-        """Raise SpecError where an axis of the mesh has no links, or fewer PEs along it."""
+        """Raise SpecError (several problems together) where an axis of the mesh has no links, or fewer PEs along it."""
         names = [name for name, _ in self.links]
+        problems: list[EinmapError] = []
         for axis, size in mesh.axes:
             if axis not in names:
                 hint = did_you_mean(axis, names, listing="axes of the cluster")
-                raise SpecError(f"the cluster has no links along mesh axis {axis!r}", hint=hint)
+                problems.append(SpecError(f"the cluster has no links along mesh axis {axis!r}", hint=hint))
+                continue
             most = dict(self.links)[axis].size
             if most is not None and size > most:
-                raise SpecError(f"the mesh has {size} PEs along axis {axis!r}, the cluster at most {most}")
+                text = f"the mesh has {size:,} PEs along axis {axis!r}, the cluster at most {most:,}"
+                problems.append(SpecError(text, hint=f"lay at most {most:,} PEs along {axis}"))
+        raise_all(problems)
 
     def seconds(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
         """Time of one collective, bytes of one PE's operand and result given."""
@@ -208,6 +214,35 @@ def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float
     """Equal links along all axes: bytes/s, s; a PE with one peak for all types, operations/s."""
     link = Link(bandwidth, latency)
     return Cluster(ProcessingElement(((64, throughput),)), tuple((name, link) for name in mesh.names))
+
+
+def check_efficiency(table: Sequence[tuple[float, float]]) -> None:
+    """Raise SpecError unless sizes of messages (bytes) and the time that they take both rise along a table of sizes and
+    the part of the bandwidth, above 0 and at most 1, that is reached.
+    """
+    before: tuple[float, float] | None = None
+    for size, part in table:
+        _check_not_negative("size of a message", size, "bytes")
+        if not 0 < part <= 1:
+            raise SpecError(f"efficiency {part!r} of messages of {size:g} bytes is not above 0 and at most 1")
+        if before is not None and size <= before[0]:
+            raise SpecError(
+                f"sizes of messages must rise: {size:g} bytes come after {before[0]:g}",
+                hint="write each size once, the smallest first",
+            )
+        if before is not None and size / part < before[0] / before[1]:
+            raise SpecError(
+                f"messages of {size:g} bytes would take less time than those of {before[0]:g}: an efficiency of "
+                f"{part:g} after {before[1]:g}",
+                hint="a larger message takes at least as long as a smaller one",
+            )
+        before = size, part
+
+
+def _check_rate(what: str, value: float, unit: str) -> None:
+    _check_positive(what, value, unit)
+    if value == math.inf:
+        raise SpecError(f"{what} is infinite; expected a number of {unit}")
 
 
 def _check_positive(what: str, value: float, unit: str) -> None:

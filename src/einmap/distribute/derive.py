@@ -22,7 +22,8 @@ from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import check_operation, graph_inputs, rank_sizes
 from einmap.einsum.projection import Rank
 from einmap.einsum.workload import Workload
-from einmap.errors import EinmapError, NotSupportedError, SpecError, raise_all
+from einmap.errors import EinmapError, NotSupportedError, SpecError, did_you_mean, raise_all
+from einmap.visible import short
 
 
 def distribute_workload(
@@ -63,8 +64,7 @@ def context_of(workload: Workload, mesh: Mesh, imperfect: bool = True, locate: L
 
 def cheapest_plan(context: Context, request: Request, dtype: Dtype, cost: CostModel) -> Plan:
     """The cheapest plan that does as requested. Raises SpecError where there is none, or for an unknown type."""
-    if dtype not in BYTES:
-        raise context.error(("dtype",), f"values are {' or '.join(BYTES)}, not {dtype!r}")
+    check_dtype(dtype, context.locate)
     return plan_from(context, request, _cheapest(context, request, cost, dtype), dtype)
 
 
@@ -80,6 +80,13 @@ def plan_from(context: Context, request: Request, actions: Sequence[PlanAction],
         if einsum in request.overlap:
             plan = overlapped(plan, einsum, context.locate(("overlap",)))
     return plan
+
+
+def check_dtype(dtype: object, locate: Locate = no_place) -> None:
+    """Raise SpecError for a type of values that plans do not have."""
+    if dtype not in BYTES:
+        hint = did_you_mean(str(dtype), BYTES, listing="types")
+        raise SpecError(f"values are {' or '.join(BYTES)}, not {short(dtype)}", at=locate(("dtype",)), hint=hint)
 
 
 def tensor_sizes(workload: Workload) -> dict[TensorName, tuple[tuple[Rank, int], ...]]:

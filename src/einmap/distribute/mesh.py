@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
-from einmap.errors import SpecError, did_you_mean
-from einmap.visible import brief
+from einmap.errors import EinmapError, SpecError, attempt, did_you_mean, raise_all
+from einmap.visible import brief, short
 
 type AxisName = str
 type Group = tuple[int, ...]
@@ -78,12 +78,29 @@ def _reached(steps: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(sum(offsets) for offsets in product(*ranges))
 
 
+def check_axis(name: object, size: object) -> None:
+    """Raise SpecError (several problems together) for a name that is not an identifier, or a number of PEs that is not
+    an integer from 1 to MAX_DEVICES.
+    """
+    problems: list[EinmapError] = []
+    if not isinstance(name, str) or not name.isidentifier():
+        text = f"{short(name)} is not a name of a mesh axis"
+        problems.append(SpecError(text, hint="use letters and digits, such as x"))
+    if type(size) is not int or size < 1:
+        text = f"mesh axis {short(name)} has size {short(size)}; expected a positive integer"
+        problems.append(SpecError(text, hint="write for example x: 8"))
+    elif size > MAX_DEVICES:
+        text = f"mesh axis {short(name)} has {short(size)} PEs; at most {MAX_DEVICES:,} are supported"
+        problems.append(SpecError(text, hint="plan one such part of the machine"))
+    raise_all(problems)
+
+
 @dataclass(frozen=True)
 class Mesh:
     """PEs are numbered row-major over the axes: the last axis is the fastest.
 
-    Raises SpecError for no axis, a name that is not an identifier or given twice, a size that is not an integer > 0,
-    and more than MAX_DEVICES PEs.
+    Raises SpecError (several problems together) for no axis, a name that is not an identifier or given twice, a size
+    that is not an integer > 0, and more than MAX_DEVICES PEs.
     """
 
     __repr__ = brief
@@ -92,17 +109,16 @@ class Mesh:
 
     def __post_init__(self) -> None:
         if not self.axes:
-            raise SpecError("a mesh has at least one axis", hint="write for example axes: {x: 4}")
+            raise SpecError("a mesh has at least one axis", hint="write for example mesh: {x: 4}")
         names = [name for name, _ in self.axes]
+        problems: list[EinmapError] = []
         for name, size in self.axes:
-            if not str(name).isidentifier():
-                raise SpecError(f"{name!r} is not a name of a mesh axis", hint="use letters and digits, such as x")
+            attempt(problems, partial(check_axis, name, size))
             if names.count(name) > 1:
-                raise SpecError(f"the mesh has two axes {name!r}", hint="rename one of them")
-            if type(size) is not int or size < 1:
-                raise SpecError(f"mesh axis {name!r} has size {size!r}; expected a positive integer")
+                problems.append(SpecError(f"the mesh has two axes {name!r}", hint="rename one of them"))
+        raise_all(problems)
         if self.n_devices > MAX_DEVICES:
-            raise SpecError(f"the mesh has {self.n_devices:,} PEs; at most {MAX_DEVICES:,} are supported")
+            raise SpecError(f"the mesh {self} has {self.n_devices:,} PEs; at most {MAX_DEVICES:,} are supported")
 
     @cached_property
     def n_devices(self) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 from einmap.distribute.cost_model import traffic_first
-from einmap.distribute.derive import cheapest_plan, context_of, plan_from
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.derive import cheapest_plan, check_dtype, context_of, plan_from
+from einmap.distribute.mesh import Mesh, check_axis
 from einmap.distribute.plan import Dtype, Plan
 from einmap.distribute.request import Where, checked_request
 from einmap.distribute.written.read_steps import STEPS, read_steps
-from einmap.errors import At, EinmapError, SpecError, raise_all
-from einmap.spec.raw import RawMap, place, placed, to_python
-from einmap.spec.schema.base import check
+from einmap.errors import At, EinmapError, SpecError, attempt, raise_all
+from einmap.spec.raw import Raw, RawMap, place, placed, to_python
+from einmap.spec.schema.base import sound_values
 from einmap.spec.schema.distribution import NAMED, DistributionInput
 from einmap.spec.spec import Spec
 
@@ -22,35 +24,67 @@ KEY = "distribution"
 def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
     """The plan that the specification's `distribution` asks for, or is; `dtype` takes the place of the one given there.
 
-    Raises SpecError (several problems together) with their places, see `distribute_workload`.
+    Raises SpecError, all problems of the key together, with their places; see `distribute_workload`.
     """
-    raw, inputs = _read(spec)
+    raw = _key(spec)
 
     def locate(where: Where) -> At:
         return place(spec.raw, (KEY, *where))
 
+    problems: list[EinmapError] = []
+    values = sound_values(DistributionInput, raw, spec.raw, (KEY,), problems, drop=NAMED)
     named: dict[str, Any] = {name: to_python(value) for name, value in raw.items if name in NAMED}
-    with placed(spec.raw, (KEY, "mesh")):
-        mesh = Mesh(tuple(inputs.mesh.items()))
-    context = context_of(spec.workload, mesh, inputs.imperfect, locate)
-    request = checked_request(context, named.get("placements"), named.get("loops"), named.get("overlap") or ())
-    values = dtype or cast(Dtype, inputs.dtype)
+    mesh = _mesh(spec.raw, values.get("mesh", {}), problems)
+    kind = dtype or cast(Dtype, values.get("dtype", "float64"))
+    attempt(problems, partial(check_dtype, kind, locate))
+    context = request = None
+    if mesh is not None:
+        imperfect = values.get("imperfect", True)
+        context = attempt(problems, partial(context_of, spec.workload, mesh, imperfect, locate))
+    if context is not None:
+        asked = named.get("placements"), named.get("loops"), named.get("overlap") or ()
+        request = attempt(problems, partial(checked_request, context, *asked))
+    raise_all(problems)
+    assert context is not None
+    assert request is not None
     if STEPS in named:
-        return plan_from(context, request, read_steps(context, request, named[STEPS]), values)
-    return cheapest_plan(context, request, values, traffic_first(mesh))
+        return plan_from(context, request, read_steps(context, request, named[STEPS]), kind)
+    return cheapest_plan(context, request, kind, traffic_first(context.mesh))
 
 
-def _read(spec: Spec) -> tuple[RawMap, DistributionInput]:
-    """The raw tree of the key, and its checked fields without those that name tensors, ranks and Einsums."""
+def _mesh(raw: Raw, axes: Mapping[str, Any], problems: list[EinmapError]) -> Mesh | None:
+    """The mesh of PEs. Where sizes are wrong their problems are added, and axes that can be named have one PE, for the
+    rest to be checked; None where there is no axis.
+    """
+    before = len(problems)
+    for name, size in axes.items():
+        attempt(problems, partial(_check_axis, raw, name, size))
+
+    def mesh() -> Mesh:
+        with placed(raw, (KEY, "mesh")):
+            return Mesh(tuple(axes.items()))
+
+    made = attempt(problems, mesh) if axes and len(problems) == before else None
+    if not (axes or problems):
+        attempt(problems, mesh)
+    named = tuple((name, 1) for name in axes if name.isidentifier())
+    return Mesh(named) if made is None and named else made
+
+
+def _check_axis(raw: Raw, name: str, size: object) -> None:
+    with placed(raw, (KEY, "mesh", name)):
+        check_axis(name, size)
+
+
+def _key(spec: Spec) -> RawMap:
+    """The raw tree of the key."""
     raw = spec.raw.get(KEY)
     if raw is None:
         hint = "give a file with this key, or one of the distributions that `einmap examples` lists"
         raise SpecError(f"the specification has no key {KEY!r}: it says nothing of a mesh", hint=hint)
     if spec.raw.get("workload") is None:
         raise SpecError(f"there is a {KEY!r}, but no workload to distribute", hint="give a workload as well")
-    problems: list[EinmapError] = []
-    inputs = check(DistributionInput, raw, spec.raw, (KEY,), problems, drop=NAMED)
-    raise_all(problems)
-    assert inputs is not None
-    assert isinstance(raw, RawMap)
-    return raw, inputs
+    if not isinstance(raw, RawMap):
+        at = place(spec.raw, (KEY,))
+        raise SpecError(f"{KEY} is a dictionary with a mesh", at=at, hint="write for example mesh: {x: 4}")
+    return raw

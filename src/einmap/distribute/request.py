@@ -169,16 +169,25 @@ def _loops(context: Context, einsum: str, value: Any) -> dict[RankVar, tuple[Axi
         hint = did_you_mean(einsum, context.workload.by_name, listing="Einsums")
         raise context.error(where, f"the workload has no Einsum {einsum!r}", hint)
     bound = context.workload.find(einsum)
-    axes_of: dict[RankVar, tuple[AxisName, ...]] = {}
-    for variable, axes in dictionary_at(context, where, value, "rank variables and their mesh axes").items():
-        axes_of[variable] = loop_axes_at(context, (*where, variable), bound, axes)
-        parts, extent = context.mesh.parts(axes_of[variable]), bound.extents[variable]
-        if not context.imperfect and extent % parts:
-            text = f"rank variable {variable!r} of {einsum!r} has {extent} values, which do not divide into {parts}"
-            raise context.error((*where, variable), text, "choose another mesh, or let `imperfect` be true")
+    problems: list[EinmapError] = []
+    axes_of = {
+        variable: attempt(problems, partial(_loop, context, (*where, variable), bound, axes)) or ()
+        for variable, axes in dictionary_at(context, where, value, "rank variables and their mesh axes").items()
+    }
+    raise_all(problems)
     _check_once(context, where, [axis for axes in axes_of.values() for axis in axes])
     real = {variable: _real(context.mesh, axes) for variable, axes in axes_of.items()}
     return {variable: axes for variable, axes in real.items() if axes}
+
+
+def _loop(context: Context, where: Where, einsum: Einsum, value: Any) -> tuple[AxisName, ...]:
+    axes = loop_axes_at(context, where, einsum, value)
+    variable = str(where[-1])
+    parts, extent = context.mesh.parts(axes), einsum.extents[variable]
+    if not context.imperfect and extent % parts:
+        text = f"rank variable {variable!r} of {einsum.name!r} has {extent} values, which do not divide into {parts}"
+        raise context.error(where, text, "choose another mesh, or let `imperfect` be true")
+    return axes
 
 
 def loop_axes_at(context: Context, where: Where, einsum: Einsum, value: Any) -> tuple[AxisName, ...]:
@@ -197,10 +206,14 @@ def _overlap(context: Context, value: Any) -> frozenset[str]:
     if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
         raise context.error(("overlap",), f"expected a list of Einsums, found {short(value)}")
     names = list(value or ())
-    for name in names:
-        if name not in context.workload.by_name:
+    problems: list[EinmapError] = []
+    for number, name in enumerate(names):
+        if not isinstance(name, str) or name not in context.workload.by_name:
             hint = did_you_mean(str(name), context.workload.by_name, listing="Einsums")
-            raise context.error(("overlap",), f"the workload has no Einsum {name!r}", hint)
+            problems.append(context.error(("overlap", number), f"the workload has no Einsum {short(name)}", hint))
+        elif name in names[:number]:
+            problems.append(context.error(("overlap", number), f"Einsum {name!r} is named twice", "name it once"))
+    raise_all(problems)
     return frozenset(names)
 
 
@@ -211,10 +224,13 @@ def axes_at(context: Context, where: Where, value: Any) -> tuple[AxisName, ...]:
         raise context.error(
             where, f"expected a mesh axis or a list of them, found {short(value)}", "write for example x"
         )
-    for name in names:
+    problems: list[EinmapError] = []
+    for number, name in enumerate(names):
         if name not in context.mesh.names:
             hint = did_you_mean(str(name), context.mesh.names, listing="axes")
-            raise context.error(where, f"the mesh has no axis {name!r}", hint)
+            at = where if isinstance(value, str) else (*where, number)
+            problems.append(context.error(at, f"the mesh has no axis {short(name)}", hint))
+    raise_all(problems)
     _check_once(context, where, names)
     return tuple(names)
 

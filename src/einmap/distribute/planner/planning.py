@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from einmap.distribute.cluster import Cluster
-from einmap.distribute.cost_model import ClusterCost, PlanMetric
+from einmap.distribute.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
 from einmap.distribute.derive import context_of, no_way
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
@@ -21,9 +21,9 @@ from einmap.distribute.selection.solve import TIME_LIMIT
 from einmap.distribute.walk.walk import Walked, WalkOptions, walk
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.workload import Workload
-from einmap.errors import SpecError
+from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.progress import Progress
-from einmap.visible import brief
+from einmap.visible import brief, short
 
 LEAST_SLACK = 1e-6
 """Part of the least memory that is added to it when the cheapest of the thriftiest plans is searched."""
@@ -33,8 +33,10 @@ LEAST_SLACK = 1e-6
 class PlanRequest:
     """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
     lie where they are told, as in `distribute_workload`; `time_limit`: seconds for each integer program; `walk`: a
-    Metropolis walk in the place of the exact search, None: none. Raises SpecError where the walk does not know the
-    metric.
+    Metropolis walk in the place of the exact search, None: none.
+
+    Raises SpecError (several problems together) for an unknown metric, one that the walk does not know, and for memory
+    and seconds that are not above 0.
     """
 
     mesh: Mesh
@@ -46,11 +48,21 @@ class PlanRequest:
     walk: WalkOptions | None = None
 
     def __post_init__(self) -> None:
+        problems: list[EinmapError] = []
         if self.walk is not None and self.metric == "memory":
             hint = "give a limit on the memory, or search exactly"
-            raise SpecError("a Metropolis walk makes time, bytes or energy small, not memory", hint=hint)
-        if self.walk is not None and self.walk.overlap and self.metric != "time":
-            raise SpecError(f"with overlap the walk makes time small, not {self.metric}")
+            text = "a Metropolis walk makes time, bytes or energy small, not memory"
+            problems.append(SpecError(text, hint=hint))
+        elif self.walk is not None and self.walk.overlap and self.metric != "time":
+            problems.append(SpecError(f"with overlap the walk makes time small, not {self.metric}"))
+        if self.metric not in PLAN_METRICS:
+            hint = did_you_mean(str(self.metric), PLAN_METRICS, listing="metrics")
+            problems.append(SpecError(f"no metric {short(self.metric)}", hint=hint))
+        if self.memory is not None and not self.memory > 0:
+            problems.append(SpecError(f"{self.memory:g} bytes of memory; expected more than 0"))
+        if not self.time_limit > 0:
+            problems.append(SpecError(f"a time limit of {self.time_limit:g} s; expected more than 0"))
+        raise_all(problems)
 
     @property
     def limit(self) -> float | None:

@@ -2,117 +2,193 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from einmap.distribute.cluster import DATA_TYPE_BITS, TOPOLOGIES, Cluster, Link, ProcessingElement, Topology
+from einmap.distribute.cluster import DATA_TYPE_BITS, TOPOLOGIES, Cluster, Link, ProcessingElement, check_efficiency
+from einmap.distribute.mesh import check_axis
 from einmap.errors import EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
-from einmap.spec.raw import Path, Raw, place, placed
-from einmap.spec.schema.base import check
+from einmap.spec.raw import Path, Raw, RawMap, place, placed
+from einmap.spec.schema.base import Input, sound_values
 from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
+from einmap.spec.schema.documented import hint_of
 from einmap.spec.spec import Spec
+from einmap.visible import short
 
 KEY = "cluster"
 
 
 def cluster_of(spec: Spec) -> Cluster | None:
-    """The cluster of a specification; None without the key. Raises SpecError (several problems together)."""
+    """The cluster of a specification; None without the key. Raises SpecError: all problems of the key together."""
     raw = spec.raw.get(KEY)
     if raw is None:
         return None
     problems: list[EinmapError] = []
-    inputs = check(ClusterInput, raw, spec.raw, (KEY,), problems)
-    raise_all(problems)
-    assert inputs is not None
-    pe = attempt(problems, partial(_pe, spec.raw, inputs.pe))
-    links = {axis: attempt(problems, partial(_link, spec.raw, axis, link)) for axis, link in inputs.axes.items()}
-    for axis, inputs_of in inputs.axes.items():
-        others = [one for one in inputs.axes if one != axis]
-        for number_, one in enumerate(inputs_of.shared_by):
-            if one not in others:
-                at = place(spec.raw, (KEY, "axes", axis, "shared_by", number_))
-                hint = did_you_mean(one, others, listing="other axes")
-                problems.append(SpecError(f"{one!r} is not another axis of the cluster", at=at, hint=hint))
+    values = sound_values(ClusterInput, raw, spec.raw, (KEY,), problems)
+    pe = None
+    if "pe" in values:
+        pe = _pe(_Fields(spec.raw, (KEY, "pe"), ProcessingElementInput, values["pe"], problems))
+    axes: Mapping[str, Any] = values.get("axes", {})
+    if values.get("axes") == {}:
+        at = place(spec.raw, (KEY, "axes"))
+        problems.append(
+            SpecError("a cluster has links along at least one axis", at=at, hint=_hint(ClusterInput, "axes"))
+        )
+    written = raw.get("axes") if isinstance(raw, RawMap) else None
+    names = written.keys() if isinstance(written, RawMap) else ()
+    links = tuple(
+        (axis, _link(_Fields(spec.raw, (KEY, "axes", axis), LinkInput, fields, problems), axis, names))
+        for axis, fields in axes.items()
+    )
     raise_all(problems)
     assert pe is not None
-    return Cluster(pe, tuple((axis, link) for axis, link in links.items() if link is not None))
+    return Cluster(pe, tuple((axis, link) for axis, link in links if link is not None))
 
 
-def _pe(raw: Raw, inputs: ProcessingElementInput) -> ProcessingElement:
-    path = (KEY, "pe")
-    problems: list[EinmapError] = []
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The sound fields of one dictionary, which stands at `path` of `raw`; what is wrong with them is added to
+    `problems`.
+    """
+
+    raw: Raw
+    path: Path
+    model: type[Input]
+    values: Mapping[str, Any]
+    problems: list[EinmapError]
+
+    def rate(self, name: str, or_inf: bool = False) -> float | None:
+        """A number above 0, finite unless `or_inf`; None where it is missing or wrong."""
+        return self._read(name, partial(_above_0, or_inf=or_inf))
+
+    def amount(self, name: str) -> float | None:
+        """A finite number from 0 on; None where it is missing or wrong."""
+        return self._read(name, _from_0)
+
+    def count(self, name: str) -> int | None:
+        """A whole number from 1 on; None where it is missing or wrong."""
+        return self._read(name, _count)
+
+    def _read[T](self, name: str, check: Callable[[Raw, Path, object], T]) -> T | None:
+        if self.values.get(name) is None:
+            return None
+        return self.attempt(partial(check, self.raw, (*self.path, name), self.values[name]), name)
+
+    def attempt[T](self, step: Callable[[], T], name: str) -> T | None:
+        """What `step` gives; None after adding its problem, with an example of the field as advice."""
+        before = len(self.problems)
+        value = attempt(self.problems, step)
+        for problem in self.problems[before:]:
+            problem.hint = problem.hint or _hint(self.model, name)
+        return value
+
+    def refuse(self, path: Path, message: str, hint: str | None = None) -> None:
+        """Add a problem, `path` below these fields."""
+        self.problems.append(SpecError(message, at=place(self.raw, (*self.path, *path)), hint=hint))
+
+
+def _pe(fields: _Fields) -> ProcessingElement | None:
+    before = len(fields.problems)
     peak: dict[int, float] = {}
-    for name, text in inputs.peak.items():
-        at = (*path, "peak", name)
+    for name, text in fields.values.get("peak", {}).items():
+        at = (*fields.path, "peak", name)
+        rate = fields.attempt(partial(_above_0, fields.raw, at, text), "peak")
         if name not in DATA_TYPE_BITS:
             hint = did_you_mean(name, DATA_TYPE_BITS, listing="types")
-            problems.append(SpecError(f"no data type {name!r}", at=place(raw, at), hint=hint))
-            continue
-        rate = attempt(problems, partial(_rate, raw, at, text)) or 1.0
-        bits = DATA_TYPE_BITS[name]
-        peak[bits] = max(rate, peak.get(bits, 0.0))
-    memory, bandwidth = (
-        attempt(problems, partial(_rate, raw, (*path, name), getattr(inputs, name)))
-        for name in ("memory", "memory_bandwidth")
-    )
-    operation, bit = (
-        attempt(problems, partial(_amount, raw, (*path, name), getattr(inputs, name)))
-        for name in ("energy_per_operation", "energy_per_bit")
-    )
-    raise_all(problems)
-    with placed(raw, (*path, "peak")):
-        return ProcessingElement(tuple(sorted(peak.items())), memory or 1, bandwidth or 1, operation or 0, bit or 0)
+            fields.refuse(("peak", name), f"no data type {short(name)}", hint)
+        elif rate is not None:
+            peak[DATA_TYPE_BITS[name]] = max(rate, peak.get(DATA_TYPE_BITS[name], 0.0))
+    memory, bandwidth = (fields.rate(name, or_inf=True) for name in ("memory", "memory_bandwidth"))
+    operation, bit = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit"))
+
+    def pe() -> ProcessingElement:
+        with placed(fields.raw, (*fields.path, "peak")):
+            rates = tuple(sorted(peak.items()))
+            return ProcessingElement(rates, memory or math.inf, bandwidth or math.inf, operation or 0, bit or 0)
+
+    return fields.attempt(pe, "peak") if len(fields.problems) == before and "peak" in fields.values else None
 
 
-def _link(raw: Raw, axis: str, inputs: LinkInput) -> Link:
-    path = (KEY, "axes", axis)
-    problems: list[EinmapError] = []
-    bandwidth = attempt(problems, partial(_rate, raw, (*path, "bandwidth"), inputs.bandwidth))
-    latency, bit = (
-        attempt(problems, partial(_amount, raw, (*path, name), getattr(inputs, name)))
-        for name in ("latency", "energy_per_bit")
-    )
-    efficiency: dict[float, float] = {}
-    for size, part in inputs.efficiency.items():
-        at = (*path, "efficiency", str(size))
-        least = attempt(problems, partial(_amount, raw, at, size))
-        efficiency[least or 0.0] = attempt(problems, partial(_part, raw, at, part)) or 1.0
-    most = None
-    if inputs.size is not None:
-        most = attempt(problems, partial(_count, raw, (*path, "size"), inputs.size))
-    topology: Topology | None = next((one for one in TOPOLOGIES if one == inputs.topology), None)
+def _link(fields: _Fields, axis: str, axes: Sequence[str]) -> Link | None:
+    before = len(fields.problems)
+    attempt(fields.problems, partial(_check_name, fields.raw, fields.path, axis))
+    bandwidth = fields.rate("bandwidth")
+    latency, bit = (fields.amount(name) for name in ("latency", "energy_per_bit"))
+    table = _efficiency(fields)
+    most = fields.count("size")
+    topology = next((one for one in TOPOLOGIES if one == fields.values.get("topology", "ring")), None)
     if topology is None:
-        hint = did_you_mean(inputs.topology, TOPOLOGIES, listing="topologies")
-        where = place(raw, (*path, "topology"))
-        problems.append(SpecError(f"no topology {inputs.topology!r}", at=where, hint=hint))
-    raise_all(problems)
-    assert topology is not None
-    table = tuple(sorted(efficiency.items()))
-    return Link(bandwidth or 1.0, latency or 0.0, topology, table, bit or 0.0, most, tuple(inputs.shared_by))
+        found = fields.values["topology"]
+        hint = did_you_mean(str(found), TOPOLOGIES, listing="topologies")
+        fields.refuse(("topology",), f"no topology {short(found)}", hint)
+    shared = tuple(fields.values.get("shared_by", ()))
+    others = [one for one in axes if one != axis]
+    for position, one in enumerate(shared):
+        if one not in others:
+            hint = did_you_mean(one, others, listing="other axes")
+            fields.refuse(("shared_by", position), f"{short(one)} is not another axis of the cluster", hint)
+        elif one in shared[:position]:
+            fields.refuse(("shared_by", position), f"axis {short(one)} is named twice", "name it once")
+    if len(fields.problems) > before or bandwidth is None or topology is None:
+        return None
+    return Link(bandwidth, latency or 0.0, topology, table, bit or 0.0, most, shared)
 
 
-def _rate(raw: Raw, path: Path, text: object) -> float:
-    """A number above 0, perhaps inf."""
+def _efficiency(fields: _Fields) -> tuple[tuple[float, float], ...]:
+    """The table of sizes and parts; what is wrong in it is told with the row."""
+    table: list[tuple[float, float]] = []
+    for size, part in fields.values.get("efficiency", {}).items():
+        at = (*fields.path, "efficiency", size)
+        taken = fields.attempt(partial(_from_0, fields.raw, at, size, "size of a message"), "efficiency")
+        reached = fields.attempt(partial(_part, fields.raw, at, part), "efficiency")
+        if taken is None or reached is None:
+            continue
+
+        def next_row(at: Path = at, row: tuple[float, float] = (taken, reached)) -> None:
+            with placed(fields.raw, at):
+                check_efficiency([*table[-1:], row])
+
+        fields.attempt(next_row, "efficiency")
+        table.append((taken, reached))
+    return tuple(table)
+
+
+def _check_name(raw: Raw, path: Path, axis: str) -> None:
+    with placed(raw, path):
+        check_axis(axis, 1)
+
+
+def _above_0(raw: Raw, path: Path, text: object, or_inf: bool = False) -> float:
     at = place(raw, path)
-    value = number(text, Scope(), at=at, what=str(path[-1]), minimum=0)
-    if not value:
-        raise SpecError(f"{path[-1]} must be > 0, found {text}", at=at)
+    value = number(text, Scope(), at=at, what=str(path[-1]))
+    if not value > 0:
+        raise SpecError(f"{path[-1]} must be > 0, found {short(text)}", at=at)
+    if math.isinf(value) and not or_inf:
+        raise SpecError(f"{path[-1]} must be finite, found {short(text)}", at=at)
     return float(value)
 
 
-def _amount(raw: Raw, path: Path, text: object) -> float:
-    """A number from 0 on."""
-    return float(number(text, Scope(), at=place(raw, path), what=str(path[-1]), minimum=0, allow_inf=False))
+def _from_0(raw: Raw, path: Path, text: object, what: str | None = None) -> float:
+    return float(number(text, Scope(), at=place(raw, path), what=what or str(path[-1]), minimum=0, allow_inf=False))
 
 
 def _part(raw: Raw, path: Path, text: object) -> float:
-    value = _rate(raw, path, text)
-    if value > 1:
-        raise SpecError(f"an efficiency is at most 1, found {text}", at=place(raw, path))
+    at = place(raw, path)
+    value = float(number(text, Scope(), at=at, what="an efficiency", allow_inf=False))
+    if not 0 < value <= 1:
+        raise SpecError(f"an efficiency is above 0 and at most 1, found {short(text)}", at=at)
     return value
 
 
 def _count(raw: Raw, path: Path, text: object) -> int:
     at = place(raw, path)
     return int(number(text, Scope(), at=at, what=str(path[-1]), minimum=1, integer="exact", allow_inf=False))
+
+
+def _hint(model: type[Input], name: str) -> str | None:
+    return hint_of(name, model.model_fields[name])

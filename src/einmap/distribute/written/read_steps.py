@@ -103,9 +103,9 @@ class _Reader:
     def _compute(self, where: Where, fields: Mapping[str, Any]) -> None:
         context, name = self.context, fields["compute"]
         here = (*where, "compute")
-        if name not in context.workload.by_name:
+        if not isinstance(name, str) or name not in context.workload.by_name:
             hint = did_you_mean(str(name), context.workload.by_name, listing="Einsums")
-            raise context.error(here, f"the workload has no Einsum {name!r}", hint)
+            raise context.error(here, f"the workload has no Einsum {short(name)}", hint)
         if name in self.spread:
             raise context.error(here, f"Einsum {name!r} was computed before")
         einsum = context.workload.find(name)
@@ -186,9 +186,9 @@ class _Reader:
 
     def _move(self, where: Where, fields: Mapping[str, Any]) -> None:
         context, tensor = self.context, fields["move"]
-        if tensor not in context.workload.tensors:
+        if not isinstance(tensor, str) or tensor not in context.workload.tensors:
             hint = did_you_mean(str(tensor), context.workload.tensors, listing="tensors")
-            raise context.error((*where, "move"), f"the workload has no tensor {tensor!r}", hint)
+            raise context.error((*where, "move"), f"the workload has no tensor {short(tensor)}", hint)
         kind = fields.get("by")
         if kind not in KINDS:
             text = f"expected a kind of move, found {short(kind)}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.budget import MAX_BITS
-from einmap.spec.raw import Path, Raw, RawMap, RawScalar, place, to_python
+from einmap.spec.raw import Path, Raw, RawMap, RawScalar, get_value, place, to_python
 from einmap.spec.schema.documented import hint_of
 
 type Expression = bool | int | float | str
@@ -58,6 +59,46 @@ def check[M: Input](
         return None
 
 
+def sound_values(
+    model: type[Input],
+    raw: Raw,
+    root: Raw,
+    path: Path,
+    problems: list[EinmapError],
+    *,
+    drop: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """The plain values of `raw`, which stands at `path` of `root`, without the fields in `drop` and without those,
+    at any depth, that are not as `model` says: their problems are added, and what is left can still be checked.
+    """
+    found: list[EinmapError] = []
+    check(model, raw, root, path, found, drop=drop)
+    problems += found
+    values: dict[str, Any] = to_python(raw) if isinstance(raw, RawMap) else {}
+    for name in ("type", *drop) if isinstance(raw, RawMap) and raw.tag else drop:
+        values.pop(name, None)
+    if found:
+        try:
+            model.model_validate(values)
+        except ValidationError as failure:
+            locs = [error["loc"] for error in failure.errors() if error["type"] != "missing"]
+            # all of them first: a union complains several times of one field
+            for owner, key in [_innermost(values, loc) for loc in locs]:
+                owner.pop(key, None)
+    return values
+
+
+def _innermost(values: dict[str, Any], loc: tuple[str | int, ...]) -> tuple[dict[str, Any], str]:
+    """The innermost dictionary on the way to a problem, and its key."""
+    owner = values
+    for step, after in pairwise(loc):
+        inner = owner.get(str(step))
+        if not (isinstance(inner, dict) and str(after) in inner):
+            return owner, str(step)
+        owner = inner
+    return owner, str(loc[-1])
+
+
 def _check_type(raw: RawMap, root: Raw, path: Path, problems: list[EinmapError]) -> None:
     written = raw.get("type")
     kind = written.value if isinstance(written, RawScalar) else written
@@ -87,13 +128,19 @@ def _located(
     # members of unions appear in Pydantic's path, fields and positions are what the user wrote
     steps: list[str | int] = []
     owner: type[BaseModel] = model
+    parent = owner
     for step in error["loc"]:
+        parent = owner
         if isinstance(step, int):
             steps.append(step)
         elif step in owner.model_fields:
             steps.append(step)
             owner = _model_of(owner.model_fields[step].annotation) or owner
-        elif not _is_type(str(step)) and (error["type"] == "extra_forbidden" or not str(step)[:1].isupper()):
+        elif not _is_type(str(step)) and (
+            error["type"] == "extra_forbidden"
+            or not str(step)[:1].isupper()
+            or _stands(root, (*path, *steps, str(step)))
+        ):
             steps.append(step)
     at = place(root, (*path, *steps))
     match error["type"]:
@@ -111,14 +158,24 @@ def _located(
             return SpecError(f"expected a dictionary with the fields of {fields}, found {shown}", at=at)
         case "missing":
             name = str(error["loc"][-1])
-            hint = hint_of(name, owner.model_fields[name]) if name in owner.model_fields else None
-            return SpecError(f"{_title(owner)} needs the field {name!r}", at=place(root, path), hint=hint)
+            hint = hint_of(name, parent.model_fields[name]) if name in parent.model_fields else None
+            return SpecError(
+                f"{_title(parent)} needs the field {name!r}", at=place(root, (*path, *steps[:-1])), hint=hint
+            )
         case "expected" | "bool_type" | "string_type" | "list_type" | "dict_type":
             expected = error.get("expected") or _KINDS[error["type"].removesuffix("_type")]
             hint = "write true or false without quotes" if error["type"] == "bool_type" else _written(model, error)
             return SpecError(f"expected {expected}, found {_shown(error['input'])}", at=at, hint=hint)
         case _:
             return SpecError(f"{error['msg'].removeprefix('Value error, ')}, found {_shown(error['input'])}", at=at)
+
+
+def _stands(root: Raw, path: Path) -> bool:
+    try:
+        get_value(root, path)
+    except SpecError:
+        return False
+    return True
 
 
 _KINDS = {
@@ -204,4 +261,4 @@ def fields_given(model: BaseModel) -> dict[str, Any]:
     return {name: getattr(model, name) for name in model.model_fields_set}
 
 
-__all__ = ["At", "Expression", "Input", "SetExpression", "check", "fields_given"]
+__all__ = ["At", "Expression", "Input", "SetExpression", "check", "fields_given", "sound_values"]

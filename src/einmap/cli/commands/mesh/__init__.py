@@ -1,5 +1,6 @@
 """The commands for meshes of processing elements.
 
 - `plan`: `einmap plan`: choose how a workload is distributed over a mesh.
+- `plan_options`: its options as values, checked together.
 - `run`: `einmap run`: distribute real data over a mesh, run, and check.
 """

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from einmap.cli.commands.mesh.plan_options import plan_options, plan_request
 from einmap.cli.inputs import OUTPUT, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
-from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.cost_model import PLAN_METRICS
-from einmap.distribute.mesh import Mesh
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned, plan_workload
-from einmap.distribute.planner.planning import PlanRequest
-from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.walk.walk import WalkOptions
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.mesh.planned import planned_document, planned_report
@@ -28,9 +24,6 @@ from einmap.report.mesh.planned import planned_document, planned_report
 SEARCHES = ("exact", "mcmc")
 WALK = "Walk (--search mcmc)"
 DEFAULT_WALK = WalkOptions()
-
-_UNITS = {"B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("kMGT")}}
-_UNITS |= {f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}
 
 MeshText = Annotated[
     str, typer.Option("--mesh", metavar="x=8,y=4", help="Axes of the mesh and the PEs along each.", show_default=False)
@@ -135,27 +128,11 @@ def plan_command(
     given = [*files, *([cluster] if cluster else [])]
     target = Target.of(output, force, given)
     tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
-    if metric not in PLAN_METRICS:
-        raise SpecError(f"--metrics {metric}: no such metric", hint=did_you_mean(metric, PLAN_METRICS))
-    if search not in SEARCHES:
-        raise SpecError(f"--search {search}: no such search", hint=did_you_mean(search, SEARCHES))
-    if overlap and search != "mcmc":
-        raise SpecError("--overlap is an option of --search mcmc: the exact search makes sums of times small")
-    if what_if and search == "mcmc":
-        raise SpecError("--what-if is not an option of --search mcmc: its answers would be differences by chance")
-    walk = WalkOptions(evaluations, seed, time_limit, overlap=overlap) if search == "mcmc" else None
-    laid = mesh_of(mesh)
+    walk = _walk(search, WalkOptions(evaluations, seed, time_limit, overlap=overlap), what_if)
+    options = plan_options(mesh, metric, memory, fix or [])
     with reading_inputs(define, target, *tables.targets):
         spec = load_spec(given, define, None, root, top_key)
-    request = PlanRequest(
-        laid,
-        cluster_of(spec) or _default_cluster(laid),
-        metric,
-        None if memory is None else memory_of(memory),
-        placements_of(fix or []),
-        time_limit,
-        walk,
-    )
+    request = replace(plan_request(spec, options, cluster, time_limit), walk=walk)
     with searching() as running:
         planned = plan_workload(spec.workload, request, running.progress, WHAT_IF_SECONDS if what_if else None)
     _show(planned, target, as_json)
@@ -173,47 +150,12 @@ def _show(planned: Planned, target: Target | None, as_json: bool) -> None:
         print_hint(f"wrote {target.path}")
 
 
-def mesh_of(text: str) -> Mesh:
-    """`x=8,y=4` as a mesh. Raises SpecError."""
-    axes = []
-    for part in text.split(","):
-        name, _, size = part.strip().partition("=")
-        if not size.isdecimal():
-            raise SpecError(f"--mesh {text!r}: {part!r} is not an axis with its PEs", hint="write --mesh x=8,y=4")
-        axes.append((name, int(size)))
-    return Mesh(tuple(axes))
-
-
-def memory_of(text: str) -> float:
-    """`16GiB` as bytes. Raises SpecError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text.strip())
-    if match is None or match[2] not in _UNITS:
-        raise SpecError(
-            f"--memory {text!r} is not an amount of memory", hint=f"write 16GiB; units: {', '.join(_UNITS)}"
-        )
-    amount = float(match[1]) * _UNITS[match[2]]
-    if not 0 < amount < math.inf:
-        raise SpecError(f"--memory {text!r} is not above 0")
-    return float(amount)
-
-
-def placements_of(texts: list[str]) -> dict[str, object]:
-    """`WQ: H=x, D=y*z` as placements, by tensor. Raises SpecError."""
-    placements: dict[str, object] = {}
-    for text in texts:
-        tensor, colon, rest = text.partition(":")
-        if not colon:
-            raise SpecError(f"--fix {text!r}: a colon is missing", hint="write 'WQ: H=x'")
-        ranks: dict[str, list[str]] = {}
-        for part in rest.split(","):
-            rank, equals, axes = part.partition("=")
-            if equals:
-                ranks[rank.strip()] = [axis.strip() for axis in axes.split("*")]
-            elif part.strip() != "replicated":
-                raise SpecError(f"--fix {text!r}: {part.strip()!r} is not a placement", hint="write 'WQ: H=x'")
-        placements[tensor.strip()] = ranks or "replicated"
-    return placements
-
-
-def _default_cluster(mesh: Mesh) -> Cluster:
-    return flat_cluster(mesh, 100e9, 1e-6, 100e12)
+def _walk(search: str, options: WalkOptions, what_if: bool) -> WalkOptions | None:
+    """The walk that is asked for, if any. Raises SpecError for options that do not go together."""
+    if search not in SEARCHES:
+        raise SpecError(f"--search {search}: no such search", hint=did_you_mean(search, SEARCHES))
+    if options.overlap and search != "mcmc":
+        raise SpecError("--overlap is an option of --search mcmc: the exact search makes sums of times small")
+    if what_if and search == "mcmc":
+        raise SpecError("--what-if is not an option of --search mcmc: its answers would be differences by chance")
+    return options if search == "mcmc" else None
