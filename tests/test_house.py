@@ -38,6 +38,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/show.py:show_command": "a command: a parameter for each option",
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",
+    "distribute/derive.py:distribute_workload": "a parameter for each field of a distribution",
     "cli/commands/sweep.py:sweep_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: records of arrays take 10 % longer",

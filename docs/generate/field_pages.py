@@ -328,6 +328,7 @@ def distribution_page() -> str:
         "## Steps: splits within `loops`", meaning(distribution.LoopSplitInput),
         fields_list(distribution.LoopSplitInput),
         "## Steps: moves", meaning(distribution.MoveStepInput), fields_list(distribution.MoveStepInput),
+        "## Entries of `turns`", meaning(distribution.TurnsInput), fields_list(distribution.TurnsInput),
     )  # fmt: skip
 
 

@@ -22,6 +22,8 @@ IMPERFECT = {
             "all_gather_b",
             "2d_gather",
             "2d_reduce",
+            "rotate_a",
+            "rotate_b",
         )
     },
     ("attention", "attention_over_b"): ATTENTION,

@@ -18,12 +18,12 @@
 - `moves`: the cheapest way from one placement of a tensor to another.
 - `naming`: actions of the search as a plan: buffers get names.
 - `notation`: a plan as Einsums: what each PE computes and what it exchanges.
-- `overlap`: a reduce-scatter in chunks, each of which travels while the next one is computed.
 - `placement`: which part of a tensor each PE holds.
 - `plan`: a plan: what every PE of a mesh does, step by step, to compute a workload together.
 - `planner`: the best plan, why others lose, and what it is called.
 - `read`: the key `distribution` of a specification as a plan.
 - `request`: what a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh.
+- `schedules`: plans whose steps run in turns.
 - `search`: the exact search for a plan.
 - `selection`: one strategy for each node of a graph, at least cost.
 - `walk`: a Metropolis walk over plans, which proves nothing.

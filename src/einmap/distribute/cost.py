@@ -13,7 +13,20 @@ from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import operations_per_point
 from einmap.distribute.hops.pairs import pairs_of
 from einmap.distribute.placement import local_shape
-from einmap.distribute.plan import BYTES, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat, buffers_read
+from einmap.distribute.plan import (
+    BYTES,
+    BufferName,
+    Combine,
+    Fill,
+    Local,
+    Move,
+    Plan,
+    PlanStep,
+    Put,
+    Repeat,
+    buffers_read,
+    buffers_written,
+)
 from einmap.einsum.einsum import TensorName
 
 COMPUTE = "compute"
@@ -49,8 +62,9 @@ class Timeline:
 class PlanCost:
     """Per PE: `sent_bytes`; `points` of local Einsums; `buffer_bytes` of all buffers together; seconds.
 
-    `latency`: steps follow one another; in a loop (a ring in chunks) each turn takes the longer of what it sends and
-    computes. `overlapped_latency`: steps run as soon as they may (`timeline`), at most `latency`.
+    `latency`: steps follow one another; in a loop each turn takes what its own `timeline` does: of what it sends and
+    computes the longer, where neither waits for the other. `overlapped_latency`: steps run as soon as they may
+    (`timeline`), at most `latency`.
     """
 
     sent_bytes: float
@@ -74,7 +88,7 @@ def _moves(steps: Sequence[PlanStep], count: int) -> Iterator[tuple[Move, int]]:
                 yield step, count
             case Repeat():
                 yield from _moves(step.steps, count * step.count)
-            case Local() | Combine():
+            case Local() | Combine() | Fill() | Put():
                 pass
 
 
@@ -122,7 +136,7 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
         communication_seconds=moving,
         computation_seconds=computing,
         latency=together,
-        overlapped_latency=_timeline(timed).makespan,
+        overlapped_latency=_scheduled(timed, plan.steps).makespan,
     )
 
 
@@ -136,11 +150,11 @@ def timeline(plan: Plan, cluster: Cluster, bits: Mapping[TensorName, float] | No
     plan does not fit the cluster.
     """
     cluster.check(plan.mesh)
-    return _timeline(_Timed(plan, cluster, bits or {}))
+    return _scheduled(_Timed(plan, cluster, bits or {}), plan.steps)
 
 
-def _timeline(timed: _Timed) -> Timeline:
-    steps = timed.plan.steps
+def _scheduled(timed: _Timed, steps: Sequence[PlanStep]) -> Timeline:
+    """Steps of a plan, or of one turn of a loop, whose turns follow one another."""
     seconds = [_seconds(timed, (step,))[2] for step in steps]
     lanes = [tuple(sorted(_lanes(step))) for step in steps]
     before = _waits_for(steps)
@@ -195,7 +209,7 @@ def _waits_for(steps: Sequence[PlanStep]) -> list[set[int]]:
     readers: dict[BufferName, set[int]] = {}
     before: list[set[int]] = []
     for position, step in enumerate(steps):
-        reads, writes = buffers_read(step), _written(step)
+        reads, writes = buffers_read(step), buffers_written(step)
         waits = {writer[name] for name in (*reads, *writes) if name in writer}
         for name in writes:
             waits |= readers.pop(name, set())
@@ -206,24 +220,13 @@ def _waits_for(steps: Sequence[PlanStep]) -> list[set[int]]:
     return before
 
 
-def _written(step: PlanStep) -> frozenset[BufferName]:
-    match step:
-        case Local(results=results):
-            return frozenset(name for _, name in results)
-        case Move(target=target) | Combine(target=target):
-            return frozenset({target})
-        case Repeat(steps=steps, carried=carried):
-            inner = {name for one in steps for name in _written(one)}
-            return frozenset(inner | {name for name, _ in carried})
-
-
 def _lanes(step: PlanStep) -> set[str]:
     match step:
         case Local():
             return {COMPUTE}
         case Move(kind=kind, axes=axes):
             return set() if kind == "slice" else {f"axis {axis}" for axis in axes}
-        case Combine():
+        case Combine() | Fill() | Put():
             return set()
         case Repeat(steps=steps):
             return {lane for one in steps for lane in _lanes(one)}
@@ -269,10 +272,10 @@ class _Timed:
 
     def local(self, local: Local) -> float:
         """Seconds of an Einsum: the longer of its operations, and of reading and writing its tensors once."""
-        operations = _local_points(local) * operations_per_point(self.plan.workload.find(local.einsum))
-        touched = (*local.operands, *local.results)
-        moved = sum(math.prod(self.plan.by_name[name].shape) * self.width(tensor) / 8 for tensor, name in touched)
-        return self.cluster.pe.seconds(operations, moved, max(self.width(tensor) for tensor, _ in touched))
+        operations = _local_points(local) * operations_per_point(self.plan.einsum(local.einsum))
+        touched = [self.plan.by_name[name] for _, name in (*local.operands, *local.results)]
+        moved = sum(math.prod(buffer.shape) * self.width(buffer.tensor) / 8 for buffer in touched)
+        return self.cluster.pe.seconds(operations, moved, max(self.width(buffer.tensor) for buffer in touched))
 
 
 def _seconds(timed: _Timed, steps: Sequence[PlanStep]) -> tuple[float, float, float]:
@@ -289,9 +292,8 @@ def _seconds(timed: _Timed, steps: Sequence[PlanStep]) -> tuple[float, float, fl
             case Repeat():
                 move, compute, _ = _seconds(timed, step.steps)
                 moving, computing = moving + step.count * move, computing + step.count * compute
-                # what a turn sends does not depend on what it computes
-                together += step.count * max(move, compute)
-            case Combine():
+                together += step.count * _scheduled(timed, step.steps).makespan
+            case Combine() | Fill() | Put():
                 pass
     return moving, computing, together
 
@@ -304,7 +306,7 @@ def _points(steps: Sequence[PlanStep]) -> int:
                 total += _local_points(step)
             case Repeat():
                 total += step.count * _points(step.steps)
-            case Move() | Combine():
+            case Move() | Combine() | Fill() | Put():
                 pass
     return total
 

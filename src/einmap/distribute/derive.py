@@ -12,10 +12,11 @@ from einmap.distribute.cost_model import CostModel, traffic_first
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.naming import named_plan
-from einmap.distribute.overlap import overlapped
 from einmap.distribute.placement import REPLICATED
 from einmap.distribute.plan import BYTES, Dtype, Plan
 from einmap.distribute.request import Context, Locate, Request, checked_request, no_place
+from einmap.distribute.schedules.overlap import overlapped
+from einmap.distribute.schedules.turns import in_turns
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
 from einmap.einsum.einsum import Einsum, TensorName
@@ -33,6 +34,7 @@ def distribute_workload(
     *,
     loops: Mapping[str, Any] | None = None,
     overlap: Iterable[str] = (),
+    turns: Iterable[Mapping[str, Any]] = (),
     dtype: Dtype = "float64",
     imperfect: bool = True,
     cost: CostModel | None = None,
@@ -42,16 +44,18 @@ def distribute_workload(
     `placements`: by tensor, the mesh axes that each split rank is split over: `{"A": {"K": "x"}, "Z": {"M": "x"}}`.
     Graph inputs that are not named are replicated; other tensors lie as it is cheapest, but complete: outputs that are
     partial sums are summed on every PE. `loops`: pins how an Einsum is spread, e.g. `{"Z": {"k": "x"}}`. `overlap`:
-    Einsums whose reduce-scatter is done chunk by chunk while the next chunk is computed. `imperfect`: whether ranks may
-    be split in blocks of which the last ones are shorter. `cost`: what is least; without, bytes that are sent and
-    operations together, 1,000 operations worth a byte (`cost_model.traffic_first`).
+    Einsums whose reduce-scatter is done chunk by chunk while the next chunk is computed. `turns`: Einsums that go over
+    a rank variable block by block, while the blocks of what they would gather travel from PE to PE: `[{"einsums":
+    ["Z"], "over": {"k": "x"}}]`. `imperfect`: whether ranks may be split in blocks of which the last ones are shorter.
+    `cost`: what is least; without, bytes that are sent and operations together, 1,000 operations worth a byte
+    (`cost_model.traffic_first`).
 
     Raises SpecError (several problems together) for what is unknown or does not fit, NotSupportedError for what cannot
     be distributed, with the reason.
     """
     mesh = mesh if isinstance(mesh, Mesh) else Mesh(tuple(mesh.items()))
     context = context_of(workload, mesh, imperfect)
-    request = checked_request(context, placements, loops, overlap)
+    request = checked_request(context, placements, loops, overlap, turns)
     return cheapest_plan(context, request, dtype, cost or traffic_first(mesh))
 
 
@@ -79,6 +83,8 @@ def plan_from(context: Context, request: Request, actions: Sequence[PlanAction],
     for einsum in workload.einsum_names:
         if einsum in request.overlap:
             plan = overlapped(plan, einsum, context.locate(("overlap",)))
+    for position, turns in enumerate(request.turns):
+        plan = in_turns(plan, turns, context.locate(("turns", position)))
     return plan
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from einmap.distribute.plan import BYTES, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat
+from einmap.distribute.plan import BYTES, BufferName, Plan, buffers_read, buffers_written
 from einmap.einsum.einsum import TensorName
 
 
@@ -32,7 +32,7 @@ def peak_memory(plan: Plan, bits: Mapping[TensorName, float] | None = None) -> P
     first: dict[BufferName, int] = {name: 0 for _, name in plan.inputs}
     last: dict[BufferName, int] = {}
     for position, step in enumerate(plan.steps):
-        for name in _touched(step):
+        for name in buffers_read(step) | buffers_written(step):
             first.setdefault(name, position)
             last[name] = position
     for _, name in (*plan.inputs, *plan.outputs):
@@ -44,16 +44,3 @@ def peak_memory(plan: Plan, bits: Mapping[TensorName, float] | None = None) -> P
         if held > peak.bytes:
             peak = PeakMemory(held, position, alive)
     return peak
-
-
-def _touched(step: PlanStep) -> list[BufferName]:
-    match step:
-        case Local(operands=operands, results=results):
-            return [name for _, name in (*operands, *results)]
-        case Move(source=source, target=target):
-            return [source, target]
-        case Combine(left=left, right=right, target=target):
-            return [left, right, target]
-        case Repeat(steps=steps, carried=carried):
-            inner = [name for one in steps for name in _touched(one)]
-            return [*inner, *(name for pair in carried for name in pair)]

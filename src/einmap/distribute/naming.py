@@ -2,8 +2,8 @@
 
 A letter says what a buffer is, after the tensor's own name: `D` distributed, `L` local result that is only an addend,
 `G` gathered, `R` reduced everywhere, `T` split in another rank than before, `P` exchanged with other PEs as a whole,
-`S` cut from what every PE has. A number follows where the name is taken. A replicated input or result has the name of
-its tensor.
+`S` cut from what every PE has, `H` received from a neighbour, `A` added up or put together so far, `B` one block of a
+result. A number follows where the name is taken. A replicated input or result has the name of its tensor.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Split
-from einmap.distribute.plan import Buffer, Combine, Local, LocalLoop, Move, Plan, PlanStep, Repeat
+from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, PlanStep, Put, Repeat, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
 from einmap.einsum.projection import Affine, Rank
@@ -44,12 +44,24 @@ def _steps(plan: Plan, steps: Sequence[PlanStep], depth: int) -> Iterator[Line]:
                 yield _move(plan, step, depth)
             case Combine(left, right, target):
                 names = [_bracketed(plan, plan.by_name[name]) for name in (target, left, right)]
-                yield Line(f"{names[0]} = {names[1]} + {names[2]}", "local", "", depth)
+                joined = f"{names[1]} + {names[2]}"
+                if step.reduction != "sum":
+                    joined = f"{step.reduction}({names[1]}, {names[2]})"
+                yield Line(f"{names[0]} = {joined}", "local", "", depth)
+            case Fill(target, reduction):
+                value = {"sum": "0", "max": "lowest", "min": "highest", None: "empty"}[reduction]
+                yield Line(f"{_bracketed(plan, plan.by_name[target])} = {value}", "local", "", depth)
+            case Put():
+                yield _put(plan, step, depth)
             case Repeat():
                 turns = f"for t = 0 .. {step.count - 1}"
                 yield Line(turns, "loop", "", depth)
+                for start, read, _ in step.carried:
+                    if start != read:
+                        target, source = (_bracketed(plan, plan.by_name[name]) for name in (read, start))
+                        yield Line(f"{target} = {source}", "local", "in the first turn", depth + 1)
                 yield from _steps(plan, step.steps, depth + 1)
-                for read, written in step.carried:
+                for _, read, written in step.carried:
                     target, source = (_bracketed(plan, plan.by_name[name]) for name in (read, written))
                     yield Line(f"{target} = {source}", "local", "for the next turn", depth + 1)
             case _:
@@ -117,11 +129,27 @@ def _part(mesh: Mesh, axes: Sequence[AxisName], block: int, rank: Rank, size: in
     return text + (f" < {size}" if block * mesh.parts(axes) > size else "")
 
 
+def _turned(mesh: Mesh, turn: Turn, block: int, rank: Rank, size: int) -> str:
+    """`k = ((x - t) mod 4)*16 + k0`: the block that a PE takes in a turn."""
+    places = [_factor(_position(mesh, axes)) for axes in turn.over]
+    text = " + ".join(places)
+    for amount, what in ((turn.offset, ""), (turn.stride, "t")):
+        if amount:
+            factor = "" if what and abs(amount) == 1 else f"{abs(amount)}{'*' if what else ''}"
+            text += f" {'-' if amount < 0 else '+'} {factor}{what}"
+    text = text.removeprefix(" + ") or "0"
+    if turn.over:
+        text = f"({text}) mod {turn.count}"
+    start = _factor(text) if block == 1 else f"{_factor(text)}*{block}"
+    name = rank.lower()
+    return f"{name} = {start} + {name}0" + (f" < {size}" if block * turn.count > size else "")
+
+
 # local Einsums
 
 
 def _local(plan: Plan, step: Local, depth: int) -> Line:
-    einsum = plan.workload.find(step.einsum)
+    einsum = plan.einsum(step.einsum)
     loops = {loop.variable: loop for loop in step.loops}
     texts = {
         tensor: _access(plan, einsum.by_tensor[tensor], plan.by_name[name], loops)
@@ -129,10 +157,13 @@ def _local(plan: Plan, step: Local, depth: int) -> Line:
     }
     right = texts[min(einsum.inputs)] if einsum.is_copy else _operation(einsum, texts)
     left = ", ".join(texts[tensor] for tensor, _ in step.results)
-    where = [
+    where = [_turned(plan.mesh, one.turn, one.block, one.variable, one.extent) for one in step.loops if one.turn]
+    where += [
         _part(plan.mesh, loop.axes, loop.block, loop.variable, loop.extent)
         for loop in step.loops
-        if loop.is_split and any(_is_whole(plan, einsum, loop, pair) for pair in (*step.operands, *step.results))
+        if loop.axes
+        and not loop.turn
+        and any(_is_whole(plan, einsum, loop, pair) for pair in (*step.operands, *step.results))
     ]
     reduced = [v for v in einsum.rank_variables if any(v not in a.variables for a in einsum.accesses if a.output)]
     if einsum.operation.reduction != "sum" and reduced:
@@ -180,6 +211,15 @@ def _renamed(expression: MapExpression, texts: dict[str, str]) -> MapExpression:
             return Apply(function, tuple(_renamed(argument, texts) for argument in arguments))
 
 
+def _put(plan: Plan, step: Put, depth: int) -> Line:
+    part, whole, target = (plan.by_name[name] for name in (step.part, step.whole, step.target))
+    split = part.placement.of(step.rank)
+    assert split is not None
+    where = _turned(plan.mesh, step.turn, split.block, step.rank, dict(target.sizes)[step.rank])
+    text = f"{_bracketed(plan, target)} = {_bracketed(plan, part)}"
+    return Line(text, "local", f"{where}, elsewhere {whole.name}", depth)
+
+
 # moves
 
 
@@ -187,7 +227,7 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
     source, target = plan.by_name[step.source], plan.by_name[step.target]
     marked, mark = (step.axes, "'") if step.kind not in ("slice", "shift") else ((), "")
     if step.kind == "shift":
-        marked, mark = step.axes, f" - {step.offset}"
+        marked, mark = step.axes, f" {'+' if step.offset < 0 else '-'} {abs(step.offset)}"
     what = "cut" if step.kind == "slice" else f"{step.kind.replace('_', '-')} over {', '.join(step.axes)}"
     where = []
     if step.kind == "shift":
@@ -229,10 +269,8 @@ def _cut(plan: Plan, source: Buffer, target: Buffer, step: Move) -> str:
     rank = step.scatter or ""
     split = target.placement.of(rank)
     assert split is not None
-    if step.offset or step.stride:
-        turn = f" {'-' if step.stride < 0 else '+'} t" if step.stride else ""
-        place = f"({step.axes[0]} - {-step.offset}{turn}) mod {plan.mesh.parts(step.axes)}"
-        return f"{rank.lower()} = ({place})*{split.block} + {rank.lower()}0"
+    if step.turn:
+        return _turned(plan.mesh, step.turn, split.block, rank, dict(source.sizes)[rank])
     if source.placement.of(rank):
         return f"{rank} cut in blocks of {split.block}"
     return _part(plan.mesh, split.axes, split.block, rank, dict(source.sizes)[rank])

@@ -14,7 +14,7 @@ from typing import Literal
 from einmap.distribute.collectives import Kind
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, local_shape
-from einmap.einsum.einsum import TensorName
+from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
@@ -22,7 +22,7 @@ from einmap.visible import brief
 
 type BufferName = str
 type Dtype = Literal["float64", "float32"]
-type PlanStep = Local | Move | Combine | Repeat
+type PlanStep = Local | Move | Combine | Fill | Put | Repeat
 
 BYTES: Mapping[Dtype, int] = {"float64": 8, "float32": 4}
 """Bytes of one value."""
@@ -51,26 +51,40 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """Which of `count` blocks a PE takes in turn t of the innermost Repeat around it (t = 0 without one): the sum of
+    its positions over each of `over`, and of `offset + stride*t`, modulo `count`.
+    """
+
+    over: tuple[tuple[AxisName, ...], ...]
+    offset: int
+    stride: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class LocalLoop:
     """The part of a rank variable that each PE covers: `block` values, the PE at position `i` of `axes` from `i*block`.
 
-    Values from `extent` on are padding: never part of a reduction. Without axes: all values, on every PE.
+    Values from `extent` on are padding: never part of a reduction. Without axes: all values, on every PE. With `turn`
+    the PE covers that block instead of block `i`.
     """
 
     variable: RankVar
     axes: tuple[AxisName, ...]
     extent: int
     block: int
+    turn: Turn | None = None
 
     @property
     def is_split(self) -> bool:
-        """Whether PEs cover different values."""
-        return bool(self.axes)
+        """Whether PEs cover different values, or turns do."""
+        return bool(self.axes) or self.turn is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The Einsum `einsum` of the workload on what each PE holds: `loops` in the order of its rank variables.
+    """The Einsum `einsum` of the plan on what each PE holds: `loops` in the order of its rank variables.
 
     Results are partial over the axes of split variables that they are not indexed by.
     """
@@ -96,8 +110,8 @@ class Move:
     - shift: PE `i` sends its buffer to PE `i + offset` (modulo n);
     - permute: PEs exchange whole buffers, so that each has that of its place in the target's placement; `axes`: those
       that mean different things in the two placements (`hops.permute` says who sends to whom);
-    - slice: `scatter` is padded to n*b coordinates; PE `i` keeps its block `i + offset + stride*t` (modulo n), where
-      `t` is the turn of the innermost Repeat around it (0 without one).
+    - slice: `scatter` is padded to n*b coordinates, where b is its block in the target; PE `i` keeps block `i`, with
+      `turn` the block that this says, of `turn.count`.
 
     No axis has size 1: nothing moves along it.
     """
@@ -112,7 +126,7 @@ class Move:
     scatter: Rank | None = None
     reduction: Reduction = "sum"
     offset: int = 0
-    stride: int = 0
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +140,40 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
+class Fill:
+    """All values of `target` become what changes no `reduction`: 0, or the lowest or highest finite number for a
+    maximum or minimum; without a reduction they mean nothing (NaN) until they are written.
+    """
+
+    target: BufferName
+    reduction: Reduction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """`target` has the values of `whole`, but for one block of `rank`: there it has those of `part`, as far as they lie
+    within the rank.
+    """
+
+    part: BufferName
+    whole: BufferName
+    target: BufferName
+    rank: Rank
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """`steps` `count` times, in turns t = 0, 1, ...; what is in `carried` goes from one turn to the next.
 
-    `carried`: pairs of the buffer that a turn reads and the buffer that it writes for the next turn. Turn 0 reads what
-    stands in the first of them before the loop; after each turn, the last one too, the first takes the second's values.
+    `carried`: the buffer that stands before the loop, the one that a turn reads, and the one that it writes for the
+    next turn. Turn 0 reads in the second what stands in the first; after each turn, the last one too, the second takes
+    the values of the third.
     """
 
     count: int
     steps: tuple[PlanStep, ...]
-    carried: tuple[tuple[BufferName, BufferName], ...]
+    carried: tuple[tuple[BufferName, BufferName, BufferName], ...]
 
 
 def buffers_read(step: PlanStep) -> frozenset[BufferName]:
@@ -147,15 +185,33 @@ def buffers_read(step: PlanStep) -> frozenset[BufferName]:
             return frozenset({source})
         case Combine(left=left, right=right):
             return frozenset({left, right})
-        case Repeat(steps=steps):
-            return frozenset(name for inner in steps for name in buffers_read(inner))
+        case Fill():
+            return frozenset()
+        case Put(part=part, whole=whole):
+            return frozenset({part, whole})
+        case Repeat(steps=steps, carried=carried):
+            inner = {name for one in steps for name in buffers_read(one)}
+            return frozenset(inner - {read for _, read, _ in carried} | {start for start, _, _ in carried})
+
+
+def buffers_written(step: PlanStep) -> frozenset[BufferName]:
+    """The buffers that a step writes; those of the steps of a loop as well."""
+    match step:
+        case Local(results=results):
+            return frozenset(name for _, name in results)
+        case Move(target=target) | Combine(target=target) | Fill(target=target) | Put(target=target):
+            return frozenset({target})
+        case Repeat(steps=steps, carried=carried):
+            inner = {name for one in steps for name in buffers_written(one)}
+            return frozenset(inner | {read for _, read, _ in carried})
 
 
 @dataclass(frozen=True)
 class Plan:
     """How the PEs of `mesh` compute `workload` (one instance of it).
 
-    `inputs`: where each graph input is put; `outputs`: the buffers of the tensors that are written and never read.
+    `inputs`: where each graph input is put; `outputs`: the buffers of the tensors that are written and never read;
+    `derived`: Einsums of local steps that the workload does not have, made from those that it has.
     """
 
     __repr__ = brief
@@ -167,6 +223,11 @@ class Plan:
     steps: tuple[PlanStep, ...]
     outputs: tuple[tuple[TensorName, BufferName], ...]
     dtype: Dtype = "float64"
+    derived: tuple[Einsum, ...] = ()
+
+    def einsum(self, name: str) -> Einsum:
+        """The Einsum of a local step. Raises SpecError for an unknown one."""
+        return next((einsum for einsum in self.derived if einsum.name == name), None) or self.workload.find(name)
 
     @cached_property
     def by_name(self) -> Mapping[BufferName, Buffer]:

@@ -42,7 +42,7 @@ def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
         imperfect = values.get("imperfect", True)
         context = attempt(problems, partial(context_of, spec.workload, mesh, imperfect, locate))
     if context is not None:
-        asked = named.get("placements"), named.get("loops"), named.get("overlap") or ()
+        asked = [named.get(name) for name in NAMED if name != STEPS]
         request = attempt(problems, partial(checked_request, context, *asked))
     raise_all(problems)
     assert context is not None

@@ -25,14 +25,26 @@ PARTIAL = "partial"
 
 
 @dataclass(frozen=True, slots=True)
+class Turns:
+    """Einsums that go over the values of `variable` of the first of them block by block; the blocks of what is split
+    over `axes` travel from PE to PE meanwhile.
+    """
+
+    einsums: tuple[str, ...]
+    variable: RankVar
+    axes: tuple[AxisName, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """`placements` of tensors; `loops`: of Einsums, the axes of each split rank variable; `overlap`: Einsums whose
-    reduce-scatter runs in chunks, each while the next is computed.
+    reduce-scatter runs in chunks, each while the next is computed; `turns`: Einsums that run block by block.
     """
 
     placements: Mapping[TensorName, Placement]
     loops: Mapping[str, Mapping[RankVar, tuple[AxisName, ...]]]
     overlap: frozenset[str]
+    turns: tuple[Turns, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +66,15 @@ def no_place(_: Where) -> None:
     """The place of a request that was made in Python: none, since it stands in no file."""
 
 
-def checked_request(context: Context, placements: Any = None, loops: Any = None, overlap: Any = None) -> Request:
+def checked_request(
+    context: Context, placements: Any = None, loops: Any = None, overlap: Any = None, turns: Any = None
+) -> Request:
     """The request with everything resolved. Raises SpecError (several problems together).
 
     `placements`: by tensor, a dictionary of rank and mesh axes (`{"K": "x"}`, `{"K": ["x", "y"]}`,
     `{"G": {"axes": "x", "granule": 16}}`) and perhaps `partial`, or the text "replicated".
     `loops`: by Einsum, a dictionary of rank variable and mesh axes.
+    `turns`: a list of `{"einsums": ["Z"], "over": {"k": "x"}}`.
     """
     problems: list[EinmapError] = []
     placed = {
@@ -71,11 +86,14 @@ def checked_request(context: Context, placements: Any = None, loops: Any = None,
         for einsum, value in dictionary_at(context, ("loops",), loops, "Einsums and their loops").items()
     }
     chunked = attempt(problems, partial(_overlap, context, overlap))
+    listed = attempt(problems, partial(_list, context, ("turns",), turns, "of einsums and over")) or []
+    looped = [attempt(problems, partial(_turns, context, position, one)) for position, one in enumerate(listed)]
     raise_all(problems)
     return Request(
         {tensor: placement for tensor, placement in placed.items() if placement is not None},
         {einsum: axes for einsum, axes in spread.items() if axes is not None},
         chunked or frozenset(),
+        tuple(one for one in looped if one is not None),
     )
 
 
@@ -203,18 +221,44 @@ def loop_axes_at(context: Context, where: Where, einsum: Einsum, value: Any) -> 
 
 
 def _overlap(context: Context, value: Any) -> frozenset[str]:
-    if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
-        raise context.error(("overlap",), f"expected a list of Einsums, found {short(value)}")
-    names = list(value or ())
+    return frozenset(_einsums(context, ("overlap",), value))
+
+
+def _turns(context: Context, position: int, value: Any) -> Turns:
+    where = ("turns", position)
+    fields = dictionary_at(context, where, value, "einsums and over")
+    unknown = [name for name in fields if name not in ("einsums", "over")]
+    if unknown or len(fields) < 2:
+        wrong = did_you_mean(unknown[0], ("einsums", "over"), listing="fields") if unknown else None
+        raise context.error(where, f"expected einsums and over, found {', '.join(fields) or 'nothing'}", wrong)
+    names = _einsums(context, (*where, "einsums"), fields["einsums"])
+    if not names:
+        raise context.error((*where, "einsums"), "expected at least one Einsum")
+    over = dictionary_at(context, (*where, "over"), fields["over"], "one rank variable and its mesh axes")
+    if len(over) != 1:
+        raise context.error((*where, "over"), f"expected one rank variable, found {', '.join(over) or 'none'}")
+    ((variable, axes),) = over.items()
+    found = loop_axes_at(context, (*where, "over", variable), context.workload.find(names[0]), axes)
+    return Turns(tuple(names), variable, _real(context.mesh, found))
+
+
+def _einsums(context: Context, where: Where, value: Any) -> list[str]:
+    names = _list(context, where, value, "of Einsums")
     problems: list[EinmapError] = []
     for number, name in enumerate(names):
         if not isinstance(name, str) or name not in context.workload.by_name:
             hint = did_you_mean(str(name), context.workload.by_name, listing="Einsums")
-            problems.append(context.error(("overlap", number), f"the workload has no Einsum {short(name)}", hint))
+            problems.append(context.error((*where, number), f"the workload has no Einsum {short(name)}", hint))
         elif name in names[:number]:
-            problems.append(context.error(("overlap", number), f"Einsum {name!r} is named twice", "name it once"))
+            problems.append(context.error((*where, number), f"Einsum {name!r} is named twice", "name it once"))
     raise_all(problems)
-    return frozenset(names)
+    return names
+
+
+def _list(context: Context, where: Where, value: Any, of: str) -> list[Any]:
+    if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
+        raise context.error(where, f"expected a list {of}, found {short(value)}")
+    return list(value or ())
 
 
 def axes_at(context: Context, where: Where, value: Any) -> tuple[AxisName, ...]:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from einmap.distribute.indices import MixedRadix, mixed_radix
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.placement import Split
-from einmap.distribute.plan import Buffer, Local, LocalLoop, Plan
+from einmap.distribute.plan import Buffer, Dtype, Local, LocalLoop, Plan, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import apply
-from einmap.einsum.operation import Apply, MapExpression, Number, Operand, operands
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction, operands
 from einmap.einsum.projection import Affine, Rank, RankVar
 
 type Array = Any
@@ -26,6 +28,27 @@ type Position = Callable[[tuple[AxisName, ...]], Any]
 """The place of the PE in its group over some axes: an int, or a traced integer."""
 
 NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf}
+
+
+def neutral(reduction: Reduction, dtype: Dtype) -> float:
+    """What changes no sum, maximum or minimum of finite numbers, and is finite itself: a maximum so far, of which a
+    difference is taken before anything has been seen, must not be infinite.
+    """
+    largest = float(np.finfo(dtype).max)
+    return {"sum": 0.0, "max": -largest, "min": largest}[reduction]
+
+
+@dataclass(frozen=True)
+class Here:
+    """One PE in one turn of the innermost loop: its position over some axes, and the turn, which may be traced."""
+
+    position: Position
+    turn: Any
+
+    def block(self, turn: Turn) -> Any:
+        """The number of the block that the PE takes."""
+        place = sum(self.position(axes) for axes in turn.over)
+        return (place + turn.offset + turn.stride * self.turn) % turn.count
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,7 @@ class Scene:
 
     einsum: Einsum
     loops: Mapping[RankVar, LocalLoop]
-    position: Position
+    here: Here
     arrays: Arrays
 
     @property
@@ -62,20 +85,32 @@ class Scene:
         """The value of the variable at its first place in the local loop."""
         loop = self.loops[variable]
         first = dict(self.einsum.first_values).get(variable, 0)
-        return first + self.position(loop.axes) * loop.block if loop.axes else first
+        return first + self.begin(loop.axes, loop.block, loop.turn) if loop.is_split else first
+
+    def begin(self, axes: tuple[AxisName, ...], block: int, turn: Turn | None) -> Any:
+        """The first value of the block that the PE has over some axes, or takes in this turn."""
+        return (self.here.block(turn) if turn else self.here.position(axes)) * block
+
+    def begin_of(self, access: TensorAccess, rank: Rank, split: Split) -> Any:
+        """The first coordinate that the PE has of a rank that is split: its turns are those of the variable that leads
+        its index.
+        """
+        radix = mixed_radix(self.einsum, dict(access.projection)[rank])
+        leading = self.loops[radix.leading[0]] if radix and radix.leading else None
+        return self.begin(split.axes, split.block, leading.turn if leading and leading.axes == split.axes else None)
 
     def is_padded(self, variable: RankVar, parts: Callable[[tuple[AxisName, ...]], int]) -> bool:
         """Whether some PE covers values beyond the variable's extent."""
         loop = self.loops[variable]
-        return loop.block * parts(loop.axes) > loop.extent
+        return loop.block * (loop.turn.count if loop.turn else parts(loop.axes)) > loop.extent
 
 
 def local_einsum(
-    plan: Plan, step: Local, operands: Mapping[TensorName, Array], position: Position, arrays: Arrays
+    plan: Plan, step: Local, operands: Mapping[TensorName, Array], here: Here, arrays: Arrays
 ) -> dict[TensorName, Array]:
     """The results of a local step by tensor, each with the shape of its buffer, from the PE's operands by tensor."""
-    einsum = plan.workload.find(step.einsum)
-    scene = Scene(einsum, {loop.variable: loop for loop in step.loops}, position, arrays)
+    einsum = plan.einsum(step.einsum)
+    scene = Scene(einsum, {loop.variable: loop for loop in step.loops}, here, arrays)
     views = {
         tensor: _read(scene, einsum.by_tensor[tensor], plan.by_name[name], operands[tensor])
         for tensor, name in step.operands
@@ -88,7 +123,7 @@ def local_einsum(
         padded = [v for v in reduced if scene.is_padded(v, plan.mesh.parts)]
         kept, radices = _digits_of(scene, access, plan.by_name[name])
         value = _reduce(scene, views, kept, reduced, padded, dtype)
-        results[tensor] = _write(scene, value, radices, plan.by_name[name])
+        results[tensor] = _write(scene, access, value, radices, plan.by_name[name])
     return results
 
 
@@ -113,7 +148,7 @@ def _is_aligned(scene: Scene, index: Affine, split: Split | None) -> bool:
     if radix is None or not radix.is_variable:
         return False
     loop = scene.loops[radix.digits[0][0]]
-    return (loop.axes, loop.block) == (split.axes, split.block) if split else not loop.axes
+    return (loop.axes, loop.block) == (split.axes, split.block) if split else not loop.is_split
 
 
 def _gather(scene: Scene, access: TensorAccess, buffer: Buffer, values: Array) -> View:
@@ -121,18 +156,14 @@ def _gather(scene: Scene, access: TensorAccess, buffer: Buffer, values: Array) -
     variables = tuple(v for v in scene.einsum.rank_variables if v in access.variables)
     indices = []
     for axis, (rank, index) in enumerate(access.projection):
-        where: Any = index.constant - _start_of(scene, buffer, rank)
+        split = buffer.placement.of(rank)
+        where: Any = index.constant - (scene.begin_of(access, rank, split) if split else 0)
         for variable, a in index.terms:
             steps = scene.xp.arange(scene.loops[variable].block)
             shape = [-1 if other == variable else 1 for other in variables]
             where = where + a * (scene.start(variable) + steps).reshape(shape)
         indices.append(scene.xp.clip(scene.xp.asarray(where), 0, values.shape[axis] - 1))
     return View(variables, values[tuple(indices)].reshape([scene.loops[v].block for v in variables]))
-
-
-def _start_of(scene: Scene, buffer: Buffer, rank: Rank) -> Any:
-    split = buffer.placement.of(rank)
-    return scene.position(split.axes) * split.block if split else 0
 
 
 # computing
@@ -228,7 +259,7 @@ def _spread(scene: Scene, view: View, order: Sequence[RankVar]) -> Array:
 
 def _masked(scene: Scene, view: View, variable: RankVar, neutral: float) -> View:
     loop = scene.loops[variable]
-    within = scene.position(loop.axes) * loop.block + scene.xp.arange(loop.block) < loop.extent
+    within = scene.begin(loop.axes, loop.block, loop.turn) + scene.xp.arange(loop.block) < loop.extent
     shape = [-1 if other == variable else 1 for other in view.variables]
     return View(view.variables, scene.xp.where(within.reshape(shape), view.values, neutral))
 
@@ -249,7 +280,9 @@ def _digits_of(
     return tuple(variable for radix in ordered.values() for variable, _ in radix.digits), ordered
 
 
-def _write(scene: Scene, values: Array, radices: Mapping[Rank, MixedRadix], buffer: Buffer) -> Array:
+def _write(
+    scene: Scene, access: TensorAccess, values: Array, radices: Mapping[Rank, MixedRadix], buffer: Buffer
+) -> Array:
     """The result in the shape of its buffer; coordinates that no point writes are 0."""
     written = {rank: math.prod(scene.loops[v].block for v, _ in radix.digits) for rank, radix in radices.items()}
     values = values.reshape(tuple(written.values()))
@@ -260,7 +293,7 @@ def _write(scene: Scene, values: Array, radices: Mapping[Rank, MixedRadix], buff
         split = buffer.placement.of(rank)
         end = math.prod(scene.loops[v].extent for v, _ in radices[rank].digits)
         if split is not None and end < size:
-            within = scene.position(split.axes) * split.block + scene.xp.arange(split.block) < end
+            within = scene.begin_of(access, rank, split) + scene.xp.arange(split.block) < end
             shape = [-1 if other == axis else 1 for other in range(len(buffer.sizes))]
             values = scene.xp.where(within.reshape(shape), values, 0)
     return values

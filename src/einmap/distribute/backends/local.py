@@ -11,11 +11,11 @@ from typing import Self, assert_never
 
 import numpy as np
 
-from einmap.distribute.backends.arithmetic import Arrays, local_einsum
+from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
 from einmap.distribute.hops.pairs import pairs_of
-from einmap.distribute.plan import BufferName, Combine, Local, Move, Plan, PlanStep, Repeat
+from einmap.distribute.plan import BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
@@ -59,28 +59,46 @@ def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: int)
     for step in steps:
         match step:
             case Local():
-                _run_local(plan, step, memory)
+                _run_local(plan, step, memory, turn)
             case Move():
                 memory[step.target] = _move(plan, step, memory[step.source], turn)
             case Combine():
                 pairs = zip(memory[step.left], memory[step.right], strict=True)
                 memory[step.target] = [_JOIN[step.reduction](left, right) for left, right in pairs]
+            case Fill():
+                value = np.nan if step.reduction is None else neutral(step.reduction, plan.dtype)
+                shape = plan.by_name[step.target].shape
+                memory[step.target] = [np.full(shape, value, plan.dtype)] * plan.mesh.n_devices
+            case Put():
+                memory[step.target] = [_put(plan, step, memory, device, turn) for device in range(plan.mesh.n_devices)]
             case Repeat():
+                memory.update({read: memory[start] for start, read, _ in step.carried})
                 for inner in range(step.count):
                     _run_steps(plan, step.steps, memory, inner)
-                    memory.update({read: memory[written] for read, written in step.carried})
+                    memory.update({read: memory[written] for _, read, written in step.carried})
             case _:
                 assert_never(step)
 
 
-def _run_local(plan: Plan, step: Local, memory: Memory) -> None:
+def _run_local(plan: Plan, step: Local, memory: Memory, turn: int) -> None:
     results: dict[BufferName, list[Tensor]] = {name: [] for _, name in step.results}
     for device in range(plan.mesh.n_devices):
         operands = {tensor: memory[name][device] for tensor, name in step.operands}
-        outputs = local_einsum(plan, step, operands, partial(plan.mesh.position, device), _NUMPY)
+        outputs = local_einsum(plan, step, operands, Here(partial(plan.mesh.position, device), turn), _NUMPY)
         for tensor, name in step.results:
             results[name].append(outputs[tensor])
     memory.update(results)
+
+
+def _put(plan: Plan, step: Put, memory: Memory, device: int, turn: int) -> Tensor:
+    target = plan.by_name[step.target]
+    axis, part = _axis(target.ranks, step.rank), memory[step.part][device]
+    begin = Here(partial(plan.mesh.position, device), turn).block(step.turn) * part.shape[axis]
+    inside = max(0, min(part.shape[axis], target.shape[axis] - begin))
+    whole: Tensor = memory[step.whole][device].copy()
+    before = (slice(None),) * axis
+    whole[(*before, slice(begin, begin + inside))] = part[(*before, slice(inside))]
+    return whole
 
 
 def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tensor]:
@@ -91,15 +109,15 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
     for group in plan.mesh.groups(step.axes).listed:
         arrays = [sources[device] for device in group]
         for place, device in enumerate(group):
+            here = Here(partial(plan.mesh.position, device), turn)
             # a PE to which nobody sends keeps what it has
-            whole = arrays[sender_of.get(place, place)] if sender_of else _received(plan, step, arrays, place, turn)
+            whole = arrays[sender_of.get(place, place)] if sender_of else _received(plan, step, arrays, place, here)
             received[device] = _cut(whole, buffer.shape)
     return [array for array in received if array is not None]
 
 
-def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, turn: int) -> Tensor:
+def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: Here) -> Tensor:
     """What the PE at `place` of a group gets from the arrays of the group."""
-    n = len(arrays)
     buffer = plan.by_name[step.target]
     match step.kind:
         case "all_gather":
@@ -114,7 +132,7 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, turn: in
             mine = [_block(plan, step, array, place) for array in arrays]
             return np.concatenate(mine, axis=_axis(buffer.ranks, step.gather))
         case "slice":
-            return _block(plan, step, arrays[place], (place + step.offset + step.stride * turn) % n)
+            return _block(plan, step, arrays[place], here.block(step.turn) if step.turn else place)
         case "shift" | "permute":
             raise InvariantError(f"a {step.kind} has no pairs of PEs")
         case _:

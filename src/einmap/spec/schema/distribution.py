@@ -92,6 +92,23 @@ class MoveStepInput(Input):
     after: Annotated[PlacementInput, documented("How it lies then.", {"M": "x"}, without="replicated")] = None
 
 
+class TurnsInput(Input):
+    """Einsums that run block by block, in turns."""
+
+    einsums: Annotated[
+        list[str],
+        documented("Einsums that run in the same turns, each reading what those before it compute.", ["Z"]),
+    ]
+    over: Annotated[
+        dict[str, AxisNames],
+        documented(
+            "A rank variable of the first Einsum, whose values go block by block, and the axes over which they are "
+            "split.",
+            {"k": "x"},
+        ),
+    ]
+
+
 class DistributionInput(Input):
     """The top-level key `distribution`: a mesh of processing elements (PEs), and where tensors lie on it."""
 
@@ -139,6 +156,14 @@ class DistributionInput(Input):
             without="derived, as cheaply as the other keys allow",
         ),
     ] = None
+    turns: Annotated[
+        list[TurnsInput],
+        documented(
+            "Einsums that run in as many turns as there are PEs along an axis: what they would gather over it stays in "
+            "blocks, each of which goes from PE to PE, to the next one in each turn.",
+            [{"einsums": ["Z"], "over": {"k": "x"}}],
+        ),
+    ] = []
     dtype: Annotated[
         str,
         one_of(("float64", "float32")),
@@ -150,5 +175,5 @@ class DistributionInput(Input):
     ] = True
 
 
-NAMED = ("placements", "loops", "overlap", "steps")
+NAMED = ("placements", "loops", "overlap", "turns", "steps")
 """Fields that speak of tensors, ranks, Einsums and mesh axes."""

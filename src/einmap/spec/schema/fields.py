@@ -28,6 +28,7 @@ from einmap.spec.schema.distribution import (
     LoopSplitInput,
     MoveStepInput,
     RankSplitInput,
+    TurnsInput,
 )
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
@@ -62,6 +63,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     LinkInput: ("link", "links"),
     ProcessingElementInput: ("processing element", "processing elements"),
     RankSplitInput: ("split", "splits"),
+    TurnsInput: ("entry", "entries"),
     RenameInput: ("rename", "renames"),
     SpatialInput: ("dimension", "dimensions"),
     TensorsInput: ("constraints on tensors", "constraints on tensors"),
@@ -125,6 +127,7 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
     "distribution": {
         "": DistributionInput,
         "RankSplit": RankSplitInput,
+        "Turns": TurnsInput,
         "ComputeStep": ComputeStepInput,
         "LoopSplit": LoopSplitInput,
         "MoveStep": MoveStepInput,

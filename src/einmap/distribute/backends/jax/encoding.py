@@ -10,7 +10,7 @@ from typing import Any
 
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import Buffer, Combine, Local, LocalLoop, Move, Plan, Repeat
+from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, Put, Repeat, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, Number, Operand, Operation
 from einmap.einsum.projection import Affine
@@ -19,7 +19,7 @@ from einmap.einsum.workload import Workload
 _TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Plan, Mesh, Buffer, Placement, Split, Local, LocalLoop, Move, Combine, Repeat,
+        Plan, Mesh, Buffer, Placement, Split, Local, LocalLoop, Turn, Move, Combine, Fill, Put, Repeat,
         Workload, Einsum, TensorAccess, Affine, Operation, Apply, Number, Operand,
     )
 }  # fmt: skip

@@ -19,12 +19,24 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from einmap.distribute.backends.arithmetic import Arrays, local_einsum
+from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import addend_share
 from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.pairs import pairs_of
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.plan import Buffer, BufferName, Combine, Local, Move, Plan, PlanStep, Repeat, buffers_read
+from einmap.distribute.plan import (
+    Buffer,
+    BufferName,
+    Combine,
+    Fill,
+    Local,
+    Move,
+    Plan,
+    PlanStep,
+    Put,
+    Repeat,
+    buffers_read,
+)
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 
@@ -139,12 +151,17 @@ def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: Any)
         match step:
             case Local():
                 operands = {tensor: memory[name] for tensor, name in step.operands}
-                results = local_einsum(plan, step, operands, _position, _JAX)
+                results = local_einsum(plan, step, operands, Here(_position, turn), _JAX)
                 memory.update({name: results[tensor] for tensor, name in step.results})
             case Move():
                 memory[step.target] = _move(plan, step, memory[step.source], turn)
             case Combine():
                 memory[step.target] = _JOIN[step.reduction](memory[step.left], memory[step.right])
+            case Fill():
+                value = jnp.nan if step.reduction is None else neutral(step.reduction, plan.dtype)
+                memory[step.target] = jnp.full(plan.by_name[step.target].shape, value, plan.dtype)
+            case Put():
+                memory[step.target] = _put(plan, step, memory[step.part], memory[step.whole], turn)
             case Repeat():
                 _repeat(plan, step, memory)
             case _:
@@ -156,13 +173,13 @@ def _repeat(plan: Plan, step: Repeat, memory: Memory) -> None:
     outside = dict(memory)
 
     def one_turn(turn: Any, carried: tuple[Array, ...]) -> tuple[Array, ...]:
-        inside = outside | {read: values for (read, _), values in zip(step.carried, carried, strict=True)}
+        inside = outside | {read: values for (_, read, _), values in zip(step.carried, carried, strict=True)}
         _run_steps(plan, step.steps, inside, turn)
-        return tuple(inside[written] for _, written in step.carried)
+        return tuple(inside[written] for _, _, written in step.carried)
 
-    start = tuple(memory[read] for read, _ in step.carried)
-    last = lax.fori_loop(0, step.count, one_turn, start)
-    memory.update({read: values for (read, _), values in zip(step.carried, last, strict=True)})
+    first = tuple(memory[start] for start, _, _ in step.carried)
+    last = lax.fori_loop(0, step.count, one_turn, first)
+    memory.update({read: values for (_, read, _), values in zip(step.carried, last, strict=True)})
 
 
 def _position(axes: tuple[AxisName, ...]) -> Any:
@@ -191,8 +208,8 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
         case "slice":
             axis = _axis(target, step.scatter)
             size = target.shape[axis]
-            blocks = _in_blocks(values, axis, parts * size)
-            block = (_position(step.axes) + step.offset + step.stride * turn) % parts
+            blocks = _in_blocks(values, axis, (step.turn.count if step.turn else parts) * size)
+            block = Here(_position, turn).block(step.turn) if step.turn else _position(step.axes)
             moved = lax.dynamic_slice_in_dim(blocks, block * size, size, axis)
         case _:
             assert_never(step.kind)
@@ -206,6 +223,16 @@ def _permuted(plan: Plan, step: Move, values: Array) -> Array:
     receives = np.zeros(plan.mesh.parts(axes), dtype=bool)
     receives[[receiver for _, receiver in pairs]] = True
     return moved if receives.all() else jnp.where(jnp.asarray(receives)[_position(axes)], moved, values)
+
+
+def _put(plan: Plan, step: Put, part: Array, whole: Array, turn: Any) -> Array:
+    target = plan.by_name[step.target]
+    axis = _axis(target, step.rank)
+    size = part.shape[axis]
+    begin = Here(_position, turn).block(step.turn) * size
+    blocks = _in_blocks(whole, axis, step.turn.count * size)
+    written = lax.dynamic_update_slice_in_dim(blocks, part, begin, axis)
+    return written[tuple(slice(size) for size in target.shape)]
 
 
 def _in_mesh_order(mesh: Mesh, axes: Sequence[AxisName], pairs: Pairs) -> tuple[tuple[AxisName, ...], Pairs]:

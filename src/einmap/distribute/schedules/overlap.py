@@ -17,7 +17,18 @@ from dataclasses import replace
 from einmap.distribute.indices import mixed_radix
 from einmap.distribute.naming import Names
 from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import BufferName, Combine, Local, LocalLoop, Move, Plan, PlanStep, Repeat, buffers_read
+from einmap.distribute.plan import (
+    BufferName,
+    Combine,
+    Local,
+    LocalLoop,
+    Move,
+    Plan,
+    PlanStep,
+    Repeat,
+    Turn,
+    buffers_read,
+)
 from einmap.einsum.projection import Rank
 from einmap.errors import At, SpecError
 
@@ -33,13 +44,14 @@ def overlapped(plan: Plan, einsum: str, at: At | None = None) -> Plan:
     names = Names({buffer.tensor: buffer.sizes for buffer in plan.buffers}, kept)
     tensor, placement = plan.by_name[move.target].tensor, plan.by_name[move.target].placement
     arrived, part, total = (names.make(tensor, letter, placement) for letter in "HLD")
-    first = _one_chunk(plan, names, local, loop, move.target, (-1, 0))
+    count = plan.mesh.parts(move.axes)
+    first = _one_chunk(plan, names, local, loop, move.target, Turn((move.axes,), -1, 0, count))
     turn = (
         Move("shift", move.target, arrived, move.axes, offset=1),
-        *_one_chunk(plan, names, local, loop, part, (-2, -1)),
+        *_one_chunk(plan, names, local, loop, part, Turn((move.axes,), -2, -1, count)),
         Combine(arrived, part, total),
     )
-    repeat = Repeat(plan.mesh.parts(move.axes) - 1, turn, ((move.target, total),))
+    repeat = Repeat(count - 1, turn, ((move.target, move.target, total),))
     position = plan.steps.index(local)
     others = [step for step in plan.steps[position:] if step not in (local, move)]
     return replace(plan, buffers=tuple(names.buffers), steps=(*plan.steps[:position], *first, repeat, *others))
@@ -84,9 +96,9 @@ def _chunked_loop(plan: Plan, local: Local, move: Move, at: At | None) -> LocalL
 
 
 def _one_chunk(
-    plan: Plan, names: Names, local: Local, loop: LocalLoop, result: BufferName, which: tuple[int, int]
+    plan: Plan, names: Names, local: Local, loop: LocalLoop, result: BufferName, turn: Turn
 ) -> tuple[PlanStep, ...]:
-    """The operands of one chunk, cut, and the Einsum of it. `which`: offset and stride, as in `Move`."""
+    """The operands of one chunk, cut, and the Einsum of it."""
     einsum = plan.workload.find(local.einsum)
     steps: list[PlanStep] = []
     operands = []
@@ -98,10 +110,9 @@ def _one_chunk(
         whole = plan.by_name[name].placement
         cut = Placement((*whole.splits, Split(rank, loop.axes, loop.block)), whole.partial, whole.reduction)
         chunk = names.make(tensor, "S", cut)
-        offset, stride = which
-        steps.append(Move("slice", name, chunk, loop.axes, scatter=rank, offset=offset, stride=stride))
+        steps.append(Move("slice", name, chunk, loop.axes, scatter=rank, turn=turn))
         operands.append((tensor, chunk))
-    loops = tuple(loop if other.variable == loop.variable else other for other in local.loops)
+    loops = tuple(replace(loop, turn=turn) if other.variable == loop.variable else other for other in local.loops)
     results = tuple((tensor, result) for tensor, _ in local.results)
     return (*steps, Local(local.einsum, tuple(operands), results, loops))
 

@@ -1,0 +1,6 @@
+"""Plans whose steps run in turns: what is computed in one turn is sent, or was received, in another.
+
+- `group`: Einsums of a plan that run together in turns.
+- `overlap`: a reduce-scatter in chunks, each of which travels while the next one is computed.
+- `turns`: Einsums block by block, while blocks of what they read travel from PE to PE.
+"""

@@ -1,0 +1,229 @@
+"""Einsums that run in turns, block by block, while blocks of what they read travel from PE to PE.
+
+    AG[m, k] = AD[x', m0, k]; ZD[x, m, n0] = AG[m, k] * BD[x, k, n0]
+        -- in turns over m: x -->
+    AH = AD
+    G-1 times: the block AH * BD goes to its place in ZD; meanwhile AH is sent to the next PE
+    the last block AH * BD goes to its place in ZD
+
+In turn t PE i has block i - t (modulo G). The blocks of a summed rank variable are added up instead. Either way G-1
+blocks are sent, as many bytes as an all-gather sends, and a PE holds two blocks of the operand rather than all (Wang et
+al., "Overlap communication with dependent computation via decomposition in large deep learning models", ASPLOS 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from einmap.distribute.naming import Names
+from einmap.distribute.placement import Placement, Split
+from einmap.distribute.plan import (
+    BufferName,
+    Combine,
+    Fill,
+    Local,
+    LocalLoop,
+    Move,
+    Plan,
+    PlanStep,
+    Put,
+    Repeat,
+    Turn,
+)
+from einmap.distribute.request import Turns
+from einmap.distribute.schedules.group import Gathered, Group, Member, gathers, group_of
+from einmap.einsum.einsum import TensorName
+from einmap.einsum.projection import Rank
+from einmap.errors import At, SpecError
+
+
+def in_turns(plan: Plan, asked: Turns, at: At | None = None) -> Plan:
+    """The plan with the Einsums of `asked` in turns, and without the all-gathers that this saves.
+
+    Raises SpecError, with the reason, where nothing is gathered for them over these axes, or where they cannot be
+    computed block by block.
+    """
+    group = group_of(plan, asked, at)
+    gathered = gathers(plan, group, asked.axes)
+    ring = _ring(plan, group, gathered, asked, at)
+    saved = {one.move.target for one in gathered.values()}
+    builder = _Builder(plan, group, gathered, ring, saved)
+    turn = Turn((ring.axes,), 0, -1, ring.count)
+    last = replace(turn, offset=1 - ring.count, stride=0)
+    body = (*builder.turn(turn), *builder.shifts())
+    loop = Repeat(ring.count - 1, body, tuple(builder.carried))
+    before = [step for step in group.before if not (isinstance(step, Move) and step.target in saved)]
+    steps = (*before, *builder.fills, loop, *builder.turn(last), *group.after)
+    used = {name for step in steps for name in _named(step)} | {name for _, name in (*plan.inputs, *plan.outputs)}
+    return replace(plan, buffers=tuple(b for b in builder.names.buffers if b.name in used), steps=steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Blocks that travel along `axes`, `count` of them, each with `block` values of the rank variable."""
+
+    axes: tuple[str, ...]
+    count: int
+    block: int
+
+
+def _ring(plan: Plan, group: Group, gathered: Mapping[BufferName, Gathered], asked: Turns, at: At | None) -> Ring:
+    """What the gathers have in common."""
+    over = "*".join(asked.axes)
+    first = group.members[0]
+    if not gathered:
+        raise SpecError(
+            f"nothing that {' and '.join(asked.einsums)} read is all-gathered over {over} for them alone, in a rank "
+            f"that {first.variable!r} leads, so there is nothing to pass on in turns",
+            at=at,
+            hint="split that rank over the axis in an operand, and pin loops that need the whole of it",
+        )
+    rings: set[Ring] = set()
+    for member in group.members:
+        for tensor, name in member.step.operands:
+            if name in gathered:
+                move = gathered[name].move
+                split = plan.by_name[move.source].placement.of(move.gather or "")
+                assert split is not None
+                ((_, factor),) = member.ranks(tensor)
+                if split.block % factor:
+                    text = f"blocks of {tensor!r} cut through values of {member.variable!r}"
+                    raise SpecError(text, at=at, hint=f"place {move.gather} with a granule of {factor}")
+                rings.add(Ring(move.axes, plan.mesh.parts(move.axes), split.block // factor))
+    if len(rings) > 1 or {ring.axes for ring in rings} != {asked.axes}:
+        found = " and ".join(f"blocks of {ring.block} over {'*'.join(ring.axes)}" for ring in sorted(rings, key=str))
+        raise SpecError(f"turns over {over} need equal blocks over {over}; gathered are {found}", at=at)
+    (ring,) = rings
+    for member in group.members:
+        if member.extent != first.extent:
+            text = f"{member.variable!r} of {member.einsum.name!r} has {member.extent} values, not {first.extent}"
+            raise SpecError(f"turns need equal blocks: {text}", at=at)
+    return ring
+
+
+def _named(step: PlanStep) -> set[BufferName]:
+    match step:
+        case Local(operands=operands, results=results):
+            return {name for _, name in (*operands, *results)}
+        case Move(source=source, target=target):
+            return {source, target}
+        case Combine(left=left, right=right, target=target):
+            return {left, right, target}
+        case Fill(target=target):
+            return {target}
+        case Put(part=part, whole=whole, target=target):
+            return {part, whole, target}
+        case Repeat(steps=steps, carried=carried):
+            return {name for one in steps for name in _named(one)} | {name for names in carried for name in names}
+
+
+@dataclass
+class _Builder:
+    """Makes the steps of a turn; buffers are the same in all turns.
+
+    `fills`: steps before the loop; `carried`: what goes from turn to turn.
+    """
+
+    plan: Plan
+    group: Group
+    gathered: Mapping[BufferName, Gathered]
+    ring: Ring
+    saved: set[BufferName]
+    names: Names = field(init=False)
+    fills: list[PlanStep] = field(default_factory=list)
+    carried: list[tuple[BufferName, BufferName, BufferName]] = field(default_factory=list)
+    _made: dict[tuple[str, str], BufferName] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        sizes = {buffer.tensor: buffer.sizes for buffer in self.plan.buffers}
+        self.names = Names(sizes, [buffer for buffer in self.plan.buffers if buffer.name not in self.saved])
+
+    def turn(self, turn: Turn) -> list[PlanStep]:
+        """One turn; `turn` says which block it takes."""
+        steps: list[PlanStep] = []
+        blocks: dict[BufferName, BufferName] = {}
+        for member in self.group.members:
+            operands = []
+            for tensor, name in member.step.operands:
+                if name in blocks:
+                    operands.append((tensor, blocks[name]))
+                elif name in self.gathered:
+                    operands.append((tensor, self._travelling(self.gathered[name])))
+                else:
+                    operands.append((tensor, self._cut(steps, member, tensor, name, turn)))
+            results, afterwards = self._results(member, blocks, turn)
+            loop = LocalLoop(member.variable, self.ring.axes, member.extent, self.ring.block, turn)
+            loops = tuple(loop if other.variable == member.variable else other for other in member.step.loops)
+            steps += [Local(member.step.einsum, tuple(operands), tuple(results), loops), *afterwards]
+        return steps
+
+    def shifts(self) -> list[PlanStep]:
+        """What travels goes to the next PE."""
+        steps: list[PlanStep] = []
+        for key in [key for key in self._made if key[0] == "travelling"]:
+            here = self.plan.by_name[key[1]]
+            arrived = self._once("arrived", here.name, here.tensor, "H", here.placement)
+            self.carried.append((here.name, self._made[key], arrived))
+            steps.append(Move("shift", self._made[key], arrived, self.ring.axes, offset=1))
+        return steps
+
+    def _once(self, use: str, name: str, tensor: TensorName, letter: str, placement: Placement) -> BufferName:
+        """One buffer for each use; made when it is asked for first."""
+        if (use, name) not in self._made:
+            self._made[use, name] = self.names.make(tensor, letter, placement)
+        return self._made[use, name]
+
+    def _travelling(self, gathered: Gathered) -> BufferName:
+        source = self.plan.by_name[gathered.move.source]
+        return self._once("travelling", source.name, gathered.tensor, "H", source.placement)
+
+    def _cut(
+        self, steps: list[PlanStep], member: Member, tensor: TensorName, name: BufferName, turn: Turn
+    ) -> BufferName:
+        """The block of an operand that the PE has whole; all of it where no single rank is led by the variable."""
+        ranks = member.ranks(tensor)
+        if len(ranks) != 1:
+            return name
+        ((rank, factor),) = ranks
+        block = self._once("cut", name, tensor, "S", self._block(name, rank, factor))
+        if not any(isinstance(step, Move) and step.target == block for step in steps):
+            steps.append(Move("slice", name, block, self.ring.axes, scatter=rank, turn=turn))
+        return block
+
+    def _block(self, name: BufferName, rank: Rank, factor: int) -> Placement:
+        whole = self.plan.by_name[name].placement
+        splits = (*whole.splits, Split(rank, self.ring.axes, self.ring.block * factor))
+        return Placement(splits, whole.partial, whole.reduction)
+
+    def _results(
+        self, member: Member, blocks: dict[BufferName, BufferName], turn: Turn
+    ) -> tuple[list[tuple[TensorName, BufferName]], list[PlanStep]]:
+        """Where an Einsum writes, and what is done with it: added up, or put to its place."""
+        results: list[tuple[TensorName, BufferName]] = []
+        steps: list[PlanStep] = []
+        for tensor, name in member.step.results:
+            ranks = member.ranks(tensor)
+            if not ranks:
+                part = self._once("part", name, tensor, "L", self.plan.by_name[name].placement)
+                reduction = member.einsum.operation.reduction
+                so_far = self._so_far(name, Fill(name, reduction))
+                steps.append(Combine(so_far, part, name, reduction))
+            else:
+                ((rank, factor),) = ranks
+                part = blocks[name] = self._once("part", name, tensor, "B", self._block(name, rank, factor))
+                if name in self.group.read_later(self.plan):
+                    so_far = self._so_far(name, Fill(name))
+                    steps.append(Put(part, so_far, name, rank, turn))
+            results.append((tensor, part))
+        return results, steps
+
+    def _so_far(self, name: BufferName, fill: Fill) -> BufferName:
+        """What a result is before a turn."""
+        known = ("so far", name) in self._made
+        buffer = self.plan.by_name[name]
+        so_far = self._once("so far", name, buffer.tensor, "A", buffer.placement)
+        if not known:
+            self.fills.append(replace(fill, target=so_far))
+            self.carried.append((so_far, so_far, name))
+        return so_far
