@@ -86,7 +86,10 @@ def test_a_wrong_result_is_exit_status_1(run, monkeypatch):
         ((*MATMUL, "--processes", "2"), "one process"),
         ((*MATMUL, "--dtype", "float16"), "values are float64 or float32, not 'float16'"),
         ((*MATMUL, "-D", "G=0"), "mesh axis 'x' has size 0"),
-        (("llama3_8b", "llama3_8b_tensor_parallel"), "Einsum 'V' has 8,589,934,592 points; at most"),
+        (
+            ("llama3_8b", "llama3_8b_tensor_parallel", "--check", "whole"),
+            "Einsum 'V' has 8,589,934,592 points; at most",
+        ),
         (("matmul", "matmul_2d_gather", "-D", "G=3"), "G must be a multiple of X"),
     ],
 )
@@ -95,3 +98,26 @@ def test_bad_input_is_an_error_before_anything_runs(run, words, message):
     assert done.status == 2
     assert message in " ".join(done.err.split())
     assert "unpartitioned" not in done.out
+
+
+def test_a_sample_is_checked_and_told(run):
+    done = run("run", "matmul", "matmul_reduce_scatter", "--check", "sample", "--seed", "7")
+    assert done.status == 0
+    said = " ".join(done.out.split())
+    assert "1,024 of 4,096 values checked, they equal what the definition gives" in said
+    assert "checked on a sample, drawn with seed 7" in said
+
+
+def test_no_check_is_told(run):
+    done = run("run", "matmul", "matmul_reduce_scatter", "--check", "none", "--json")
+    assert done.status == 0
+    document = json.loads(done.out)
+    assert document["check"] == {"extent": "none", "seed": 0, "why": None}
+    assert document["outputs"] == []
+    assert "nothing was checked" in run("run", "matmul", "matmul_reduce_scatter", "--check", "none").out
+
+
+def test_an_unknown_extent_is_refused(run):
+    done = run("run", "matmul", "matmul_reduce_scatter", "--check", "sampel")
+    assert done.status == 2
+    assert "did you mean 'sample'" in done.err

@@ -66,7 +66,7 @@ def test_more_than_fits_in_one_process_is_refused_before_it_is_made():
         workload={"rank_sizes": {"M": 2000, "N": 20000}, "bits_per_value": {"All": 8}, "einsums": ["Z[m] = A[m, n]"]}
     ).workload
     plan = distribute_workload(workload, {"x": 64})
-    with pytest.raises(SpecError, match=r"the buffers of 64 PEs need 19\.38 GiB in one process"):
+    with pytest.raises(SpecError, match=r"what 64 PEs hold needs 19\.38 GiB in one process"):
         LocalEngine().run(plan, {})
 
 

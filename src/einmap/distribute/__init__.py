@@ -5,6 +5,7 @@
 - `backends`: engines that run a plan.
 - `blocks`: in which blocks ranks and rank variables may be split.
 - `check`: real data for a plan, and whether what an engine found is right.
+- `checking`: how much of a result is checked, and checks of a sample of it.
 - `choices`: the ways to spread one Einsum over a mesh.
 - `cluster`: what a PE computes and holds, and the links along each axis of a mesh.
 - `collectives`: what moves between PEs: the kinds of collectives, what each sends, and what a plan sends in all.

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.cost import plan_cost
+from einmap.distribute.lifetimes import peak_memory
 from einmap.distribute.plan import Dtype, Plan
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.numeric import check_executable, graph_inputs, run, shapes
+from einmap.einsum.numeric import check_copy, check_executable, check_operation, graph_inputs, run, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
 from einmap.units import format_bits
@@ -24,40 +24,56 @@ TOLERANCE: Mapping[Dtype, float] = {"float64": 1e-10, "float32": 1e-4}
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """One output against the unpartitioned one: the largest error, and as part of the largest value."""
+    """One output against the unpartitioned one: the largest error, and as part of the largest value.
+
+    `checked`: how many of its `values` were compared.
+    """
 
     tensor: TensorName
     max_abs_error: float
     max_relative_error: float
     agrees: bool
+    checked: int
+    values: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every value was compared."""
+        return self.checked == self.values
 
 
 MAX_BYTES = 8 * 2**30
-"""Bytes of the buffers of all PEs together that one process holds; more are refused."""
+"""Bytes of all PEs together that one process holds at a time; more are refused."""
 
 
 def check_memory(plan: Plan) -> None:
-    """Raise SpecError when the buffers of all PEs together are too large for one process."""
-    needed = plan_cost(plan).buffer_bytes * plan.mesh.n_devices
+    """Raise SpecError when what all PEs hold together is at some time too large for one process."""
+    needed = peak_memory(plan).bytes * plan.mesh.n_devices
     if needed > MAX_BYTES:
         raise SpecError(
-            f"the buffers of {plan.mesh.n_devices:,} PEs need {format_bits(8 * needed)} in one process; "
+            f"what {plan.mesh.n_devices:,} PEs hold needs {format_bits(8 * needed)} in one process; "
             f"at most {format_bits(8 * MAX_BYTES)} are held",
             hint="choose smaller rank sizes or a smaller mesh; --dry-run prints the plan without running it",
         )
 
 
-def sample_inputs(workload: Workload, seed: int, dtype: Dtype = "float64") -> dict[TensorName, NDArray[Any]]:
+def sample_inputs(
+    workload: Workload, seed: int, dtype: Dtype = "float64", *, whole: bool = True
+) -> dict[TensorName, NDArray[Any]]:
     """Random values for the graph inputs, the same for the same seed.
 
     Numbers between 0.5 and 1.5, for which log, root and division are harmless; the last input of a sum of products is
     divided by the number of its addends, so that values stay near 1 through any cascade and exp does not overflow.
-    Raises SpecError for a workload that is too large to be evaluated, and so to be checked.
+    Raises SpecError for a workload that cannot be evaluated, and where `whole` for one that is too large for that.
     """
     for einsum in workload.einsums:
-        check_executable(einsum)
+        if whole:
+            check_executable(einsum)
+        else:
+            check_operation(einsum)
+            check_copy(einsum)
     rng = np.random.default_rng(seed)
-    size = shapes(workload)
+    size = shapes(workload, None if whole else graph_inputs(workload))
     addends = _addends(workload)
     return {
         tensor: (rng.uniform(0.5, 1.5, size[tensor]) / addends.get(tensor, 1)).astype(dtype)
@@ -86,12 +102,18 @@ def check_outputs(
 ) -> tuple[OutputCheck, ...]:
     """Each output against `numeric.run` in float64, which knows nothing of any plan."""
     expected = run(workload, {tensor: values.astype(np.float64) for tensor, values in inputs.items()})
-    return tuple(_checked(tensor, values, expected[tensor], TOLERANCE[dtype]) for tensor, values in outputs.items())
+    return tuple(
+        compared(tensor, values, expected[tensor], TOLERANCE[dtype], expected[tensor].size)
+        for tensor, values in outputs.items()
+    )
 
 
-def _checked(tensor: TensorName, values: NDArray[Any], expected: NDArray[np.float64], tolerance: float) -> OutputCheck:
+def compared(
+    tensor: TensorName, values: NDArray[Any], expected: NDArray[np.float64], tolerance: float, whole: int
+) -> OutputCheck:
+    """Values of an output, which has `whole` of them in all, against those that are expected."""
     if values.shape != expected.shape:
-        return OutputCheck(tensor, np.inf, np.inf, agrees=False)
+        return OutputCheck(tensor, np.inf, np.inf, agrees=False, checked=expected.size, values=whole)
     # infinities and NaN that should be there are no errors, others are
     same = (values == expected) | (np.isnan(values) & np.isnan(expected))
     with np.errstate(invalid="ignore"):
@@ -99,4 +121,4 @@ def _checked(tensor: TensorName, values: NDArray[Any], expected: NDArray[np.floa
     worst = float(np.max(np.nan_to_num(error, nan=np.inf), initial=0.0))
     largest = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
     relative = worst / largest if largest else worst
-    return OutputCheck(tensor, worst, relative, relative <= tolerance)
+    return OutputCheck(tensor, worst, relative, relative <= tolerance, expected.size, whole)

@@ -30,12 +30,11 @@ def peak_memory(plan: Plan, bits: Mapping[TensorName, float] | None = None) -> P
         for buffer in plan.buffers
     }
     first: dict[BufferName, int] = {name: 0 for _, name in plan.inputs}
-    last: dict[BufferName, int] = {}
     for position, step in enumerate(plan.steps):
         for name in buffers_read(step) | buffers_written(step):
             first.setdefault(name, position)
-            last[name] = position
-    for _, name in (*plan.inputs, *plan.outputs):
+    last = last_uses(plan)
+    for _, name in plan.inputs:
         last[name] = max(len(plan.steps) - 1, 0)
     peak = PeakMemory(0.0, 0, ())
     for position in range(max(len(plan.steps), 1)):
@@ -44,3 +43,13 @@ def peak_memory(plan: Plan, bits: Mapping[TensorName, float] | None = None) -> P
         if held > peak.bytes:
             peak = PeakMemory(held, position, alive)
     return peak
+
+
+def last_uses(plan: Plan) -> dict[BufferName, int]:
+    """The position of the last step that reads or writes each buffer, of outputs that of the last step of all."""
+    last = {
+        name: position
+        for position, step in enumerate(plan.steps)
+        for name in (*buffers_read(step), *buffers_written(step))
+    }
+    return last | {name: max(len(plan.steps) - 1, 0) for _, name in plan.outputs}

@@ -7,7 +7,7 @@ element of the output are reduced to it. Elements that no point writes are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ CHUNK = 2**19
 """Points that are evaluated at a time."""
 
 
-_REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
+REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
     "sum": (np.add, 0.0),
     "max": (np.maximum, -math.inf),
     "min": (np.minimum, math.inf),
@@ -43,9 +43,10 @@ _REDUCE: Mapping[Reduction, tuple[np.ufunc, float]] = {
 # shapes and inputs
 
 
-def shapes(workload: Workload) -> dict[TensorName, tuple[int, ...]]:
-    """The size of each tensor, by the rule of `rank_sizes`. Raises SpecError for a tensor too large to be held, too."""
-    sizes = rank_sizes(workload)
+def shapes(workload: Workload, tensors: Iterable[TensorName] | None = None) -> dict[TensorName, tuple[int, ...]]:
+    """The size of each tensor, or of some, by the rule of `rank_sizes`; SpecError for one too large to be held, too."""
+    every = rank_sizes(workload)
+    sizes = every if tensors is None else {tensor: every[tensor] for tensor in tensors}
     for tensor, by_rank in sizes.items():
         _check_size(tensor, by_rank.values())
     return {tensor: tuple(by_rank.values()) for tensor, by_rank in sizes.items()}
@@ -172,7 +173,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
         strides[access.tensor] = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
     # a copy writes what it reads; the other reductions start from what does not change them
-    combine, start = (None, 0.0) if einsum.is_copy else _REDUCE[einsum.operation.reduction]
+    combine, start = (None, 0.0) if einsum.is_copy else REDUCE[einsum.operation.reduction]
     expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
     assert expression is not None
     results = {t: np.full(math.prod(shape), start) for t, shape in sizes.items()}
@@ -190,14 +191,14 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
                 values = np.where(inside, values, start)
             for access in outputs:
                 where = _index(access.projection, strides[access.tensor], block)
-                here = _write(results[access.tensor], where, values, combine, inside)
+                here = write_block(results[access.tensor], where, values, combine, inside)
                 written[access.tensor][here] = True
     for tensor, result in results.items():
         result[~written[tensor]] = 0
     return {tensor: result.reshape(sizes[tensor]) for tensor, result in results.items()}
 
 
-def _write(
+def write_block(
     result: Tensor, where: NDArray[np.int64], values: Tensor, combine: np.ufunc | None, inside: NDArray[np.bool_] | None
 ) -> NDArray[np.int64]:
     """Bring the values of a block to their elements: first along axes that do not move the element.

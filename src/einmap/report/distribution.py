@@ -13,6 +13,7 @@ from rich.text import Text
 from einmap.distribute.backends.base import Run
 from einmap.distribute.backends.compare import matches
 from einmap.distribute.check import OutputCheck
+from einmap.distribute.checking.extent import Check
 from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.notation import Line, lines
@@ -31,6 +32,8 @@ class PlanRun:
     plan: Plan
     run: Run | None = None
     checks: tuple[OutputCheck, ...] = ()
+    extent: str = ""
+    """What was checked, where it is not the whole result."""
 
 
 def plan_report(plan: Plan) -> RenderableType:
@@ -39,8 +42,10 @@ def plan_report(plan: Plan) -> RenderableType:
     return Group(*[part for section in parts for part in (section, Text(""))], totals_section(plan))
 
 
-def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> RenderableType:
+def run_report(engine: str, outcome: PlanRun) -> RenderableType:
     """The result of a run: the communication of its program, facts, and outputs against the unpartitioned ones."""
+    plan, run, checks = outcome.plan, outcome.run, outcome.checks
+    assert run is not None
     parts: list[RenderableType] = []
     if run.lowered is not None:
         parts += [Text(""), comparison_section(matches(communication(plan), run.lowered)), Text("")]
@@ -49,6 +54,7 @@ def run_report(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck])
     if run.facts:
         parts += [Text(", ".join(f"{name} {_short(value)}" for name, value in run.facts.items()), style="dim")]
     parts += [Text(check_line(check, engine), style="green" if check.agrees else "bold red") for check in checks]
+    parts += [Text(outcome.extent, style="yellow")] if outcome.extent else []
     return Group(*parts)
 
 
@@ -100,9 +106,26 @@ def totals_section(plan: Plan) -> RenderableType:
 
 def check_line(check: OutputCheck, engine: str) -> str:
     """`Z: equal to the unpartitioned result, max error 1.1e-16 (relative 3e-17)`."""
-    word = "equal to the unpartitioned result" if check.agrees else "DIFFERS from the unpartitioned result"
+    word = "equal to" if check.agrees else "DIFFERS from"
+    if not check.is_whole:
+        equal = "equal what" if check.agrees else "DIFFER from what"
+        word = f"{check.checked:,} of {check.values:,} values checked, they {equal} the definition gives"
+    else:
+        word += " the unpartitioned result"
     error = f"max error {check.max_abs_error:.3g} (relative {check.max_relative_error:.3g})"
     return f"{check.tensor} of the engine {engine}: {word}, {error}"
+
+
+def extent_line(check: Check) -> str:
+    """What was checked, where it is not the whole result; else empty."""
+    match check.extent:
+        case "whole":
+            return ""
+        case "none":
+            return "nothing was checked: --check none"
+        case "sample":
+            why = f" ({check.why})" if check.why else ""
+            return f"checked on a sample, drawn with seed {check.seed}{why}"
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -127,14 +150,17 @@ def run_agrees(plan: Plan, run: Run, checks: Sequence[OutputCheck]) -> bool:
     return as_predicted and all(check.agrees for check in checks)
 
 
-def run_document(plan: Plan, engine: str, run: Run, checks: Sequence[OutputCheck]) -> dict[str, Any]:
+def run_document(engine: str, outcome: PlanRun, check: Check) -> dict[str, Any]:
     """A run as plain data; what concerns communication is missing where nothing really moves."""
+    plan, run, checks = outcome.plan, outcome.run, outcome.checks
+    assert run is not None
     compared = {}
     if run.lowered is not None:
         compared = comparison_document(matches(communication(plan), run.lowered), run.compiled)
     return {
         "engine": engine,
         "agrees": run_agrees(plan, run, checks),
+        "check": {"extent": check.extent, "seed": check.seed, "why": check.why or None},
         "outputs": [asdict(check) for check in checks],
         **compared,
         "facts": dict(run.facts),

@@ -15,6 +15,7 @@ from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, ne
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
 from einmap.distribute.hops.pairs import pairs_of
+from einmap.distribute.lifetimes import last_uses
 from einmap.distribute.plan import BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
@@ -50,8 +51,12 @@ class LocalEngine:
         memory: Memory = {
             name: deal(plan, plan.by_name[name], np.asarray(inputs[tensor])) for tensor, name in plan.inputs
         }
+        last = last_uses(plan)
         with np.errstate(all="ignore"):
-            _run_steps(plan, plan.steps, memory, turn=0)
+            for position, step in enumerate(plan.steps):
+                _run_steps(plan, (step,), memory, turn=0)
+                for name in [name for name in memory if last.get(name, -1) <= position < len(plan.steps) - 1]:
+                    del memory[name]
         return Run({tensor: collect(plan, plan.by_name[name], memory[name]) for tensor, name in plan.outputs})
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from einmap.distribute.backends.base import Run
 from einmap.distribute.backends.compare import matches
-from einmap.distribute.check import OutputCheck
 from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.mesh import Mesh
@@ -47,12 +46,12 @@ _MOST_TENSORS = 12
 
 def distribution_page(outcome: PlanRun, spec: Spec, engine: str = "", names: Sequence[str] = ()) -> Page:
     """A plan, and what an engine found where it was run. `names`: of the files that it was made from."""
-    plan, run, checks = outcome.plan, outcome.run, outcome.checks
+    plan, run = outcome.plan, outcome.run
     workload = plan.workload
     title = short_title("Workload", list(workload.by_name))
     drawing = Drawing("workload", "Einsums and tensors", lambda theme: workload_svg(workload, title=title, theme=theme))
     sections = [
-        _summary(plan, engine, run, checks),
+        _summary(outcome, engine),
         _einsums(plan),
         _holders(plan),
         _communication(plan, run),
@@ -64,17 +63,20 @@ def distribution_page(outcome: PlanRun, spec: Spec, engine: str = "", names: Seq
     return Page(head, f"mesh {plan.mesh}: {plan.mesh.n_devices:,} PEs, {plan.dtype}", tuple(sections), notes=notes)
 
 
-def _summary(plan: Plan, engine: str, run: Run | None, checks: Sequence[OutputCheck]) -> Section:
+def _summary(outcome: PlanRun, engine: str) -> Section:
+    plan, run, checks = outcome.plan, outcome.run, outcome.checks
     cost = plan_cost(plan)
     verdict: list[Part] = [Paragraph("The plan was derived, and not run.")]
     if run is not None:
         agrees = run_agrees(plan, run, checks)
-        text = (
-            "All outputs are equal to the unpartitioned ones" if agrees else "Something differs from what was expected"
-        )
+        text = "All outputs are equal to the unpartitioned ones"
+        if outcome.extent:
+            text = "Nothing that was checked differs" if checks else "The plan was run, its outputs were not checked"
+        text = text if agrees else "Something differs from what was expected"
         if agrees and run.lowered is not None:
             text += ", and the program sends what was predicted"
         verdict = [Paragraph(f"{text}.", "good" if agrees else "bad")]
+        verdict += [Paragraph(f"{outcome.extent}.", "warning")] if outcome.extent else []
         verdict += [Paragraph(check_line(check, engine), "plain" if check.agrees else "bad") for check in checks]
     tiles = Tiles(
         (

@@ -14,11 +14,20 @@ from einmap.cli.progress_bar import ProgressBar
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
-from einmap.distribute.check import check_outputs, sample_inputs
+from einmap.distribute.check import sample_inputs
+from einmap.distribute.checking.extent import EXTENTS, chosen_check
 from einmap.distribute.plan import Dtype
 from einmap.distribute.read import plan_of
 from einmap.progress import Progress
-from einmap.report.distribution import PlanRun, plan_document, plan_report, run_agrees, run_document, run_report
+from einmap.report.distribution import (
+    PlanRun,
+    extent_line,
+    plan_document,
+    plan_report,
+    run_agrees,
+    run_document,
+    run_report,
+)
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
@@ -71,7 +80,18 @@ DtypeName = Annotated[
         show_default="distribution.dtype, or float64",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors, and of the sample.")
+]
+CheckExtent = Annotated[
+    str | None,
+    typer.Option(
+        "--check",
+        metavar="|".join(EXTENTS),
+        help="What is computed again to check the outputs: all, values drawn by the seed, or nothing.",
+        show_default="whole where that takes little, else sample",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Derive and print the plan only.")]
 
 
@@ -91,6 +111,7 @@ def run_command(
     time_limit: TimeLimit = None,
     dtype: DtypeName = None,
     seed: Seed = 0,
+    check: CheckExtent = None,
     dry_run: DryRun = False,
     csv: Csv = None,
     parquet: Parquet = None,
@@ -116,6 +137,7 @@ def run_command(
         spec = load_spec(files, define, None, root, top_key)
     report = report.spared(read.files)
     plan = plan_of(spec, cast(Dtype | None, dtype))
+    checked = chosen_check(plan.workload, "none" if dry_run else check, seed)
     if not dry_run:
         runner.check(plan)
     document = plan_document(plan)
@@ -123,14 +145,14 @@ def run_command(
         print_report(plan_report(plan))
     agrees, outcome = True, PlanRun(plan)
     if not dry_run:
-        inputs = sample_inputs(plan.workload, seed, plan.dtype)
+        inputs = sample_inputs(plan.workload, seed, plan.dtype, whole=checked.extent == "whole")
         with shown, runner:
             run = runner.run(plan, inputs)
-            checks = check_outputs(plan.workload, inputs, run.outputs, plan.dtype)
-        agrees, outcome = run_agrees(plan, run, checks), PlanRun(plan, run, tuple(checks))
-        document |= run_document(plan, engine, run, checks)
+            checks = checked.outputs(inputs, run.outputs, plan.dtype)
+        agrees, outcome = run_agrees(plan, run, checks), PlanRun(plan, run, checks, extent_line(checked))
+        document |= run_document(engine, outcome, checked)
         if not as_json:
-            print_report(run_report(plan, engine, run, checks))
+            print_report(run_report(engine, outcome))
     if as_json:
         print_json(document)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])
