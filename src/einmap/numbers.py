@@ -81,6 +81,12 @@ def unrank(ranks: NDArray[np.int64], total: int, parts: int) -> NDArray[np.int64
     return _unranked(ranks, total, parts)
 
 
+@lru_cache(maxsize=1 << 16)
+def composition(at: int, total: int, parts: int) -> tuple[int, ...]:
+    """The composition of that rank, as `unrank` gives it."""
+    return tuple(unrank(np.array([at], dtype=np.int64), total, parts)[0].tolist())
+
+
 @lru_cache(maxsize=256)
 def _table(total: int, parts: int) -> NDArray[np.int64]:
     return _unranked(np.arange(n_compositions(total, parts)), total, parts)

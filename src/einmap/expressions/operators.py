@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from einmap.errors import ExpressionError
 from einmap.expressions.budget import check_bits, check_length
@@ -18,8 +19,11 @@ type Binary = Callable[[Any, Any], Any]
 
 
 def is_array(value: object) -> bool:
-    """Whether this is one number for each of many tile shapes rather than a single number."""
-    return isinstance(value, np.ndarray)
+    """Whether this is one number for each of many tile shapes rather than a single number.
+
+    What has the operators of an array, such as a recorded value, counts as one.
+    """
+    return isinstance(value, np.ndarray | NDArrayOperatorsMixin)
 
 
 def apply(function: Binary, a: Any, b: Any) -> Any:

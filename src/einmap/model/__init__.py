@@ -15,6 +15,7 @@
   all of them.
 - `latency`: seconds from action counts: a component is busy for the sum of its actions, or as its expression says.
 - `occupancy`: what memories hold at one time.
+- `recording`: the formulas of one template as a list of operations, for single mappings.
 - `roofline`: what computes and memories could do at most, and what each Einsum does.
 - `traffic`: what moves between memories, tolls, networks and compute units.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
+from einmap.errors import EinmapError
 from einmap.mapping.mapping import PlacedNode
 from einmap.mapping.nodes import Node, PerEinsum, Spatial, Temporal
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
@@ -25,11 +27,17 @@ from einmap.model.counting.path import EinsumPath, Station, path_from_nodes
 from einmap.model.counting.reuse import Takes, TensorCounts
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import LARGEST, Count, Take
-from einmap.model.einsum_cost import einsum_cost
+from einmap.model.einsum_cost import EinsumCost, einsum_cost
 from einmap.model.occupancy.occupancy import tile_takes
+from einmap.model.recording import NotRecordable, Recording, Tape
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import stations_used
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+
+FEW = 48
+"""Choices that are evaluated one by one; for more of them arrays are faster."""
+RECORD_AT = 2
+"""The visit of a template at which its formulas are recorded, which takes as long as some evaluations."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +69,53 @@ class Batch:
         self.path = _skeleton(template, einsum, arch)
         self.arch = arch
         self.einsum = einsum
+        self._visits = 0
 
     def evaluate(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
         """Costs of `n` choices. `shapes`: for each loop of the template an array of `n` tile shapes, or one int."""
+        cost, conditions = self._formulas(shapes)
+        fits = np.ones(n, dtype=bool)
+        for condition in conditions:
+            fits &= condition
+        return BatchCost(_full(cost.energy, n), _full(cost.latency, n), fits, cost.totals)
+
+    def evaluate_few(self, table: Floats) -> BatchCost:
+        """Costs of a few choices, `totals` left out; `table`: a row for each choice, a column for each loop.
+
+        A template that comes back is evaluated choice by choice from its recorded formulas.
+        """
+        self._visits += 1
+        recording = self._recording if self._visits >= RECORD_AT and len(table) <= FEW else None
+        if recording is None:
+            cost = self.evaluate(list(table.T), len(table))
+            return BatchCost(cost.energy, cost.latency, cost.fits)
+        found = [recording.repeat(row) for row in table.tolist()]
+        energy, latency = (np.array([row[i] for row in found], dtype=np.float64) for i in (0, 1))
+        return BatchCost(energy, latency, np.array([all(row[2:]) for row in found], dtype=bool))
+
+    @cached_property
+    def _recording(self) -> Recording | None:
+        """Energy, latency and conditions of fitting, from tile shapes; None where a formula cannot be recorded."""
+        tape = Tape(len(self.path.loops))
+        try:
+            cost, conditions = self._formulas(tape.inputs())
+            return Recording(tape, (cost.energy, cost.latency, *conditions))
+        except (NotRecordable, EinmapError):
+            return None
+
+    def _formulas(self, shapes: Sequence[Any]) -> tuple[EinsumCost, list[Any]]:
+        """Costs, and a condition for each memory of a limited size: its tiles fit. `shapes`: a value for each loop."""
         loops = tuple(
             replace(loop, shape=shape, divides=True, absent=False)
             for loop, shape in zip(self.path.loops, shapes, strict=True)
         )
         path = replace(self.path, loops=loops)
         traffic = EinsumTraffic(path, self.semantics)
-        fits = self._fits(path, traffic, n)
-        cost = einsum_cost(path, traffic, self.arch)
-        return BatchCost(_full(cost.energy, n), _full(cost.latency, n), fits, cost.totals)
+        return einsum_cost(path, traffic, self.arch), self._conditions(path, traffic)
 
     # capacity
 
-    def _fits(self, path: EinsumPath, traffic: EinsumTraffic, n: int) -> Bools:
+    def _conditions(self, path: EinsumPath, traffic: EinsumTraffic) -> list[Any]:
         bits: dict[str, Any] = {}
         sizes: dict[str, float] = {}
         used = stations_used(path) if path.einsum.is_copy else None
@@ -89,10 +128,7 @@ class Batch:
                     sizes[memory.name] = memory.size_bits
                     values = self._tile(path, station, tensor.counts, station is tensor.stations[0])
                     bits[memory.name] = bits.get(memory.name, 0) + values * memory.bits[tensor.access.tensor]
-        fits = np.ones(n, dtype=bool)
-        for name, needed in bits.items():
-            fits &= needed <= sizes[name]
-        return fits
+        return [needed <= sizes[name] for name, needed in bits.items()]
 
     def _tile(self, path: EinsumPath, station: Station, counts: TensorCounts, backing: bool) -> Count:
         takes = tile_takes(path, station)
@@ -156,4 +192,4 @@ def _iterates(path: EinsumPath, index: int) -> Any:
         if i == index:
             break
         outer = path.loops[i].shape
-    return np.asarray(loop.shape) < outer
+    return loop.shape < outer

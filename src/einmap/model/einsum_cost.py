@@ -50,7 +50,7 @@ def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) ->
     for (name, _), actions in totals.items():
         unit = arch.components[name]
         for action, count in (("read", actions.read), ("write", actions.write)):
-            if isinstance(count, np.ndarray) or count:
+            if not isinstance(count, int | float) or count:
                 energy = energy + count * (unit.actions_scale * unit.action(action).energy)
     compute = path.compute.component
     energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)

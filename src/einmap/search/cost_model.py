@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,8 @@ class CostModel:
         trees = ensemble.HistGradientBoostingRegressor(
             max_iter=150, learning_rate=0.1, min_samples_leaf=5, random_state=self.seed
         )
-        self._trees = trees.fit(self.rows, targets)
+        with _one_thread():
+            self._trees = trees.fit(self.rows, targets)
         self._trained_on = len(self.targets)
 
     def predict(self, problem: SearchProblem, points: Sequence[Point]) -> Floats:
@@ -89,7 +92,8 @@ class CostModel:
                 f"{rows.shape[1]}",
                 hint="a model can be used on the architecture that it was trained on",
             )
-        predictions: Floats = self._trees.predict(rows)
+        with _one_thread():
+            predictions: Floats = self._trees.predict(rows)
         return predictions
 
     def to_bytes(self) -> bytes:
@@ -97,6 +101,17 @@ class CostModel:
         stream = io.BytesIO()
         np.savez_compressed(stream, rows=self.rows.astype(np.float32), targets=self.targets)
         return stream.getvalue()
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Trees of some thousand rows are grown by one thread: several wait for each other longer than they work."""
+    limits: AbstractContextManager[Any] = _thread_pools().limit(limits=1, user_api="openmp")
+    return limits
+
+
+@cache
+def _thread_pools() -> Any:
+    return require("threadpoolctl", "search").ThreadpoolController()
 
 
 def load_cost_model(path: str | Path, seed: int = 0) -> CostModel:

@@ -16,7 +16,7 @@ from einmap.arrays import Floats, Ints
 from einmap.mapper.mapspace.mapspace import Digit, Point, Subspace
 from einmap.mapping import nodes as tree
 from einmap.mapping.template import OpenTemporal
-from einmap.numbers import rank, unrank
+from einmap.numbers import composition, rank
 from einmap.search.space import SearchSpace
 
 type Spread = dict[tuple[str, int], dict[int, int]]
@@ -195,7 +195,7 @@ class Moves:
 
 def spread_of(digit: Digit, at: int) -> list[int]:
     """How many factors stand in each loop of the digit's variable, outermost first."""
-    return [int(n) for n in unrank(np.array([at], dtype=np.int64), digit.exponent, digit.loops)[0]]
+    return [*composition(at, digit.exponent, digit.loops)]
 
 
 def gaps_of(subspace: Subspace) -> dict[str, list[int]]:

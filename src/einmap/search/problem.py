@@ -16,7 +16,7 @@ from einmap.errors import NoMappingError, NotSupportedError, SpecError
 from einmap.mapper.cost_bounds.tile_limits import shapes_within_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
-from einmap.mapper.mapspace.mapspace import Point
+from einmap.mapper.mapspace.mapspace import Point, Subspace
 from einmap.mapper.options import metrics_named
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, Template
@@ -29,6 +29,10 @@ OBJECTIVES = ("energy", "latency", "energy_delay_product")
 """Objectives that single mappings are judged by here."""
 AT_ONCE = 16_384
 """Points whose arrays are evaluated together."""
+FEW = 4
+"""Points of one subspace whose tile shapes are worked out one by one; for more of them arrays are faster."""
+MOST_BATCHES = 3_000
+"""Templates whose formulas are kept; a recorded one takes some 40 kB."""
 
 type BatchKey = tuple[int, int, tuple[tuple[str, str, str], ...]]
 """A part of the space, a nest, and the spatial loops that a template has."""
@@ -57,6 +61,7 @@ class SearchProblem:
     semantics: Semantics
     space: SearchSpace
     _batches: dict[BatchKey, Batch] = field(default_factory=dict, compare=False, repr=False)
+    _keys: dict[int, BatchKey] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def einsum(self) -> Einsum:
@@ -104,7 +109,7 @@ class SearchProblem:
         for key, number, rows, shapes in self._grouped(_by_subspace(points)):
             for begin in range(0, len(rows), AT_ONCE):
                 some = slice(begin, begin + AT_ONCE)
-                cost = self.batch_cost(key, number, shapes[some])
+                cost = self.batch_cost(key, number, shapes[some], totals=False)
                 energy[rows[some]], latency[rows[some]], fits[rows[some]] = cost.energy, cost.latency, cost.fits
         return BatchCost(energy, latency, fits)
 
@@ -134,32 +139,40 @@ class SearchProblem:
         rows: dict[BatchKey, list[Ints]] = {}
         shapes: dict[BatchKey, list[Floats]] = {}
         for number, members, digits in points:
-            columns = [np.asarray(column, dtype=np.float64) for column in self.space.subspace(number).shapes(digits)]
+            subspace = self.space.subspace(number)
             key = self.batch_key(number)
             numbers.setdefault(key, number)
             rows.setdefault(key, []).append(members)
-            stacked = np.stack(columns, axis=1) if columns else np.zeros((len(members), 0))
-            shapes.setdefault(key, []).append(stacked)
+            shapes.setdefault(key, []).append(_table(subspace, digits))
         return [(key, numbers[key], np.concatenate(rows[key]), np.concatenate(shapes[key])) for key in rows]
 
     def batch_key(self, number: int) -> BatchKey:
         """What subspaces have in common whose points are evaluated together."""
+        key = self._keys.get(number)
+        if key is None:
+            key = self._keys[number] = self._key(number)
+        return key
+
+    def _key(self, number: int) -> BatchKey:
         part, nest, _ = self.space.place(number)
         loops = self.space.subspace(number).template.loops
         spatial = [(x.component, x.name, x.rank_variable) for x in loops if isinstance(x, OpenSpatial)]
         return part, nest, tuple(spatial)
 
-    def batch_cost(self, key: BatchKey, number: int, table: Floats) -> BatchCost:
-        """Costs of points of one template, with a row of tile shapes each; `number`: one of its subspaces."""
+    def batch_cost(self, key: BatchKey, number: int, table: Floats, *, totals: bool = True) -> BatchCost:
+        """Costs of points of one template, with a row of tile shapes each; `number`: one of its subspaces.
+
+        `totals`: whether the actions of each component are wanted as well.
+        """
         n, shapes = len(table), list(table.T)
         subspace = self.space.subspace(number)
         if key not in self._batches:
-            if len(self._batches) > 5_000:
+            if len(self._batches) >= MOST_BATCHES:
                 self._batches.clear()
             self._batches[key] = Batch(subspace.template, self.einsum, self.arch, self.semantics)
         batch = self._batches[key]
         try:
-            cost = batch.evaluate(shapes, n)
+            cost = batch.evaluate(shapes, n) if totals else batch.evaluate_few(table)
         except NotSupportedError:
             nothing = np.full(n, np.inf)
             return BatchCost(nothing, nothing, np.zeros(n, dtype=bool))
@@ -183,6 +196,14 @@ def _by_subspace(points: Sequence[Point]) -> Iterator[tuple[int, Ints, Ints]]:
     for number, rows in rows_of.items():
         digits = np.array([points[row][1] for row in rows], dtype=np.int64).reshape(len(rows), -1)
         yield number, np.array(rows, dtype=np.int64), digits
+
+
+def _table(subspace: Subspace, digits: Ints) -> Floats:
+    """Tile shapes of points: a row for each, a column for each loop."""
+    if len(digits) <= FEW:
+        return np.array([subspace.shapes_of(point) for point in digits.tolist()], dtype=np.float64)
+    columns = [np.asarray(column, dtype=np.float64) for column in subspace.shapes(digits)]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(digits), 0))
 
 
 def _for_one_instance(problem: SearchProblem, cost: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,12 +88,13 @@ def search(
     values: list[Floats] = []
     seconds: list[Floats] = []
     exhausted = False
+    known: dict[Point, float] = {}
     while len(points) < budget.evaluations and not (points and token.stopped):
         asked = list(run.ask(min(BATCH, budget.evaluations - len(points))))[: budget.evaluations - len(points)]
         if not asked:
             exhausted = True
             break
-        costs = problem.evaluate(asked)
+        costs = _evaluated(problem, asked, known)
         points += asked
         values.append(costs)
         seconds.append(np.full(len(asked), time.perf_counter() - begin))
@@ -100,6 +102,14 @@ def search(
         token.report("searching", len(points), budget.evaluations)
     whole = [np.concatenate(x) if x else np.zeros(0) for x in (values, seconds)]
     return SearchResult(problem, tuple(points), whole[0], whole[1], exhausted)
+
+
+def _evaluated(problem: SearchProblem, points: Sequence[Point], known: dict[Point, float]) -> Floats:
+    """The objective of each point; what strategies come back to, as cooled chains do, is looked up in `known`."""
+    fresh = [point for point in dict.fromkeys(points) if point not in known]
+    if fresh:
+        known.update(zip(fresh, problem.evaluate(fresh).tolist(), strict=True))
+    return np.array([known[point] for point in points])
 
 
 def check_budget(budget: Budget) -> None:

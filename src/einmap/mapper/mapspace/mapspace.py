@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -28,7 +28,7 @@ from einmap.mapper.mapspace.template import TemplateBuilder, joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
-from einmap.numbers import n_compositions, prime_factors, rank, unrank
+from einmap.numbers import composition, n_compositions, prime_factors, rank, unrank
 from einmap.progress import Progress
 from einmap.visible import brief
 
@@ -104,6 +104,20 @@ class Subspace:
         for loop, count in zip(loops, counts, strict=True):
             extents[loop.rank_variable] = extents[loop.rank_variable] / count
             shapes.append(np.broadcast_to(np.asarray(extents[loop.rank_variable]), (n,)))
+        return shapes
+
+    def shapes_of(self, point: Sequence[int]) -> list[float]:
+        """Tile shapes of each loop of the template for one point; what `shapes` gives for it."""
+        counts = list(self._lanes)
+        for digit, at in zip(self.digits, point, strict=True):
+            slots = self.temporal_slots[digit.variable]
+            for slot, n in zip(slots, composition(at, digit.exponent, digit.loops), strict=True):
+                counts[slot] *= digit.prime**n
+        extents = {v: float(bound) for v, bound in self.bounds}
+        shapes = []
+        for loop, count in zip(self.template.loops, counts, strict=True):
+            extents[loop.rank_variable] /= count
+            shapes.append(extents[loop.rank_variable])
         return shapes
 
     @cached_property

@@ -30,16 +30,16 @@ FIRST: Take = 0
 
 def smaller(a: Count, b: Count) -> Count:
     """Elementwise minimum."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.minimum(a, b)
-    return min(a, b)
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return min(a, b)
+    return np.minimum(a, b)
 
 
 def larger(a: Count, b: Count) -> Count:
     """Elementwise maximum."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.maximum(a, b)
-    return max(a, b)
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return max(a, b)
+    return np.maximum(a, b)
 
 
 def cut(tiles: Tiles, shape: Count, initial: Count | None, take: Take, divides: bool = False) -> Tiles:

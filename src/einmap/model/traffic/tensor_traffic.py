@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from einmap.arch.component import Compute, Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
@@ -216,7 +214,7 @@ class TensorTraffic:
         below = below[1 if start is None else below.index(start) + 1 :]
         chain = [s for s in below if s is not child and s.position < child.position]
         levels = tuple(self._loops_at(station) for station in (*chain, child))
-        if any(isinstance(loop.shape, np.ndarray) for loop in self.path.loops):
+        if not all(isinstance(loop.shape, int) for loop in self.path.loops):
             raise NotSupportedError(
                 f"{self.access.tensor!r}: an output indexed by sums with holes or lanes cannot be mapped yet"
             )
