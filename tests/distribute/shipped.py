@@ -24,8 +24,10 @@ IMPERFECT = {
             "2d_reduce",
             "rotate_a",
             "rotate_b",
+            "cannon",
         )
     },
+    ("matmul", "matmul_summa"): {**MATMUL, "PANELS": 3},
     ("attention", "attention_over_b"): ATTENTION,
     ("attention", "attention_over_h"): ATTENTION,
     ("attention", "attention_over_h_d"): ATTENTION,
@@ -36,7 +38,9 @@ IMPERFECT = {
     ("llama3_8b", "llama3_8b_sequence_parallel"): LLAMA,
 }
 """By workload and distribution: sizes of which few divide by the number of PEs."""
-PERFECT = {names: dict.fromkeys(sizes, 8) for names, sizes in IMPERFECT.items()}
+PERFECT = {
+    names: dict.fromkeys(sizes, 8) | ({"PANELS": 2} if "PANELS" in sizes else {}) for names, sizes in IMPERFECT.items()
+}
 """The same with sizes that all divide."""
 DEVICES = (2, 4, 8)
 

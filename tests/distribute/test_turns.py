@@ -1,6 +1,7 @@
 """Einsums in turns: blocks of what would be gathered go round a ring of PEs, with the same result and the same bytes."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -50,6 +51,54 @@ def test_a_pe_never_holds_all_of_what_travels():
     assert peak_memory(rotated).bytes < peak_memory(gathered).bytes
 
 
+def test_cannon_sends_every_tile_but_those_of_one_row_or_column_once_and_then_on_to_each_other_pe():
+    """Golub and Van Loan, Matrix computations, 4th edition, 1.6.4; Grama et al., Introduction to parallel computing, 2nd
+    edition, 8.2.2: an alignment and steps of one tile of A and one of B, with side - 1 of them where tiles do not return.
+    """
+    side, a, b = 4, 8 * 16 / 16, 16 * 24 / 16
+    plan = shipped_plan(("matmul", "matmul_cannon"), {**SIZES, "S": side}, side * side)
+    rows = {(row.tensor, len(row.axes)): row for row in communication(plan)}
+    aligned = (side - 1) / side
+    assert {key: (row.kind, row.count, row.sent_bytes / 8) for key, row in rows.items()} == {
+        ("A", 2): ("shift", 1, aligned * a),
+        ("B", 2): ("shift", 1, aligned * b),
+        ("A", 1): ("shift", side - 1, a),
+        ("B", 1): ("shift", side - 1, b),
+    }
+    assert plan_cost(plan).sent_bytes / 8 == (aligned + side - 1) * (a + b)
+    assert plan_cost(plan).points == 8 * 16 * 24 / 16
+    assert agrees(plan)
+
+
+@pytest.mark.parametrize(("x", "devices", "panels"), [(2, 4, 4), (2, 8, 2), (4, 8, 4), (4, 16, 2)])
+def test_summa_sends_as_much_as_gathering_rows_and_columns_at_once_and_holds_two_panels(x, devices, panels):
+    """van de Geijn and Watts, SUMMA, 1997, section 4: each PE gets its rows of A and its columns of B, panel by panel."""
+    y = devices // x
+    plan = shipped_plan(("matmul", "matmul_summa"), {**SIZES, "X": x, "PANELS": panels}, devices)
+    rows, columns = 8 / x * 16, 16 * 24 / y
+    sent = dict.fromkeys("AB", 0.0)
+    for row in communication(plan):
+        assert row.kind == "all_gather"
+        sent[row.tensor] += row.total_sent_bytes / 8
+    assert sent == {"A": (y - 1) / y * rows, "B": (x - 1) / x * columns}
+    assert sum(row.count for row in communication(plan)) == 2 * panels
+    gathered = [buffer for buffer in plan.buffers if buffer.name.startswith("AG")]
+    assert [np.prod(buffer.shape) for buffer in gathered] == [rows / panels] * 2
+    assert agrees(plan)
+
+
+def test_panels_are_gathered_while_the_one_before_is_computed():
+    plan = shipped_plan(("matmul", "matmul_summa"), {**SIZES, "PANELS": 2}, 4)
+    machine = Cluster(ProcessingElement(((64, 1e6),)), (("x", Link(1e6, 0.0)), ("y", Link(1e6, 0.0))))
+    gather_a, gather_b = (values / 2 / 2 * 8 / 1e6 for values in (4 * 16, 16 * 12))
+    product = 2 * (4 * 12 * 8) / 1e6
+    assert gather_a < gather_b < product
+    cost = plan_cost(plan, machine)
+    # the first panels are waited for, the second ones are not: rows of A and columns of B use links of their own
+    assert cost.overlapped_latency == pytest.approx(gather_b + 2 * product)
+    assert cost.latency == pytest.approx(gather_a + gather_b + 2 * product)
+
+
 def test_a_turn_takes_the_longer_of_its_shift_and_its_product():
     plan = shipped_plan(("matmul", "matmul_rotate_a"), SIZES, 4)
     for bandwidth in (1e3, 1e9):
@@ -67,9 +116,9 @@ def possible(plan):
     for step in plan.steps:
         if isinstance(step, Local):
             for variable in plan.workload.find(step.einsum).rank_variables:
-                for axes in [(name,) for name in plan.mesh.names] + [plan.mesh.names]:
+                for axes, panels in product([(name,) for name in plan.mesh.names] + [plan.mesh.names], (None, 2)):
                     try:
-                        yield in_turns(plan, Turns((step.einsum,), variable, axes))
+                        yield in_turns(plan, Turns((step.einsum,), variable, axes, panels))
                     except SpecError:
                         continue
 
@@ -80,7 +129,7 @@ def without_overlap(seed):
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(0, 60, 2), pytest.param(range(60, 500), marks=[pytest.mark.slow, pytest.mark.distribute])]
+    "seeds", [range(0, 60, 2), pytest.param(range(60, 300), marks=[pytest.mark.slow, pytest.mark.distribute])]
 )
 def test_whatever_can_run_in_turns_has_the_same_result_and_sends_as_much(seeds):
     found = 0
@@ -88,7 +137,8 @@ def test_whatever_can_run_in_turns_has_the_same_result_and_sends_as_much(seeds):
         plan = without_overlap(seed)
         for turned in possible(plan):
             assert agrees(turned, seed)
-            assert plan_cost(turned).sent_bytes == pytest.approx(plan_cost(plan).sent_bytes)
+            if not any(row.kind == "shift" and len(row.axes) > 1 for row in communication(turned)):
+                assert plan_cost(turned).sent_bytes == pytest.approx(plan_cost(plan).sent_bytes)
             found += 1
     assert found > 5
 
@@ -121,6 +171,10 @@ def test_what_cannot_run_in_turns_is_said():
     assert "expected one rank variable, found m, n" in refused([{"einsums": ["Z"], "over": {"m": "x", "n": "x"}}])
     assert "'Z' is named twice" in refused([{"einsums": ["Z", "Z"], "over": {"m": "x"}}])
     assert "expected einsums and over" in refused([{"einsum": ["Z"], "over": {"m": "x"}}])
+    panels = [{"einsums": ["Z"], "over": {"k": "x"}, "panels": 3}]
+    assert "no 3 equal panels: 4 values lie together" in refused(panels, {"Z": {"n": "x"}}, A={"K": "x"}, B={"N": "x"})
+    panels[0]["panels"] = 1
+    assert "a number of panels from 2 on, found 1" in refused(panels)
     assert "expected a list of einsums and over" in refused({"Z": {"m": "x"}})
     twice = refused(asked * 2, {"Z": {"n": "x"}}, **gathered)
     assert "Einsum 'Z' is in a loop already" in twice

@@ -104,7 +104,7 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
     operand = math.prod(shape.values())
     result = {"all_gather": operand * parts, "reduce_scatter": operand // parts}.get(move.kind, operand)
     pairs = pairs_of(plan, move)
-    senders = Fraction(len(pairs), parts) if move.kind == "permute" else 1
+    senders = Fraction(len(pairs), parts) if pairs else 1
     return Traffic(
         kind=move.kind,
         tensor=source.tensor,
@@ -224,7 +224,7 @@ def _lanes(step: PlanStep) -> set[str]:
     match step:
         case Local():
             return {COMPUTE}
-        case Move(kind=kind, axes=axes):
+        case Move(kind=kind, along=axes):
             return set() if kind == "slice" else {f"axis {axis}" for axis in axes}
         case Combine() | Fill() | Put():
             return set()
@@ -268,7 +268,7 @@ class _Timed:
         traffic = traffic_of(self.plan, move)
         scale = self.width(traffic.tensor) / (8 * BYTES[self.plan.dtype])
         sizes = traffic.operand_bytes * scale, traffic.result_bytes * scale
-        return self.cluster.seconds(move.kind, self.plan.mesh, move.axes, *sizes)
+        return self.cluster.seconds(move.kind, self.plan.mesh, move.along, *sizes)
 
     def local(self, local: Local) -> float:
         """Seconds of an Einsum: the longer of its operations, and of reading and writing its tensors once."""

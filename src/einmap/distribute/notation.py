@@ -131,6 +131,16 @@ def _part(mesh: Mesh, axes: Sequence[AxisName], block: int, rank: Rank, size: in
 
 def _turned(mesh: Mesh, turn: Turn, block: int, rank: Rank, size: int) -> str:
     """`k = ((x - t) mod 4)*16 + k0`: the block that a PE takes in a turn."""
+    text = _number(mesh, turn)
+    start = _factor(text) if block == 1 else f"{_factor(text)}*{block}"
+    name = rank.lower()
+    if turn.pieces > 1:
+        return f"{name}: block {text} of {turn.count} of each of {turn.pieces} pieces"
+    return f"{name} = {start} + {name}0" + (f" < {size}" if block * turn.count > size else "")
+
+
+def _number(mesh: Mesh, turn: Turn) -> str:
+    """`(x - t) mod 4`: the number of the block that a PE takes in a turn."""
     places = [_factor(_position(mesh, axes)) for axes in turn.over]
     text = " + ".join(places)
     for amount, what in ((turn.offset, ""), (turn.stride, "t")):
@@ -138,11 +148,7 @@ def _turned(mesh: Mesh, turn: Turn, block: int, rank: Rank, size: int) -> str:
             factor = "" if what and abs(amount) == 1 else f"{abs(amount)}{'*' if what else ''}"
             text += f" {'-' if amount < 0 else '+'} {factor}{what}"
     text = text.removeprefix(" + ") or "0"
-    if turn.over:
-        text = f"({text}) mod {turn.count}"
-    start = _factor(text) if block == 1 else f"{_factor(text)}*{block}"
-    name = rank.lower()
-    return f"{name} = {start} + {name}0" + (f" < {size}" if block * turn.count > size else "")
+    return f"({text}) mod {turn.count}" if turn.over else text
 
 
 # local Einsums
@@ -226,6 +232,8 @@ def _put(plan: Plan, step: Put, depth: int) -> Line:
 def _move(plan: Plan, step: Move, depth: int) -> Line:
     source, target = plan.by_name[step.source], plan.by_name[step.target]
     marked, mark = (step.axes, "'") if step.kind not in ("slice", "shift") else ((), "")
+    if step.kind == "shift" and step.skew:
+        return _skewed(plan, step, source, target, depth)
     if step.kind == "shift":
         marked, mark = step.axes, f" {'+' if step.offset < 0 else '-'} {abs(step.offset)}"
     what = "cut" if step.kind == "slice" else f"{step.kind.replace('_', '-')} over {', '.join(step.axes)}"
@@ -242,6 +250,16 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
         where.append(_cut(plan, source, target, step))
     text = f"{_bracketed(plan, target)} = {_bracketed(plan, source, marked, mark)}"
     return Line(text, what, ", ".join(where), depth)
+
+
+def _skewed(plan: Plan, step: Move, source: Buffer, target: Buffer, depth: int) -> Line:
+    """`AH[x, y, ...] = AD[x, y + x, ...]`: a shift by the position over other axes."""
+    sign, factor = "+" if step.offset < 0 else "-", abs(step.offset)
+    skew = _position(plan.mesh, step.skew)
+    mark = f" {sign} {skew if factor == 1 else f'{factor}*{_factor(skew)}'}"
+    text = f"{_bracketed(plan, target)} = {_bracketed(plan, source, step.along, mark)}"
+    where = f"{_position(plan.mesh, step.along)} modulo {plan.mesh.parts(step.along)}"
+    return Line(text, f"shift over {', '.join(step.along)}", where, depth)
 
 
 def _sources(plan: Plan, source: Buffer, target: Buffer, step: Move) -> list[str]:
@@ -269,6 +287,9 @@ def _cut(plan: Plan, source: Buffer, target: Buffer, step: Move) -> str:
     rank = step.scatter or ""
     split = target.placement.of(rank)
     assert split is not None
+    if step.turn and source.placement.of(rank):
+        pieces = f" of each of {step.turn.pieces} pieces" if step.turn.pieces > 1 else ""
+        return f"block {_number(plan.mesh, step.turn)} of {step.turn.count}{pieces} of its {rank}"
     if step.turn:
         return _turned(plan.mesh, step.turn, split.block, rank, dict(source.sizes)[rank])
     if source.placement.of(rank):

@@ -54,12 +54,16 @@ class Buffer:
 class Turn:
     """Which of `count` blocks a PE takes in turn t of the innermost Repeat around it (t = 0 without one): the sum of
     its positions over each of `over`, and of `offset + stride*t`, modulo `count`.
+
+    With several `pieces`, what is cut has as many pieces of equal length, one after another, and the block is that
+    block of each piece, joined.
     """
 
     over: tuple[tuple[AxisName, ...], ...]
     offset: int
     stride: int
     count: int
+    pieces: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +111,12 @@ class Move:
     - all_reduce: every PE gets the sum, maximum or minimum (`reduction`) of all;
     - all_to_all: `scatter` is padded to n*b and cut in n blocks; PE `i` gets all blocks `i`, joined in rank `gather`,
       cut to the extent of the target's buffer;
-    - shift: PE `i` sends its buffer to PE `i + offset` (modulo n);
+    - shift: PE `i` sends its buffer to PE `i + offset` (modulo n); with `skew`, the first of `axes`, positions are
+      those over the other axes, and a PE at position `s` over `skew` sends to `i + offset*s`;
     - permute: PEs exchange whole buffers, so that each has that of its place in the target's placement; `axes`: those
       that mean different things in the two placements (`hops.permute` says who sends to whom);
     - slice: `scatter` is padded to n*b coordinates, where b is its block in the target; PE `i` keeps block `i`, with
-      `turn` the block that this says, of `turn.count`.
+      `turn` the block that this says, of `turn.count` (padded to as many times b).
 
     No axis has size 1: nothing moves along it.
     """
@@ -127,6 +132,12 @@ class Move:
     reduction: Reduction = "sum"
     offset: int = 0
     turn: Turn | None = None
+    skew: tuple[AxisName, ...] = ()
+
+    @property
+    def along(self) -> tuple[AxisName, ...]:
+        """The axes whose links are used."""
+        return self.axes[len(self.skew) :]
 
 
 @dataclass(frozen=True, slots=True)

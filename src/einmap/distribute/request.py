@@ -27,12 +27,13 @@ PARTIAL = "partial"
 @dataclass(frozen=True, slots=True)
 class Turns:
     """Einsums that go over the values of `variable` of the first of them block by block; the blocks of what is split
-    over `axes` travel from PE to PE meanwhile.
+    over `axes` travel from PE to PE meanwhile, or so many `panels` are gathered one after another.
     """
 
     einsums: tuple[str, ...]
     variable: RankVar
     axes: tuple[AxisName, ...]
+    panels: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +225,20 @@ def _overlap(context: Context, value: Any) -> frozenset[str]:
     return frozenset(_einsums(context, ("overlap",), value))
 
 
-def _turns(context: Context, position: int, value: Any) -> Turns:
+def _turns(context: Context, position: int, value: Any) -> Turns | None:
+    """One entry of `turns`; None where there is one PE along its axes, so that nothing travels."""
     where = ("turns", position)
     fields = dictionary_at(context, where, value, "einsums and over")
-    unknown = [name for name in fields if name not in ("einsums", "over")]
-    if unknown or len(fields) < 2:
-        wrong = did_you_mean(unknown[0], ("einsums", "over"), listing="fields") if unknown else None
-        raise context.error(where, f"expected einsums and over, found {', '.join(fields) or 'nothing'}", wrong)
+    known = ("einsums", "over", "panels")
+    unknown = [name for name in fields if name not in known]
+    if unknown or not {"einsums", "over"} <= set(fields):
+        wrong = did_you_mean(unknown[0], known, listing="fields") if unknown else None
+        text = f"expected einsums and over, and perhaps panels, found {', '.join(fields) or 'nothing'}"
+        raise context.error(where, text, wrong)
+    panels = fields.get("panels")
+    if panels is not None and (type(panels) is not int or panels < 2):
+        text = f"expected a number of panels from 2 on, found {short(panels)}"
+        raise context.error((*where, "panels"), text, "write for example panels: 4")
     names = _einsums(context, (*where, "einsums"), fields["einsums"])
     if not names:
         raise context.error((*where, "einsums"), "expected at least one Einsum")
@@ -239,7 +247,8 @@ def _turns(context: Context, position: int, value: Any) -> Turns:
         raise context.error((*where, "over"), f"expected one rank variable, found {', '.join(over) or 'none'}")
     ((variable, axes),) = over.items()
     found = loop_axes_at(context, (*where, "over", variable), context.workload.find(names[0]), axes)
-    return Turns(tuple(names), variable, _real(context.mesh, found))
+    real = _real(context.mesh, found)
+    return Turns(tuple(names), variable, real, panels) if real else None
 
 
 def _einsums(context: Context, where: Where, value: Any) -> list[str]:

@@ -50,6 +50,12 @@ class Here:
         place = sum(self.position(axes) for axes in turn.over)
         return (place + turn.offset + turn.stride * self.turn) % turn.count
 
+    def coordinates(self, turn: Turn, size: int, xp: Any) -> Any:
+        """The coordinates, in order, that a block of so many has in what it is cut from."""
+        width = size // turn.pieces
+        pieces = xp.arange(turn.pieces)[:, None] * (turn.count * width) + xp.arange(width)
+        return self.block(turn) * width + pieces.reshape(-1)
+
 
 @dataclass(frozen=True)
 class Arrays:
@@ -81,23 +87,23 @@ class Scene:
         """The array module."""
         return self.arrays.xp
 
-    def start(self, variable: RankVar) -> Any:
-        """The value of the variable at its first place in the local loop."""
+    def places(self, variable: RankVar) -> Any:
+        """The values of the variable in the local loop, counted from its first one."""
         loop = self.loops[variable]
-        first = dict(self.einsum.first_values).get(variable, 0)
-        return first + self.begin(loop.axes, loop.block, loop.turn) if loop.is_split else first
+        if loop.turn:
+            return self.here.coordinates(loop.turn, loop.block, self.xp)
+        return (self.here.position(loop.axes) * loop.block if loop.axes else 0) + self.xp.arange(loop.block)
 
-    def begin(self, axes: tuple[AxisName, ...], block: int, turn: Turn | None) -> Any:
-        """The first value of the block that the PE has over some axes, or takes in this turn."""
-        return (self.here.block(turn) if turn else self.here.position(axes)) * block
-
-    def begin_of(self, access: TensorAccess, rank: Rank, split: Split) -> Any:
-        """The first coordinate that the PE has of a rank that is split: its turns are those of the variable that leads
-        its index.
-        """
+    def turn_of(self, access: TensorAccess, rank: Rank) -> Turn | None:
+        """In which turns blocks of a rank are taken: those of the variable that leads its index."""
         radix = mixed_radix(self.einsum, dict(access.projection)[rank])
-        leading = self.loops[radix.leading[0]] if radix and radix.leading else None
-        return self.begin(split.axes, split.block, leading.turn if leading and leading.axes == split.axes else None)
+        return self.loops[radix.leading[0]].turn if radix and radix.leading else None
+
+    def coordinates(self, access: TensorAccess, rank: Rank, split: Split) -> Any:
+        """The coordinates that the PE has of a rank that is split."""
+        if turn := self.turn_of(access, rank):
+            return self.here.coordinates(turn, split.block, self.xp)
+        return self.here.position(split.axes) * split.block + self.xp.arange(split.block)
 
     def is_padded(self, variable: RankVar, parts: Callable[[tuple[AxisName, ...]], int]) -> bool:
         """Whether some PE covers values beyond the variable's extent."""
@@ -148,6 +154,8 @@ def _is_aligned(scene: Scene, index: Affine, split: Split | None) -> bool:
     if radix is None or not radix.is_variable:
         return False
     loop = scene.loops[radix.digits[0][0]]
+    if split and loop.turn:
+        return loop.block == split.block
     return (loop.axes, loop.block) == (split.axes, split.block) if split else not loop.is_split
 
 
@@ -157,11 +165,16 @@ def _gather(scene: Scene, access: TensorAccess, buffer: Buffer, values: Array) -
     indices = []
     for axis, (rank, index) in enumerate(access.projection):
         split = buffer.placement.of(rank)
-        where: Any = index.constant - (scene.begin_of(access, rank, split) if split else 0)
+        turn = scene.turn_of(access, rank) if split else None
+        where: Any = index.constant
+        if split and not turn:
+            where = where - scene.here.position(split.axes) * split.block
         for variable, a in index.terms:
-            steps = scene.xp.arange(scene.loops[variable].block)
+            # of a rank that is there in blocks the values count from the block of the turn
+            in_block = turn is not None and scene.loops[variable].turn == turn
+            steps = scene.xp.arange(scene.loops[variable].block) if in_block else scene.places(variable)
             shape = [-1 if other == variable else 1 for other in variables]
-            where = where + a * (scene.start(variable) + steps).reshape(shape)
+            where = where + a * (dict(scene.einsum.first_values).get(variable, 0) + steps).reshape(shape)
         indices.append(scene.xp.clip(scene.xp.asarray(where), 0, values.shape[axis] - 1))
     return View(variables, values[tuple(indices)].reshape([scene.loops[v].block for v in variables]))
 
@@ -259,7 +272,7 @@ def _spread(scene: Scene, view: View, order: Sequence[RankVar]) -> Array:
 
 def _masked(scene: Scene, view: View, variable: RankVar, neutral: float) -> View:
     loop = scene.loops[variable]
-    within = scene.begin(loop.axes, loop.block, loop.turn) + scene.xp.arange(loop.block) < loop.extent
+    within = scene.places(variable) < loop.extent
     shape = [-1 if other == variable else 1 for other in view.variables]
     return View(view.variables, scene.xp.where(within.reshape(shape), view.values, neutral))
 
@@ -293,7 +306,7 @@ def _write(
         split = buffer.placement.of(rank)
         end = math.prod(scene.loops[v].extent for v, _ in radices[rank].digits)
         if split is not None and end < size:
-            within = scene.begin_of(access, rank, split) + scene.xp.arange(split.block) < end
+            within = scene.coordinates(access, rank, split) < end
             shape = [-1 if other == axis else 1 for other in range(len(buffer.sizes))]
             values = scene.xp.where(within.reshape(shape), values, 0)
     return values

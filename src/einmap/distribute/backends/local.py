@@ -16,7 +16,7 @@ from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
 from einmap.distribute.hops.pairs import pairs_of
 from einmap.distribute.lifetimes import last_uses
-from einmap.distribute.plan import BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat
+from einmap.distribute.plan import Buffer, BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat, Turn
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
@@ -98,11 +98,11 @@ def _run_local(plan: Plan, step: Local, memory: Memory, turn: int) -> None:
 def _put(plan: Plan, step: Put, memory: Memory, device: int, turn: int) -> Tensor:
     target = plan.by_name[step.target]
     axis, part = _axis(target.ranks, step.rank), memory[step.part][device]
-    begin = Here(partial(plan.mesh.position, device), turn).block(step.turn) * part.shape[axis]
-    inside = max(0, min(part.shape[axis], target.shape[axis] - begin))
+    places = Here(partial(plan.mesh.position, device), turn).coordinates(step.turn, part.shape[axis], np)
+    inside = places < target.shape[axis]
     whole: Tensor = memory[step.whole][device].copy()
     before = (slice(None),) * axis
-    whole[(*before, slice(begin, begin + inside))] = part[(*before, slice(inside))]
+    whole[(*before, places[inside])] = part[(*before, inside)]
     return whole
 
 
@@ -123,7 +123,7 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
 
 def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: Here) -> Tensor:
     """What the PE at `place` of a group gets from the arrays of the group."""
-    buffer = plan.by_name[step.target]
+    n, buffer = len(arrays), plan.by_name[step.target]
     match step.kind:
         case "all_gather":
             return np.concatenate(arrays, axis=_axis(buffer.ranks, step.gather))
@@ -137,7 +137,8 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: He
             mine = [_block(plan, step, array, place) for array in arrays]
             return np.concatenate(mine, axis=_axis(buffer.ranks, step.gather))
         case "slice":
-            return _block(plan, step, arrays[place], here.block(step.turn) if step.turn else place)
+            turn = step.turn or Turn((), place, 0, n)
+            return _taken(arrays[place], _axis(buffer.ranks, step.scatter), here, turn, buffer)
         case "shift" | "permute":
             raise InvariantError(f"a {step.kind} has no pairs of PEs")
         case _:
@@ -152,6 +153,14 @@ def _block(plan: Plan, step: Move, array: Tensor, index: int) -> Tensor:
     part = array[(slice(None),) * axis + (slice(index * length, (index + 1) * length),)]
     missing = [(0, length - part.shape[axis] if other == axis else 0) for other in range(part.ndim)]
     return np.pad(part, missing, constant_values=np.nan)
+
+
+def _taken(array: Tensor, axis: int, here: Here, turn: Turn, buffer: Buffer) -> Tensor:
+    """The block of a turn; beyond the array there is padding."""
+    places = here.coordinates(turn, buffer.shape[axis], np)
+    length = int(places.max(initial=0)) + 1
+    missing = [(0, max(0, length - size) if other == axis else 0) for other, size in enumerate(array.shape)]
+    return np.pad(array, missing, constant_values=np.nan)[(slice(None),) * axis + (places,)]
 
 
 def _cut(array: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -2,5 +2,6 @@
 
 - `group`: Einsums of a plan that run together in turns.
 - `overlap`: a reduce-scatter in chunks, each of which travels while the next one is computed.
+- `pace`: in which blocks Einsums go in turns, and which block a PE takes when.
 - `turns`: Einsums block by block, while blocks of what they read travel from PE to PE.
 """

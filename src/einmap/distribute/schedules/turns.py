@@ -33,9 +33,10 @@ from einmap.distribute.plan import (
 )
 from einmap.distribute.request import Turns
 from einmap.distribute.schedules.group import Gathered, Group, Member, gathers, group_of
+from einmap.distribute.schedules.pace import Pace, pace_of
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.projection import Rank
-from einmap.errors import At, SpecError
+from einmap.errors import At
 
 
 def in_turns(plan: Plan, asked: Turns, at: At | None = None) -> Plan:
@@ -46,60 +47,16 @@ def in_turns(plan: Plan, asked: Turns, at: At | None = None) -> Plan:
     """
     group = group_of(plan, asked, at)
     gathered = gathers(plan, group, asked.axes)
-    ring = _ring(plan, group, gathered, asked, at)
+    pace = pace_of(plan, group, gathered, asked, at)
     saved = {one.move.target for one in gathered.values()}
-    builder = _Builder(plan, group, gathered, ring, saved)
-    turn = Turn((ring.axes,), 0, -1, ring.count)
-    last = replace(turn, offset=1 - ring.count, stride=0)
-    body = (*builder.turn(turn), *builder.shifts())
-    loop = Repeat(ring.count - 1, body, tuple(builder.carried))
+    builder = _Builder(plan, group, gathered, pace, saved)
+    last = replace(pace.turn, offset=pace.turn.stride * (pace.count - 1), stride=0)
+    body = (*builder.turn(pace.turn), *builder.advance())
+    loop = Repeat(pace.count - 1, body, tuple(builder.carried))
     before = [step for step in group.before if not (isinstance(step, Move) and step.target in saved)]
-    steps = (*before, *builder.fills, loop, *builder.turn(last), *group.after)
+    steps = (*before, *builder.first, loop, *builder.turn(last), *group.after)
     used = {name for step in steps for name in _named(step)} | {name for _, name in (*plan.inputs, *plan.outputs)}
     return replace(plan, buffers=tuple(b for b in builder.names.buffers if b.name in used), steps=steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Ring:
-    """Blocks that travel along `axes`, `count` of them, each with `block` values of the rank variable."""
-
-    axes: tuple[str, ...]
-    count: int
-    block: int
-
-
-def _ring(plan: Plan, group: Group, gathered: Mapping[BufferName, Gathered], asked: Turns, at: At | None) -> Ring:
-    """What the gathers have in common."""
-    over = "*".join(asked.axes)
-    first = group.members[0]
-    if not gathered:
-        raise SpecError(
-            f"nothing that {' and '.join(asked.einsums)} read is all-gathered over {over} for them alone, in a rank "
-            f"that {first.variable!r} leads, so there is nothing to pass on in turns",
-            at=at,
-            hint="split that rank over the axis in an operand, and pin loops that need the whole of it",
-        )
-    rings: set[Ring] = set()
-    for member in group.members:
-        for tensor, name in member.step.operands:
-            if name in gathered:
-                move = gathered[name].move
-                split = plan.by_name[move.source].placement.of(move.gather or "")
-                assert split is not None
-                ((_, factor),) = member.ranks(tensor)
-                if split.block % factor:
-                    text = f"blocks of {tensor!r} cut through values of {member.variable!r}"
-                    raise SpecError(text, at=at, hint=f"place {move.gather} with a granule of {factor}")
-                rings.add(Ring(move.axes, plan.mesh.parts(move.axes), split.block // factor))
-    if len(rings) > 1 or {ring.axes for ring in rings} != {asked.axes}:
-        found = " and ".join(f"blocks of {ring.block} over {'*'.join(ring.axes)}" for ring in sorted(rings, key=str))
-        raise SpecError(f"turns over {over} need equal blocks over {over}; gathered are {found}", at=at)
-    (ring,) = rings
-    for member in group.members:
-        if member.extent != first.extent:
-            text = f"{member.variable!r} of {member.einsum.name!r} has {member.extent} values, not {first.extent}"
-            raise SpecError(f"turns need equal blocks: {text}", at=at)
-    return ring
 
 
 def _named(step: PlanStep) -> set[BufferName]:
@@ -122,16 +79,16 @@ def _named(step: PlanStep) -> set[BufferName]:
 class _Builder:
     """Makes the steps of a turn; buffers are the same in all turns.
 
-    `fills`: steps before the loop; `carried`: what goes from turn to turn.
+    `first`: steps before the loop; `carried`: what goes from turn to turn.
     """
 
     plan: Plan
     group: Group
     gathered: Mapping[BufferName, Gathered]
-    ring: Ring
+    pace: Pace
     saved: set[BufferName]
     names: Names = field(init=False)
-    fills: list[PlanStep] = field(default_factory=list)
+    first: list[PlanStep] = field(default_factory=list)
     carried: list[tuple[BufferName, BufferName, BufferName]] = field(default_factory=list)
     _made: dict[tuple[str, str], BufferName] = field(default_factory=dict)
 
@@ -149,34 +106,84 @@ class _Builder:
                 if name in blocks:
                     operands.append((tensor, blocks[name]))
                 elif name in self.gathered:
-                    operands.append((tensor, self._travelling(self.gathered[name])))
+                    operands.append((tensor, self._here(self.gathered[name])))
                 else:
                     operands.append((tensor, self._cut(steps, member, tensor, name, turn)))
             results, afterwards = self._results(member, blocks, turn)
-            loop = LocalLoop(member.variable, self.ring.axes, member.extent, self.ring.block, turn)
+            loop = LocalLoop(member.variable, self.pace.block_axes, member.extent, self.pace.size, turn)
             loops = tuple(loop if other.variable == member.variable else other for other in member.step.loops)
             steps += [Local(member.step.einsum, tuple(operands), tuple(results), loops), *afterwards]
         return steps
 
-    def shifts(self) -> list[PlanStep]:
-        """What travels goes to the next PE."""
+    def advance(self) -> list[PlanStep]:
+        """What the next turn reads: from the next PE, or gathered."""
         steps: list[PlanStep] = []
-        for key in [key for key in self._made if key[0] == "travelling"]:
-            here = self.plan.by_name[key[1]]
-            arrived = self._once("arrived", here.name, here.tensor, "H", here.placement)
-            self.carried.append((here.name, self._made[key], arrived))
-            steps.append(Move("shift", self._made[key], arrived, self.ring.axes, offset=1))
+        for gathered in {one.move.source: one for one in self.gathered.values()}.values():
+            source, here = self.plan.by_name[gathered.move.source], self._here(gathered)
+            following = self._once("next", source.name, gathered.tensor, "G" if self.pace.panels else "H", here)
+            if self.pace.panels:
+                begin = replace(self.pace.turn, stride=0)
+                self.first += self._panel(gathered, here, begin)
+                steps += self._panel(gathered, following, replace(self.pace.turn, offset=self.pace.turn.stride))
+                self.carried.append((here, here, following))
+                continue
+            start = source.name
+            if self.pace.skewed:
+                start = self._once("skewed", source.name, gathered.tensor, "H", source.placement)
+                self.first.append(self._skew(gathered, start))
+            self.carried.append((start, here, following))
+            steps.append(Move("shift", here, following, gathered.move.axes, offset=1))
         return steps
 
-    def _once(self, use: str, name: str, tensor: TensorName, letter: str, placement: Placement) -> BufferName:
-        """One buffer for each use; made when it is asked for first."""
+    def _skew(self, gathered: Gathered, target: BufferName) -> Move:
+        """PEs at (i, j) exchange blocks so that each has block i + j."""
+        axes = gathered.move.axes
+        (other,) = [one for one in self.pace.turn.over if one != axes]
+        return Move("shift", gathered.move.source, target, (*other, *axes), offset=-1, skew=other)
+
+    def _panel(self, gathered: Gathered, target: BufferName, turn: Turn) -> list[PlanStep]:
+        """A part of each block, gathered."""
+        move = gathered.move
+        source = self.plan.by_name[move.source]
+        split = source.placement.of(move.gather or "")
+        assert split is not None
+        part = Placement(
+            (
+                *(one for one in source.placement.splits if one != split),
+                Split(split.rank, split.axes, split.block // self.pace.count),
+            ),
+            source.placement.partial,
+            source.placement.reduction,
+        )
+        pieces = turn.pieces // self.plan.mesh.parts(move.axes)
+        cut = self._once("panel", source.name, gathered.tensor, "S", part)
+        return [
+            Move("slice", source.name, cut, move.axes, scatter=split.rank, turn=replace(turn, pieces=pieces)),
+            replace(move, source=cut, target=target),
+        ]
+
+    def _once(
+        self, use: str, name: str, tensor: TensorName, letter: str, placement: Placement | BufferName
+    ) -> BufferName:
+        """One buffer for each use, placed so or as another buffer; made when it is asked for first."""
         if (use, name) not in self._made:
+            if isinstance(placement, str):
+                placement = next(buffer.placement for buffer in self.names.buffers if buffer.name == placement)
             self._made[use, name] = self.names.make(tensor, letter, placement)
         return self._made[use, name]
 
-    def _travelling(self, gathered: Gathered) -> BufferName:
-        source = self.plan.by_name[gathered.move.source]
-        return self._once("travelling", source.name, gathered.tensor, "H", source.placement)
+    def _here(self, gathered: Gathered) -> BufferName:
+        """What a turn has of a tensor that would be gathered: a block, or a gathered panel."""
+        move = gathered.move
+        source = self.plan.by_name[move.source]
+        if not self.pace.panels:
+            return self._once("here", source.name, gathered.tensor, "H", source.placement)
+        split = source.placement.of(move.gather or "")
+        assert split is not None
+        size = split.block // self.pace.count * self.plan.mesh.parts(move.axes)
+        others = tuple(one for one in source.placement.splits if one != split)
+        panel = Placement((*others, Split(split.rank, (), size)), source.placement.partial, source.placement.reduction)
+        return self._once("here", source.name, gathered.tensor, "G", panel)
 
     def _cut(
         self, steps: list[PlanStep], member: Member, tensor: TensorName, name: BufferName, turn: Turn
@@ -188,12 +195,12 @@ class _Builder:
         ((rank, factor),) = ranks
         block = self._once("cut", name, tensor, "S", self._block(name, rank, factor))
         if not any(isinstance(step, Move) and step.target == block for step in steps):
-            steps.append(Move("slice", name, block, self.ring.axes, scatter=rank, turn=turn))
+            steps.append(Move("slice", name, block, self.pace.axes, scatter=rank, turn=turn))
         return block
 
     def _block(self, name: BufferName, rank: Rank, factor: int) -> Placement:
         whole = self.plan.by_name[name].placement
-        splits = (*whole.splits, Split(rank, self.ring.axes, self.ring.block * factor))
+        splits = (*whole.splits, Split(rank, self.pace.block_axes, self.pace.size * factor))
         return Placement(splits, whole.partial, whole.reduction)
 
     def _results(
@@ -224,6 +231,6 @@ class _Builder:
         buffer = self.plan.by_name[name]
         so_far = self._once("so far", name, buffer.tensor, "A", buffer.placement)
         if not known:
-            self.fills.append(replace(fill, target=so_far))
+            self.first.append(replace(fill, target=so_far))
             self.carried.append((so_far, so_far, name))
         return so_far

@@ -104,9 +104,18 @@ class TurnsInput(Input):
         documented(
             "A rank variable of the first Einsum, whose values go block by block, and the axes over which they are "
             "split.",
-            {"k": "x"},
+            *({"k": "x"}, {"k": ["x", "y"]}),
         ),
     ]
+    panels: Annotated[
+        StrictInt | None,
+        documented(
+            "In how many panels blocks are cut, each of which is gathered while the one before is computed.",
+            4,
+            unit="turns",
+            without="whole blocks travel from PE to PE",
+        ),
+    ] = None
 
 
 class DistributionInput(Input):
@@ -160,8 +169,8 @@ class DistributionInput(Input):
         list[TurnsInput],
         documented(
             "Einsums that run in as many turns as there are PEs along an axis: what they would gather over it stays in "
-            "blocks, each of which goes from PE to PE, to the next one in each turn.",
-            [{"einsums": ["Z"], "over": {"k": "x"}}],
+            "blocks, each of which goes from PE to PE, to the next one in each turn; or panel by panel.",
+            *([{"einsums": ["Z"], "over": {"k": "x"}}], [{"einsums": ["Z"], "over": {"k": ["x", "y"]}, "panels": 4}]),
         ),
     ] = []
     dtype: Annotated[

@@ -35,6 +35,7 @@ from einmap.distribute.plan import (
     PlanStep,
     Put,
     Repeat,
+    Turn,
     buffers_read,
 )
 from einmap.einsum.einsum import TensorName
@@ -207,10 +208,10 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
             moved = _permuted(plan, step, values)
         case "slice":
             axis = _axis(target, step.scatter)
-            size = target.shape[axis]
-            blocks = _in_blocks(values, axis, (step.turn.count if step.turn else parts) * size)
-            block = Here(_position, turn).block(step.turn) if step.turn else _position(step.axes)
-            moved = lax.dynamic_slice_in_dim(blocks, block * size, size, axis)
+            which = step.turn or Turn((step.axes,), 0, 0, parts)
+            cut = _in_pieces(values, axis, which, target.shape[axis])
+            moved = lax.dynamic_index_in_dim(cut, Here(_position, turn).block(which), axis + 1, keepdims=False)
+            moved = moved.reshape(target.shape)
         case _:
             assert_never(step.kind)
     return moved[tuple(slice(size) for size in target.shape)]
@@ -227,12 +228,20 @@ def _permuted(plan: Plan, step: Move, values: Array) -> Array:
 
 def _put(plan: Plan, step: Put, part: Array, whole: Array, turn: Any) -> Array:
     target = plan.by_name[step.target]
-    axis = _axis(target, step.rank)
+    axis, which = _axis(target, step.rank), step.turn
     size = part.shape[axis]
-    begin = Here(_position, turn).block(step.turn) * size
-    blocks = _in_blocks(whole, axis, step.turn.count * size)
-    written = lax.dynamic_update_slice_in_dim(blocks, part, begin, axis)
-    return written[tuple(slice(size) for size in target.shape)]
+    cut = _in_pieces(whole, axis, which, size)
+    block = part.reshape((*part.shape[:axis], which.pieces, 1, size // which.pieces, *part.shape[axis + 1 :]))
+    written = lax.dynamic_update_slice_in_dim(cut, block, Here(_position, turn).block(which), axis + 1)
+    joined = written.reshape((*part.shape[:axis], -1, *part.shape[axis + 1 :]))
+    return joined[tuple(slice(size) for size in target.shape)]
+
+
+def _in_pieces(values: Array, axis: int, turn: Turn, size: int) -> Array:
+    """One axis as three: pieces, the blocks of each, and coordinates; `size`: coordinates of the blocks of a turn."""
+    width = size // turn.pieces
+    whole = _in_blocks(values, axis, turn.pieces * turn.count * width)
+    return whole.reshape((*values.shape[:axis], turn.pieces, turn.count, width, *values.shape[axis + 1 :]))
 
 
 def _in_mesh_order(mesh: Mesh, axes: Sequence[AxisName], pairs: Pairs) -> tuple[tuple[AxisName, ...], Pairs]:
