@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -21,7 +21,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import Walk, listed
 from einmap.mapper.mapspace.mapspace import Point, Subspace
-from einmap.mapper.mapspace.spatial_mappings import SpatialChoice, some_spatial_choices
+from einmap.mapper.mapspace.spatial_mappings import Lanes, SpatialChoice, some_spatial_choices
 from einmap.mapper.mapspace.template import TemplateBuilder
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -55,6 +55,7 @@ class SpacePart:
     lanes: tuple[SpatialChoice, ...]
     complete: bool
     pairs: int | None
+    _templates: dict[int, Template] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def sizes(self) -> Floats:
@@ -74,6 +75,36 @@ class SpacePart:
 
     def _left(self, choice: SpatialChoice, variable: str, bound: int) -> int:
         return bound // prod(lanes.bound for lanes in choice if lanes.variable == variable)
+
+    @cached_property
+    def kinds(self) -> SpatialChoice | None:
+        """An example of each kind of spatial loop, in an order that all uses of the fanouts keep; None without one."""
+        leaves = self.nests[0].builder.leaves if self.nests else ()
+        fanouts = {(leaf.name, d.name): i for i, (leaf, d) in enumerate((x, d) for x in leaves for d in x.spatial)}
+        variables = {v: i for i, (v, _) in enumerate(self.einsum.bounds)}
+
+        def at(lanes: Lanes) -> tuple[int, int]:
+            return fanouts[lanes.component, lanes.dimension], variables[lanes.variable]
+
+        if any(at(outer) >= at(inner) for choice in self.lanes for outer, inner in pairwise(choice)):
+            return None
+        example = {at(lanes): lanes for choice in self.lanes for lanes in choice}
+        return tuple(example[key] for key in sorted(example))
+
+    def template(self, number: int, choice: SpatialChoice) -> Template:
+        """The template of a nest with all kinds of spatial loops, where those that `choice` does not have iterate once.
+
+        So one template serves all uses of the fanouts. Where holders are lowered, a loop that does not iterate would
+        stop that, and the template has the loops of `choice` only.
+        """
+        nest = self.nests[number]
+        if self.kinds is None or nest.builder.first_partial_matters:
+            return Template(tuple(nest.builder.nodes(nest.orders, choice)))
+        known = self._templates.get(number)
+        if known is None:
+            allowed = tuple(lanes for lanes in self.kinds if nest.builder.spatial_allowed((lanes,)))
+            known = self._templates[number] = Template(tuple(nest.builder.nodes(nest.orders, allowed)))
+        return known
 
     @cached_property
     def _allowed(self) -> Bools:
@@ -169,9 +200,9 @@ class SearchSpace:
         subspace = self._made.get(number)
         if subspace is None:
             part, nest_number, lane = self.place(number)
-            nest, choice = self.parts[part].nests[nest_number], self.parts[part].lanes[lane]
-            template = Template(tuple(nest.builder.nodes(nest.orders, choice)))
-            subspace = Subspace(template, self.einsum.bounds, choice)
+            owner = self.parts[part]
+            choice = owner.lanes[lane]
+            subspace = Subspace(owner.template(nest_number, choice), self.einsum.bounds, choice)
             if len(self._made) > 20_000:
                 self._made.clear()
             self._made[number] = subspace
