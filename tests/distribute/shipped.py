@@ -33,6 +33,7 @@ IMPERFECT = {
     ("attention", "attention_over_h_d"): ATTENTION,
     ("attention_single_head", "attention_over_b"): ONE_HEAD,
     ("attention_single_head", "attention_single_head_over_p"): ONE_HEAD,
+    ("conv", "conv_rows"): {"P": 9, "Q": 4, "C": 3, "M": 2, "R": 3, "S": 2},
     ("feed_forward", "feed_forward_columns_rows"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
     ("llama3_8b", "llama3_8b_tensor_parallel"): LLAMA,
     ("llama3_8b", "llama3_8b_sequence_parallel"): LLAMA,

@@ -223,7 +223,7 @@ def test_time_is_that_of_bytes_messages_and_points_and_overlap_hides_the_shorter
         ({"A": {"M": []}}, {}, r"expected a mesh axis or a list of them, found \[\]"),
         ({"A": {"M": 3}}, {}, "expected a mesh axis or a list of them, found 3"),
         ({"A": ["M"]}, {}, "expected a dictionary of ranks and their mesh axes"),
-        ({"A": {"M": {"granule": 2}}}, {}, "expected axes and perhaps granule or block, found granule"),
+        ({"A": {"M": {"granule": 2}}}, {}, "expected axes and perhaps granule or block, and halo, found granule"),
         ({"A": {"M": {"axes": "x", "granule": 3}}}, {}, "4 coordinates, no multiple of 3"),
         ({"A": {"M": {"axes": "x", "granule": 0}}}, {}, "granule must be a whole number from 1 to 4, found 0"),
         ({"A": {"K": "y"}}, {"imperfect": False}, "16 coordinates, which do not divide into 3 equal blocks"),

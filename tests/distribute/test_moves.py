@@ -158,6 +158,7 @@ def test_rings_send_what_the_formulas_say():
         "all_to_all": 75,
         "shift": 100,
         "permute": 100,
+        "halo": 100,
         "slice": 0,
     }
     assert {kind: rounds(kind, 4) for kind in KINDS} == {
@@ -167,6 +168,7 @@ def test_rings_send_what_the_formulas_say():
         "all_to_all": 3,
         "shift": 1,
         "permute": 1,
+        "halo": 1,
         "slice": 0,
     }
     assert not any(sent(kind, 1, 100, 100) for kind in KINDS)
@@ -175,7 +177,8 @@ def test_rings_send_what_the_formulas_say():
 def test_drawn_plans_use_every_kind_of_collective():
     # otherwise the tests on drawn plans say little
     found = {move.kind for seed in range(40) for move in moves(draw(seed).plan.steps)}
-    assert found == set(KINDS)
+    # those of windows are drawn in test_halo
+    assert found == set(KINDS) - {"halo"}
 
 
 def moves(steps):

@@ -1,16 +1,17 @@
 """In which blocks ranks and rank variables may be split: equally, and as what they are indexed by or index is split.
 
 A variable `h` of 6 values over 4 PEs has blocks of 2; the rank `16*h + f` then has blocks of 32, though 96 coordinates
-alone would be cut in blocks of 24. Both are offered, for the rank as well as for what reads it.
+alone would be cut in blocks of 24. Both are offered, for the rank as well as for what reads it. Where a rank is read
+through a window such as `p + r`, `p` may have the blocks of the rank, and the rank those of `p` with a halo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
-from einmap.distribute.indices import mixed_radix
+from einmap.distribute.indices import mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, block_of
 from einmap.einsum.einsum import TensorName
@@ -40,14 +41,27 @@ class _Link:
     factor: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A rank that is read at `factor*v + ...`, up to `halo` coordinates beyond the block of `v`."""
+
+    rank: tuple[TensorName, Rank]
+    variable: tuple[str, RankVar]
+    factor: int
+    halo: int
+
+
 def offered_blocks(
     workload: Workload,
     mesh: Mesh,
     sizes: Mapping[TensorName, Mapping[Rank, int]],
     placements: Iterable[tuple[TensorName, Placement]] = (),
     imperfect: bool = True,
+    halos: bool = True,
 ) -> Blocks:
-    """All blocks that may serve; `placements`: those that are asked for. Without `imperfect`, even ones alone."""
+    """All blocks that may serve; `placements`: those that are asked for. Without `imperfect`, even ones alone; without
+    `halos`, windows are read whole unless they are asked for with a halo.
+    """
     extents: dict[tuple[str, RankVar], int] = {
         (einsum.name, variable): extent for einsum in workload.einsums for variable, extent in einsum.bounds
     }
@@ -62,10 +76,18 @@ def offered_blocks(
         key: dict.fromkeys((count, block_of(extent, count)) for count in counts if extent > 1)
         for key, extent in extents.items()
     }
+    asked: dict[tuple[TensorName, Rank], list[Split]] = {}
     for tensor, placement in placements:
         for split in placement.splits:
-            of_rank[tensor, split.rank][mesh.parts(split.axes), split.block] = None
-    _spread(list(_links(workload)), of_rank, of_variable, lengths, extents)
+            asked.setdefault((tensor, split.rank), []).append(split)
+            if mesh.parts(split.axes) * split.block >= lengths[tensor, split.rank]:
+                of_rank[tensor, split.rank][mesh.parts(split.axes), split.block] = None
+    links, windows = list(_links(workload)), list(_windows(workload)) if halos else []
+    _spread(links, of_rank, of_variable, lengths, extents)
+    if windows:
+        # once: blocks of a chain of convolutions would become more with each of them
+        _through_windows(windows, of_rank, of_variable, lengths, extents)
+        _spread(links, of_rank, of_variable, lengths, extents)
     splits = {
         (tensor, rank): tuple(
             Split(rank, axes, block)
@@ -78,6 +100,15 @@ def offered_blocks(
         key: () if key in first else tuple(_chained(mesh, chains, evens, None if imperfect else extents[key]))
         for key, evens in of_variable.items()
     }
+    with_halos = {key: [split for split in some if split.halo] for key, some in asked.items()}
+    for one in windows:
+        with_halos.setdefault(one.rank, []).extend(
+            Split(one.rank[1], axes, block * one.factor, one.halo) for axes, block in parts[one.variable]
+        )
+    for key, some in with_halos.items():
+        grown = [replace(split, halo=halo) for split in some for halo in _halos(split)]
+        fitting = [split for split in grown if split.room < lengths[key] and split.covers(lengths[key], mesh)]
+        splits[key] = tuple(dict.fromkeys((*splits[key], *fitting)))
     return Blocks(splits, parts)
 
 
@@ -95,6 +126,44 @@ def _links(workload: Workload) -> Iterator[_Link]:
                 if radix is not None and radix.leading is not None:
                     variable, factor = radix.leading
                     yield _Link((access.tensor, rank), (einsum.name, variable), factor)
+
+
+def windowed(workload: Workload) -> Iterator[tuple[TensorName, Rank]]:
+    """Ranks that are read through windows, which a split variable leads."""
+    return (one.rank for one in _windows(workload))
+
+
+def _windows(workload: Workload) -> Iterator[_Window]:
+    for einsum in workload.einsums:
+        for access in einsum.accesses:
+            for rank, index in access.projection if not access.output else ():
+                for variable, _ in index.terms if mixed_radix(einsum, index) is None else ():
+                    if (found := window(einsum, index, {variable})) is not None:
+                        yield _Window((access.tensor, rank), (einsum.name, variable), *found[1:])
+
+
+def _through_windows(
+    windows: list[_Window],
+    of_rank: Mapping[tuple[TensorName, Rank], dict[_Even, None]],
+    of_variable: Mapping[tuple[str, RankVar], dict[_Even, None]],
+    lengths: Mapping[tuple[TensorName, Rank], int],
+    extents: Mapping[tuple[str, RankVar], int],
+) -> None:
+    """Blocks of ranks that are read through windows for the variables that lead there, and back."""
+    ranks = {one.rank: list(of_rank[one.rank]) for one in windows}
+    for one in windows:
+        blocks = of_variable[one.variable]
+        for count, block in ranks[one.rank]:
+            if count * -(-block // one.factor) >= extents[one.variable] > 1:
+                blocks[count, -(-block // one.factor)] = None
+        for count, block in list(blocks):
+            if count * block * one.factor >= lengths[one.rank]:
+                of_rank[one.rank][count, block * one.factor] = None
+
+
+def _halos(split: Split) -> list[int]:
+    """Its halo, and those on the way there, each of which is larger by a block at most: they come from the next PE."""
+    return [*range(split.block, split.halo, split.block), split.halo] if split.halo else []
 
 
 def _spread(
@@ -147,6 +216,11 @@ def all_splits(mesh: Mesh, sizes: Iterable[tuple[Rank, int]], asked: Iterable[Sp
         rank: dict.fromkeys((mesh.parts(axes), block_of(size, mesh.parts(axes))) for axes in chains if size > 1)
         for rank, size in sizes
     }
+    with_halos: list[Split] = []
     for split in asked:
-        evens[split.rank][mesh.parts(split.axes), split.block] = None
-    return tuple(Split(rank, *part) for rank, blocks in evens.items() for part in _chained(mesh, chains, blocks))
+        if mesh.parts(split.axes) * split.block >= dict(sizes)[split.rank]:
+            evens[split.rank][mesh.parts(split.axes), split.block] = None
+        with_halos += [replace(split, halo=halo) for halo in _halos(split) if halo]
+    plain = [Split(rank, *part) for rank, blocks in evens.items() for part in _chained(mesh, chains, blocks)]
+    fitting = [split for split in with_halos if split.covers(dict(sizes)[split.rank], mesh)]
+    return tuple(dict.fromkeys((*plain, *fitting)))

@@ -2,8 +2,8 @@
 
 Rules. Every rank variable may be split over any axes (`blocks` says in which blocks). What the Einsum then reads and
 writes follows: a rank is split as the variable that leads its index; a rank that is indexed in any other way (`p + r`)
-is read whole; a result is partial over the axes of split variables that it lacks. An operand may stay partial where the
-Einsum is linear in it.
+is read whole, or in blocks with a halo; a result is partial over the axes of split variables that it lacks. An operand
+may stay partial where the Einsum is linear in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 from einmap.distribute.blocks import Part
-from einmap.distribute.indices import mixed_radix
+from einmap.distribute.indices import mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split
 from einmap.distribute.plan import LocalLoop
@@ -95,20 +95,23 @@ def _spreads(
 
 
 def _completed(scene: Scene, spread: Spread) -> Iterator[Choice]:
-    """The choices with this spread: one for each way in which operands may stay partial."""
+    """The choices with this spread: for each way in which operands may stay partial, windows whole or with halos."""
     einsum = scene.einsum
     used = {axis for axes, _ in spread.values() for axis in axes}
     loops = tuple(LocalLoop(variable, *_loop(spread, variable, extent)) for variable, extent in einsum.extents.items())
+    made: dict[Choice, None] = {}
     for staying in _ways_to_stay_partial(scene, [axis for axis in scene.mesh.names if axis not in used]):
-        placements = [
-            _result_placement(scene, access, spread, staying)
-            if access.output
-            else _operand_placement(scene, access, spread, staying)
-            for access in einsum.accesses
-        ]
-        complete = tuple(placement for placement in placements if placement is not None)
-        if len(complete) == len(placements):
-            yield Choice(loops, complete)
+        for halos in (False, True):
+            placements = [
+                _result_placement(scene, access, spread, staying)
+                if access.output
+                else _operand_placement(scene, access, spread, staying, halos)
+                for access in einsum.accesses
+            ]
+            complete = tuple(placement for placement in placements if placement is not None)
+            if len(complete) == len(placements):
+                made[Choice(loops, complete)] = None
+    yield from made
 
 
 def _loop(spread: Spread, variable: RankVar, extent: int) -> tuple[tuple[AxisName, ...], int, int]:
@@ -141,11 +144,15 @@ def _ways_to_stay_partial(scene: Scene, axes: Sequence[AxisName]) -> Iterator[tu
         yield tuple(staying for way in chosen for staying in way)
 
 
-def _operand_placement(scene: Scene, access: TensorAccess, spread: Spread, staying: Sequence[Staying]) -> Placement:
+def _operand_placement(
+    scene: Scene, access: TensorAccess, spread: Spread, staying: Sequence[Staying], halos: bool
+) -> Placement:
     splits: list[Split] = []
     used: set[AxisName] = set()
     for rank, index in access.projection:
         split = _split_of(scene, access, rank, spread) if index.terms else None
+        if split is None and halos:
+            split = _with_halo(scene, access, rank, spread)
         if split is not None and not used & set(split.axes):
             splits.append(split)
             used |= set(split.axes)
@@ -164,6 +171,18 @@ def _split_of(scene: Scene, access: TensorAccess, rank: Rank, spread: Spread) ->
     axes, block = spread[variable]
     covered = factor * block * scene.mesh.parts(axes)
     return Split(rank, axes, factor * block) if covered >= scene.size_of[access.tensor][rank] else None
+
+
+def _with_halo(scene: Scene, access: TensorAccess, rank: Rank, spread: Spread) -> Split | None:
+    """The blocks that the split variable of a window such as `p + r` reads; None: it is read whole."""
+    found = window(scene.einsum, dict(access.projection)[rank], spread)
+    if found is None:
+        return None
+    variable, factor, halo = found
+    axes, block = spread[variable]
+    split = Split(rank, axes, factor * block, halo)
+    size = scene.size_of[access.tensor][rank]
+    return split if split.room < size and split.covers(size, scene.mesh) else None
 
 
 def _result_placement(

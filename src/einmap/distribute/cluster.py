@@ -102,7 +102,7 @@ class Link:
         return volume / self.efficiency[-1][1]
 
     def _messages(self, kind: Kind, parts: int) -> int:
-        if self.topology == "ring" or kind in ("shift", "permute"):
+        if self.topology == "ring" or kind in ("shift", "permute", "halo"):
             return rounds(kind, parts)
         deep = 1 if self.topology == "all_to_all" else max(1, math.ceil(math.log2(parts)))
         return 2 * deep if kind == "all_reduce" else deep
@@ -192,8 +192,8 @@ class Cluster:
             return 0.0
         links = [self._divided(mesh, kind, axes, axis) for axis in axes]
         slowest = min(links, key=lambda link: (link.bandwidth, -link.latency))
-        # a shift or permute goes from each PE to one other only
-        if all(link.topology == "torus" for link in links) and kind not in ("shift", "permute"):
+        # these go from each PE to one other only
+        if all(link.topology == "torus" for link in links) and kind not in ("shift", "permute", "halo"):
             rates = tuple((mesh.size(axis), link.bandwidth) for axis, link in zip(axes, links, strict=True))
             return slowest.on_torus(kind, rates, operand, result)
         return slowest.seconds(kind, mesh.parts(axes), operand, result)

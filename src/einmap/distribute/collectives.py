@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 from einmap.distribute.mesh import AxisName, Groups
 from einmap.visible import brief
 
-type Kind = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "shift", "permute", "slice"]
+type Kind = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "shift", "permute", "halo", "slice"]
 
-KINDS: tuple[Kind, ...] = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "shift", "permute", "slice")
+KINDS: tuple[Kind, ...] = get_args(Kind.__value__)
 
 type Pairs = tuple[tuple[int, int], ...]
 """Senders and receivers. Nobody occurs twice as sender, or twice as receiver."""
@@ -24,8 +24,8 @@ class Traffic:
 
     `groups`: of PEs that talk to one another, in ring order; `count`: executions (those of loops multiplied out);
     `operand_bytes`, `result_bytes`: what one PE puts in and gets out, once, padding included;
-    `sent_bytes`: what one PE sends in one execution by the best ring, on average over the PEs; `pairs`: of a shift or
-    permute, who sends to whom, positions in a group.
+    `sent_bytes`: what one PE sends in one execution by the best ring, on average over the PEs; `pairs`: of a shift,
+    permute or halo, who sends to whom, positions in a group.
     """
 
     __repr__ = brief
@@ -47,8 +47,8 @@ class Traffic:
 
 
 def sent(kind: Kind, parts: int, operand: int, result: int) -> Fraction:
-    """Values that each of `parts` PEs sends, from the values of its operand and of its result; in a permute, that each
-    PE sends which sends at all.
+    """Values that each of `parts` PEs sends, from the values of its operand and of its result; in a permute or
+    for a halo, that each PE sends which sends at all.
 
     Rings are optimal in bandwidth (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
     workstations", 2009): every PE sends its share `parts - 1` times, in an all-reduce twice.
@@ -61,7 +61,7 @@ def sent(kind: Kind, parts: int, operand: int, result: int) -> Fraction:
             return others * operand
         case "all_reduce":
             return 2 * others * operand
-        case "shift" | "permute":
+        case "shift" | "permute" | "halo":
             return Fraction(operand if parts > 1 else 0)
         case "slice":
             return Fraction(0)
@@ -76,7 +76,7 @@ def rounds(kind: Kind, parts: int) -> int:
             return parts - 1
         case "all_reduce":
             return 2 * (parts - 1)
-        case "shift" | "permute":
+        case "shift" | "permute" | "halo":
             return 1 if parts > 1 else 0
         case "slice":
             return 0
@@ -103,7 +103,7 @@ def torus_bytes(kind: Kind, axes: TorusAxes, whole: float) -> float:
         case "all_to_all":
             # half the ring away at most, a quarter on average; the busiest axis counts
             return max(whole * _mean_distance(parts) / (2 * rate) for parts, rate in axes)
-        case "shift" | "permute":
+        case "shift" | "permute" | "halo":
             return whole / min(rate for _, rate in axes)
         case "slice":
             return 0.0
@@ -113,7 +113,7 @@ def torus_messages(kind: Kind, parts: tuple[int, ...]) -> int:
     """Messages that follow one another: in each phase as many as along the longest axis."""
     if kind == "all_to_all":
         return sum(size // 2 for size in parts)
-    if kind in ("shift", "permute", "slice"):
+    if kind in ("shift", "permute", "halo", "slice"):
         return int(kind != "slice")
     phases = len(parts) * (max(parts) - 1)
     return 2 * phases if kind == "all_reduce" else phases

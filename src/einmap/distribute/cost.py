@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import operations_per_point
-from einmap.distribute.hops.pairs import pairs_of
+from einmap.distribute.hops.pairs import fetched_by, pairs_of
 from einmap.distribute.placement import local_shape
 from einmap.distribute.plan import (
     BYTES,
@@ -101,6 +101,8 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
     if move.scatter is not None and move.kind != "slice":
         # what is scattered is padded to whole blocks
         shape[move.scatter] = parts * local_shape(sizes, target.placement)[move.scatter]
+    if move.kind == "halo" and move.gather is not None:
+        _, shape[move.gather] = fetched_by(plan, move)
     operand = math.prod(shape.values())
     result = {"all_gather": operand * parts, "reduce_scatter": operand // parts}.get(move.kind, operand)
     pairs = pairs_of(plan, move)

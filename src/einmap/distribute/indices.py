@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from einmap.einsum.einsum import Einsum
@@ -41,3 +42,23 @@ def mixed_radix(einsum: Einsum, index: Affine) -> MixedRadix | None:
             return None
         expected *= einsum.extents[variable]
     return MixedRadix(digits)
+
+
+def window(einsum: Einsum, index: Affine, split: Collection[RankVar]) -> tuple[RankVar, int, int] | None:
+    """The variable of `split` that leads an index such as `2*p + r`, its factor, and the coordinates of the halo.
+
+    Where `p` covers a block of b values from 0 on, the index is 0 to 2*b - 1 and at most `halo` coordinates more. None
+    where no variable of `split`, or several, are in the index, or where it decreases with it.
+    """
+    found = [(variable, factor) for variable, factor in index.terms if variable in split]
+    if len(found) != 1 or found[0][1] < 1:
+        return None
+    variable, factor = found[0]
+    first = dict(einsum.first_values)
+    lows = {v: first.get(v, 0) for v, _ in index.terms}
+    if lows[variable]:
+        return None
+    largest = index.constant + sum(
+        max(a * lows[v], a * (lows[v] + einsum.extents[v] - 1)) for v, a in index.terms if v != variable
+    )
+    return variable, factor, max(0, largest + 1 - factor)

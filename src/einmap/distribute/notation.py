@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Split
 from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, PlanStep, Put, Repeat, Turn
@@ -69,7 +70,7 @@ def _steps(plan: Plan, steps: Sequence[PlanStep], depth: int) -> Iterator[Line]:
 
 
 def _dealt(plan: Plan, buffer: Buffer) -> Line:
-    where = [_part(plan.mesh, split.axes, split.block, split.rank, size) for split, size in _splits(buffer)]
+    where = [_held(plan.mesh, split, size) for split, size in _splits(buffer)]
     if buffer.placement.partial:
         where.append(f"addends over {', '.join(buffer.placement.partial)}")
     whole = f"{buffer.tensor}[{', '.join(rank.lower() for rank in buffer.ranks)}]"
@@ -82,7 +83,7 @@ def _collected(plan: Plan, buffer: Buffer) -> Line:
     whole = f"{buffer.tensor}[{', '.join(rank.lower() for rank in buffer.ranks)}]"
     if not buffer.placement.used and buffer.name == buffer.tensor:
         return Line(whole, "on every PE")
-    where = [_part(plan.mesh, split.axes, split.block, split.rank, size) for split, size in _splits(buffer)]
+    where = [_held(plan.mesh, split, size) for split, size in _splits(buffer)]
     where += [f"sum over {axis}" for axis in buffer.placement.partial]
     what = "collect" if buffer.placement.used else "on every PE"
     return Line(f"{whole} = {_bracketed(plan, buffer)}", what, ", ".join(where))
@@ -118,6 +119,12 @@ def _position(mesh: Mesh, axes: Sequence[AxisName], mark: str = "", marked: Sequ
 
 def _factor(text: str) -> str:
     return f"({text})" if " " in text else text
+
+
+def _held(mesh: Mesh, split: Split, size: int) -> str:
+    """`k = x*16 + k0`, with the end of the rank where the last block is short, and that of the block with a halo."""
+    text = _part(mesh, split.axes, split.block, split.rank, size)
+    return text + (f", {split.rank.lower()}0 < {split.room}" if split.halo else "")
 
 
 def _part(mesh: Mesh, axes: Sequence[AxisName], block: int, rank: Rank, size: int, mark: str = "") -> str:
@@ -231,7 +238,7 @@ def _put(plan: Plan, step: Put, depth: int) -> Line:
 
 def _move(plan: Plan, step: Move, depth: int) -> Line:
     source, target = plan.by_name[step.source], plan.by_name[step.target]
-    marked, mark = (step.axes, "'") if step.kind not in ("slice", "shift") else ((), "")
+    marked, mark = (step.axes, "'") if step.kind not in ("slice", "shift", "halo") else ((), "")
     if step.kind == "shift" and step.skew:
         return _skewed(plan, step, source, target, depth)
     if step.kind == "shift":
@@ -242,9 +249,13 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
         where.append(f"{step.axes[0]} modulo {plan.mesh.parts(step.axes)}")
     if step.kind in ("all_reduce", "reduce_scatter"):
         where.append(f"{step.reduction} over {', '.join(axis + "'" for axis in step.axes)}")
-    if step.kind == "permute":
+    if step.kind == "halo":
+        _, count = fetched_by(plan, step)
+        following = f"{step.axes[0]} + 1" if len(step.axes) == 1 else f"the next PE along {', '.join(step.axes)}"
+        where.append(f"{count:,} more of {(step.gather or '').lower()} from {following}")
+    elif step.kind == "permute":
         where += _sources(plan, source, target, step)
-    if step.gather:
+    elif step.gather:
         where.append(_joined(plan, source, target, step))
     if step.scatter:
         where.append(_cut(plan, source, target, step))
@@ -292,6 +303,8 @@ def _cut(plan: Plan, source: Buffer, target: Buffer, step: Move) -> str:
         return f"block {_number(plan.mesh, step.turn)} of {step.turn.count}{pieces} of its {rank}"
     if step.turn:
         return _turned(plan.mesh, step.turn, split.block, rank, dict(source.sizes)[rank])
+    if only_halo_is_cut(plan, step):
+        return f"{rank.lower()}0 < {split.room}"
     if source.placement.of(rank):
         return f"{rank} cut in blocks of {split.block}"
-    return _part(plan.mesh, split.axes, split.block, rank, dict(source.sizes)[rank])
+    return _held(plan.mesh, split, dict(source.sizes)[rank])

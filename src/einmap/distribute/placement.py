@@ -15,13 +15,24 @@ from einmap.einsum.projection import Rank
 class Split:
     """A rank in contiguous blocks of `block` coordinates over mesh axes, the first axis the slowest.
 
-    The PE at position `i` of the axes holds coordinates `i*block` to `(i+1)*block - 1`. A buffer always has room for a
-    whole block; what lies beyond the rank (imperfect split) is padding, whose values mean nothing.
+    The PE at position `i` of the axes holds coordinates `i*block` to `(i+1)*block - 1`, and `halo` coordinates after
+    them, which the next PEs hold as well. A buffer always has room for a whole block and halo; what lies beyond the
+    rank (imperfect split) is padding, whose values mean nothing.
     """
 
     rank: Rank
     axes: tuple[AxisName, ...]
     block: int
+    halo: int = 0
+
+    @property
+    def room(self) -> int:
+        """Coordinates that a buffer has room for."""
+        return self.block + self.halo
+
+    def covers(self, size: int, mesh: Mesh) -> bool:
+        """Whether the PEs together hold a rank of that size."""
+        return mesh.parts(self.axes) * self.block + self.halo >= size
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,10 @@ class Placement:
         return frozenset(self.partial) | {axis for split in self.splits for axis in split.axes}
 
     def __str__(self) -> str:
-        parts = [f"{split.rank}: {'*'.join(split.axes)}" for split in self.splits]
+        parts = [
+            f"{split.rank}: {'*'.join(split.axes)}" + (f" with a halo of {split.halo}" if split.halo else "")
+            for split in self.splits
+        ]
         parts += [f"partial {self.reduction} over {'*'.join(self.partial)}"] if self.partial else []
         return ", ".join(parts) or "replicated"
 
@@ -72,7 +86,7 @@ def block_of(size: int, parts: int, granule: int = 1) -> int:
 
 def local_shape(sizes: Mapping[Rank, int], placement: Placement) -> dict[Rank, int]:
     """The shape of the buffer that each PE has for a tensor with these rank sizes."""
-    blocks = {split.rank: split.block for split in placement.splits}
+    blocks = {split.rank: split.room for split in placement.splits}
     return {rank: blocks.get(rank, size) for rank, size in sizes.items()}
 
 
@@ -86,4 +100,4 @@ def held(size: int, split: Split | None, mesh: Mesh, device: int) -> range:
     if split is None:
         return range(size)
     begin = mesh.position(device, split.axes) * split.block
-    return range(min(begin, size), min(begin + split.block, size))
+    return range(min(begin, size), min(begin + split.room, size))

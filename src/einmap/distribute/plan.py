@@ -115,8 +115,10 @@ class Move:
       those over the other axes, and a PE at position `s` over `skew` sends to `i + offset*s`;
     - permute: PEs exchange whole buffers, so that each has that of its place in the target's placement; `axes`: those
       that mean different things in the two placements (`hops.permute` says who sends to whom);
+    - halo: each PE but the last gets from the next one what its halo of `gather` lacks, behind what it has;
     - slice: `scatter` is padded to n*b coordinates, where b is its block in the target; PE `i` keeps block `i`, with
-      `turn` the block that this says, of `turn.count` (padded to as many times b).
+      `turn` the block that this says, of `turn.count` (padded to as many times b), without it the halo of the target
+      as well, after the block. Where `scatter` is split over these axes already, the end of its halo is cut off.
 
     No axis has size 1: nothing moves along it.
     """

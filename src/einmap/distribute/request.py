@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -139,6 +139,9 @@ def _check_partial(context: Context, where: Where, tensor: str) -> None:
         raise context.error(where, f"{tensor!r} is a {reduction}: only sums can be asked for in parts")
 
 
+_SPLIT = ("axes", "granule", "block", "halo")
+
+
 def _split(context: Context, where: Where, tensor: str, value: Any) -> Split:
     key = str(where[-1])
     sizes = context.sizes[tensor]
@@ -148,13 +151,19 @@ def _split(context: Context, where: Where, tensor: str, value: Any) -> Split:
         raise context.error(where, f"tensor {tensor!r} has no rank {key!r}", hint)
     granule: Any = 1
     block: Any = None
+    halo: Any = 0
     if isinstance(value, Mapping):
-        unknown = [name for name in value if name not in ("axes", "granule", "block")]
-        if unknown or "axes" not in value or len(value) > 2:
-            wrong = did_you_mean(str(unknown[0]), ("axes", "granule", "block"), listing="fields") if unknown else None
-            text = f"expected axes and perhaps granule or block, found {', '.join(map(str, value))}"
+        unknown = [name for name in value if name not in _SPLIT]
+        if unknown or "axes" not in value or {"granule", "block"} <= set(value):
+            wrong = did_you_mean(str(unknown[0]), _SPLIT, listing="fields") if unknown else None
+            text = f"expected axes and perhaps granule or block, and halo, found {', '.join(map(str, value))}"
             raise context.error(where, text, wrong)
-        granule, block, value = value.get("granule", 1), value.get("block"), value["axes"]
+        granule, block, halo = value.get("granule", 1), value.get("block"), value.get("halo", 0)
+        value = value["axes"]
+    if type(halo) is not int or not 0 <= halo < sizes[rank]:
+        raise context.error(where, f"halo must be a whole number from 0 to {sizes[rank] - 1}, found {short(halo)}")
+    if halo and not context.workload.consumers[tensor]:
+        raise context.error(where, f"no Einsum reads {tensor!r}: it has no halo")
     if type(granule) is not int or not 1 <= granule <= sizes[rank]:
         raise context.error(where, f"granule must be a whole number from 1 to {sizes[rank]}, found {short(granule)}")
     if sizes[rank] % granule:
@@ -163,13 +172,13 @@ def _split(context: Context, where: Where, tensor: str, value: Any) -> Split:
     parts = context.mesh.parts(axes)
     whole = sizes[rank] % (parts * granule) == 0
     if block is not None:
-        check_block(context, where, block, sizes[rank], parts)
+        check_block(context, where, block, sizes[rank] - halo, parts)
         whole = block * parts == sizes[rank]
     if not context.imperfect and not whole:
         text = f"rank {rank} of {tensor!r} has {sizes[rank]} coordinates, which do not divide into {parts} equal blocks"
         text += f" of whole granules of {granule}" if granule > 1 else f" of {block}" if block is not None else ""
         raise context.error(where, text, "choose another mesh, or let `imperfect` be true")
-    return Split(rank, axes, block_of(sizes[rank], parts, granule) if block is None else block)
+    return Split(rank, axes, block_of(sizes[rank], parts, granule) if block is None else block, halo)
 
 
 def check_block(context: Context, where: Where, block: Any, size: int, parts: int) -> None:
@@ -312,4 +321,4 @@ def _real(mesh: Mesh, axes: tuple[AxisName, ...]) -> tuple[AxisName, ...]:
 
 
 def _without_ones(mesh: Mesh, split: Split) -> Split:
-    return Split(split.rank, _real(mesh, split.axes), split.block)
+    return replace(split, axes=_real(mesh, split.axes))

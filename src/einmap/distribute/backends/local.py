@@ -14,7 +14,7 @@ import numpy as np
 from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
-from einmap.distribute.hops.pairs import pairs_of
+from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of
 from einmap.distribute.lifetimes import last_uses
 from einmap.distribute.plan import Buffer, BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat, Turn
 from einmap.einsum.einsum import TensorName
@@ -115,15 +115,20 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
         arrays = [sources[device] for device in group]
         for place, device in enumerate(group):
             here = Here(partial(plan.mesh.position, device), turn)
-            # a PE to which nobody sends keeps what it has
-            whole = arrays[sender_of.get(place, place)] if sender_of else _received(plan, step, arrays, place, here)
+            if step.kind == "halo":
+                whole = _with_halo(plan, step, arrays[place], arrays[sender_of[place]] if place in sender_of else None)
+            elif sender_of:
+                # a PE to which nobody sends keeps what it has
+                whole = arrays[sender_of.get(place, place)]
+            else:
+                whole = _received(plan, step, arrays, place, here)
             received[device] = _cut(whole, buffer.shape)
     return [array for array in received if array is not None]
 
 
 def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: Here) -> Tensor:
     """What the PE at `place` of a group gets from the arrays of the group."""
-    n, buffer = len(arrays), plan.by_name[step.target]
+    buffer = plan.by_name[step.target]
     match step.kind:
         case "all_gather":
             return np.concatenate(arrays, axis=_axis(buffer.ranks, step.gather))
@@ -136,21 +141,36 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: He
         case "all_to_all":
             mine = [_block(plan, step, array, place) for array in arrays]
             return np.concatenate(mine, axis=_axis(buffer.ranks, step.gather))
+        case "slice" if only_halo_is_cut(plan, step):
+            return arrays[place]
         case "slice":
-            turn = step.turn or Turn((), place, 0, n)
-            return _taken(arrays[place], _axis(buffer.ranks, step.scatter), here, turn, buffer)
-        case "shift" | "permute":
+            if step.turn is None:
+                return _block(plan, step, arrays[place], place)
+            return _taken(arrays[place], _axis(buffer.ranks, step.scatter), here, step.turn, buffer)
+        case "shift" | "permute" | "halo":
             raise InvariantError(f"a {step.kind} has no pairs of PEs")
         case _:
             assert_never(step.kind)
+
+
+def _with_halo(plan: Plan, step: Move, array: Tensor, sent_by: Tensor | None) -> Tensor:
+    """What a PE has with what the next one sends behind it; padding where there is no next one."""
+    axis = _axis(plan.by_name[step.target].ranks, step.gather)
+    start, count = fetched_by(plan, step)
+    shape = [count if other == axis else size for other, size in enumerate(array.shape)]
+    part = np.full(shape, np.nan, array.dtype)
+    if sent_by is not None:
+        part = sent_by[(slice(None),) * axis + (slice(start, start + count),)]
+    return np.concatenate((array, part), axis=axis)
 
 
 def _block(plan: Plan, step: Move, array: Tensor, index: int) -> Tensor:
     """Block `index` of the rank that is scattered; beyond the array there is padding."""
     buffer = plan.by_name[step.target]
     axis = _axis(buffer.ranks, step.scatter)
-    length = buffer.shape[axis]
-    part = array[(slice(None),) * axis + (slice(index * length, (index + 1) * length),)]
+    length, split = buffer.shape[axis], buffer.placement.of(step.scatter or "")
+    start = index * (split.block if split else length)
+    part = array[(slice(None),) * axis + (slice(start, start + length),)]
     missing = [(0, length - part.shape[axis] if other == axis else 0) for other in range(part.ndim)]
     return np.pad(part, missing, constant_values=np.nan)
 

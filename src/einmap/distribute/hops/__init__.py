@@ -2,7 +2,8 @@
 
 - `collective`: sums, blocks joined, blocks cut.
 - `every`: all moves between placements.
+- `halo`: halos got from the next PE, or given up.
 - `hop`: one move, and what it sends.
-- `pairs`: who sends to whom in a move of a plan that goes from single PEs to single PEs.
+- `pairs`: moves of a plan that go from single PEs to single PEs: who sends to whom, and what.
 - `permute`: PEs that exchange whole blocks.
 """

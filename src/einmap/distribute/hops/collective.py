@@ -20,6 +20,8 @@ def collective_hops(mesh: Mesh, sizes: Mapping[Rank, int], splits: Sequence[Spli
     """
     yield from _reductions(mesh, sizes, here)
     for split in here.splits:
+        if split.halo:
+            continue
         for length in range(1, len(split.axes) + 1):
             yield _gathered(mesh, sizes, here, split, length)
     for split in splits:
@@ -45,18 +47,22 @@ def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Spl
 
 
 def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Split) -> Iterator[Hop]:
-    """Split a rank further, or for the first time, so that it is split as `finer`."""
+    """Split a rank further, or for the first time, so that it is split as `finer`; a halo is cut from what is whole."""
     now = here.of(finer.rank)
     done = now.axes if now else ()
     axes = finer.axes[len(done) :]
     parts = mesh.parts(axes)
     if finer.axes[: len(done)] != done or not axes or (now and now.block != finer.block * parts):
         return
+    if now and (now.halo or finer.halo):
+        return
     kept = tuple(split for split in here.splits if split.rank != finer.rank)
     split_further = (*kept, finer)
     if not here.used & set(axes):
         after = replace(here, splits=split_further)
         yield Hop("slice", axes, after, values_of(sizes, here), values_of(sizes, after), 0, scatter=finer.rank)
+        return
+    if finer.halo:
         return
     if set(axes) <= set(here.partial) and here.reduction == "sum":
         left = tuple(axis for axis in here.partial if axis not in axes)
@@ -65,7 +71,7 @@ def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Sp
         yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=finer.rank)
         return
     for other in kept:
-        if other.axes[-len(axes) :] == axes:
+        if other.axes[-len(axes) :] == axes and not other.halo:
             after = _without(mesh, replace(here, splits=split_further), other, len(axes))
             operand = values_of(sizes, replace(here, splits=split_further)) * parts
             yield _hop(mesh, "all_to_all", axes, after, operand, operand, other.rank, finer.rank)

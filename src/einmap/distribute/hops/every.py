@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from einmap.distribute.hops.collective import collective_hops
+from einmap.distribute.hops.halo import halo_hops
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.permute import permute_hops
 from einmap.distribute.mesh import Mesh
@@ -22,6 +23,7 @@ def every_hop(
     for here in placements:
         for hop in collective_hops(mesh, sizes, splits, here):
             yield here, hop
+    yield from halo_hops(mesh, sizes, placements)
     yield from permute_hops(mesh, sizes, placements)
 
 
@@ -29,4 +31,5 @@ def hops_between(mesh: Mesh, sizes: Mapping[Rank, int], before: Placement, after
     """The single moves that bring a tensor from one placement to another; there may be several kinds, or none."""
     collectives = (hop for hop in collective_hops(mesh, sizes, after.splits, before) if hop.after == after)
     permutes = (hop for here, hop in permute_hops(mesh, sizes, (before, after)) if here == before)
-    return (*collectives, *permutes)
+    halos = (hop for here, hop in halo_hops(mesh, sizes, (before, after)) if here == before)
+    return (*collectives, *halos, *permutes)

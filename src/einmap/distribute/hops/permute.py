@@ -63,7 +63,7 @@ def permuted_pairs(mesh: Mesh, before: Placement, after: Placement) -> Pairs:
 
 def _blocks(mesh: Mesh, placement: Placement) -> object:
     """What placements have in common between which blocks can be exchanged."""
-    splits = tuple((split.rank, split.block, mesh.parts(split.axes)) for split in placement.splits)
+    splits = tuple((split.rank, split.block, split.halo, mesh.parts(split.axes)) for split in placement.splits)
     return splits, mesh.parts(placement.partial), placement.reduction
 
 

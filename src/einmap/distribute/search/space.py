@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.blocks import Blocks, offered_blocks
+from einmap.distribute.blocks import Blocks, offered_blocks, windowed
 from einmap.distribute.choices import Addend, Choice, Scene, choices, passes
 from einmap.distribute.cost_model import CostModel, hop_cost, operations_per_point
 from einmap.distribute.hops.hop import Hop
@@ -82,13 +82,14 @@ def search_space(
 
     Raises SpecError where a tensor has too many placements, or an Einsum no way.
     """
-    workload, mesh = context.workload, context.mesh
-    blocks = offered_blocks(workload, mesh, context.sizes, request.placements.items(), context.imperfect)
+    workload = context.workload
     addends = _addends(context, request)
-    paths = {
-        tensor: _paths_of(context, blocks, addends.get(tensor), tensor, model, bits[tensor])
-        for tensor in workload.tensors
-    }
+    whole: tuple[TensorName, ...] = ()
+    try:
+        blocks, paths = _with_blocks(context, request, addends, model, bits, halos=True)
+    except SpecError:
+        blocks, paths = _with_blocks(context, request, addends, model, bits, halos=False)
+        whole = tuple(dict.fromkeys(tensor for tensor, _ in windowed(workload)))
     ways: dict[str, Ways] = {}
     for einsum in workload.einsums:
         scene = _scene(context, einsum, blocks, addends)
@@ -106,8 +107,26 @@ def search_space(
         if not ways[einsum.name].choices:
             raise no_way_to_spread(context, einsum, request)
     homes = {tensor: _homes_of(context, request, tensor, paths[tensor], ways, options) for tensor in workload.tensors}
-    cut = tuple(tensor for tensor in homes if homes[tensor].cut)
+    cut = tuple(tensor for tensor in homes if homes[tensor].cut or tensor in whole)
     return SearchSpace(context, bits, ways, homes, cut)
+
+
+def _with_blocks(
+    context: Context,
+    request: Request,
+    addends: Mapping[TensorName, Addend],
+    model: CostModel,
+    bits: Mapping[TensorName, float],
+    halos: bool,
+) -> tuple[Blocks, dict[TensorName, Paths]]:
+    """Blocks that are offered, and paths between the placements in them. Raises SpecError where there are too many."""
+    blocks = offered_blocks(
+        context.workload, context.mesh, context.sizes, request.placements.items(), context.imperfect, halos
+    )
+    return blocks, {
+        tensor: _paths_of(context, blocks, addends.get(tensor), tensor, model, bits[tensor])
+        for tensor in context.workload.tensors
+    }
 
 
 def no_way_to_spread(context: Context, einsum: Einsum, request: Request) -> SpecError:
@@ -258,7 +277,12 @@ def _homes_of(
     if pinned is not None:
         allowed = (paths.places.number[pinned],)
     elif producer is None or not readers:
-        allowed = tuple(number for number, placement in enumerate(placements) if not placement.partial)
+        # nobody reads the halo of a result
+        allowed = tuple(
+            number
+            for number, place in enumerate(placements)
+            if not place.partial and (readers or not any(split.halo for split in place.splits))
+        )
     else:
         allowed = tuple(range(len(placements)))
     role = HomeRole(

@@ -54,6 +54,8 @@ def written_placement(mesh: Mesh, sizes: Mapping[Rank, int], placement: Placemen
 
 
 def _split(mesh: Mesh, size: int, split: Split) -> Any:
+    if split.halo:
+        return {"axes": written_axes(split.axes), "block": split.block, "halo": split.halo}
     parts = mesh.parts(split.axes)
     if block_of(size, parts) == split.block:
         return written_axes(split.axes)

@@ -35,6 +35,15 @@ class RankSplitInput(Input):
             without="as many as `granule` says, rounded up",
         ),
     ] = None
+    halo: Annotated[
+        StrictInt,
+        documented(
+            "How many coordinates behind its block a PE holds as well, which are those of the next PEs: what an Einsum "
+            "reads through a window such as `p + r`.",
+            2,
+            unit="coordinates",
+        ),
+    ] = 0
 
 
 class LoopSplitInput(Input):
@@ -81,8 +90,12 @@ class MoveStepInput(Input):
     move: Annotated[str, documented("The tensor.", "Z")]
     by: Annotated[
         str,
-        one_of(("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "slice")),
-        documented("The collective, `permute` where PEs exchange whole blocks, or `slice`.", "reduce_scatter"),
+        one_of(("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo", "slice")),
+        documented(
+            "The collective, `permute` where PEs exchange whole blocks, `halo` where each gets what its halo lacks "
+            "from the next one, or `slice`.",
+            "reduce_scatter",
+        ),
     ]
     over: Annotated[AxisNames, documented("The mesh axes of its groups.", *("x", ["x", "y"]))]
     before: Annotated[

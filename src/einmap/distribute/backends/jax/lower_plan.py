@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import addend_share
 from einmap.distribute.collectives import Pairs
-from einmap.distribute.hops.pairs import pairs_of
+from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of
 from einmap.distribute.mesh import AxisName, Mesh
+from einmap.distribute.placement import Split
 from einmap.distribute.plan import (
     Buffer,
     BufferName,
@@ -110,24 +111,41 @@ def global_shape(plan: Plan, buffer: Buffer) -> tuple[int, ...]:
     shape = []
     for rank, size in buffer.sizes:
         split = buffer.placement.of(rank)
-        shape.append(split.block * plan.mesh.parts(split.axes) if split else size)
+        shape.append(split.room * plan.mesh.parts(split.axes) if split else size)
     partial_axes = buffer.placement.partial
     return (*([plan.mesh.parts(partial_axes)] if partial_axes else []), *shape)
 
 
 def padded(plan: Plan, buffer: Buffer, whole: NDArray[Any]) -> NDArray[Any]:
-    """`whole` in its `global_shape`: padding is NaN; addends are shares of the values, as in the `local` engine."""
+    """`whole` in its `global_shape`: blocks with their halos, one after another; padding is NaN; addends are shares of
+    the values, as in the `local` engine.
+    """
     shape = global_shape(plan, buffer)
     axes = buffer.placement.partial
-    ranks = shape[1:] if axes else shape
-    filled = np.full(ranks, np.nan, plan.dtype)
-    inside = tuple(slice(min(size, room)) for (_, size), room in zip(buffer.sizes, ranks, strict=True))
-    filled[inside] = whole[inside]
+    filled = whole.astype(plan.dtype)
+    for axis, (rank, size) in enumerate(buffer.sizes):
+        split = buffer.placement.of(rank)
+        if split is not None:
+            filled = _in_turn(filled, axis, _coordinates(plan, split, size))
     if not axes:
         return filled
     line = Mesh((("addends", shape[0]),))
     shares = [addend_share(line, ("addends",), place) for place in range(shape[0])]
     return np.stack([filled * share for share in shares]).astype(plan.dtype)
+
+
+def _coordinates(plan: Plan, split: Split, size: int) -> NDArray[np.intp]:
+    """The coordinates that each PE along the axes of a split holds, one PE after another; -1: padding."""
+    starts = np.arange(plan.mesh.parts(split.axes)) * split.block
+    held = (starts[:, None] + np.arange(split.room)).reshape(-1)
+    return np.where(held < size, held, -1)
+
+
+def _in_turn(whole: NDArray[Any], axis: int, coordinates: NDArray[np.intp]) -> NDArray[Any]:
+    """The values at the coordinates of one axis, NaN where they are -1."""
+    taken = whole.take(coordinates.clip(0), axis=axis)
+    taken[(slice(None),) * axis + (coordinates < 0,)] = np.nan
+    return taken
 
 
 # what each PE does
@@ -206,11 +224,25 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
             moved = lax.all_to_all(blocks, step.axes, split_axis=axis, concat_axis=joined, tiled=True)
         case "shift" | "permute":
             moved = _permuted(plan, step, values)
+        case "halo":
+            axis = _axis(target, step.gather)
+            start, count = fetched_by(plan, step)
+            axes, pairs = _in_mesh_order(plan.mesh, step.axes, pairs_of(plan, step))
+            part = lax.ppermute(lax.slice_in_dim(values, start, start + count, axis=axis), axes, pairs)
+            moved = jnp.concatenate((values, part), axis=axis)
+        case "slice" if only_halo_is_cut(plan, step):
+            moved = values
+        case "slice" if step.turn is None:
+            axis, split = _axis(target, step.scatter), target.placement.of(step.scatter or "")
+            size = target.shape[axis]
+            between = split.block if split else size
+            blocks = _in_blocks(values, axis, (parts - 1) * between + size)
+            moved = lax.dynamic_slice_in_dim(blocks, _position(step.axes) * between, size, axis)
         case "slice":
+            assert step.turn is not None
             axis = _axis(target, step.scatter)
-            which = step.turn or Turn((step.axes,), 0, 0, parts)
-            cut = _in_pieces(values, axis, which, target.shape[axis])
-            moved = lax.dynamic_index_in_dim(cut, Here(_position, turn).block(which), axis + 1, keepdims=False)
+            cut = _in_pieces(values, axis, step.turn, target.shape[axis])
+            moved = lax.dynamic_index_in_dim(cut, Here(_position, turn).block(step.turn), axis + 1, keepdims=False)
             moved = moved.reshape(target.shape)
         case _:
             assert_never(step.kind)
