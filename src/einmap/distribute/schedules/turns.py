@@ -34,9 +34,12 @@ from einmap.distribute.plan import (
 from einmap.distribute.request import Turns
 from einmap.distribute.schedules.group import Gathered, Group, Member, gathers, group_of
 from einmap.distribute.schedules.pace import Pace, pace_of
-from einmap.einsum.einsum import TensorName
+from einmap.distribute.schedules.rescale import Total, completed, part_einsum, rescaled, total_of
+from einmap.distribute.schedules.running import Part, Parts, parts_of
+from einmap.einsum.einsum import Einsum, TensorName
+from einmap.einsum.operation import Operand
 from einmap.einsum.projection import Rank
-from einmap.errors import At
+from einmap.errors import At, SpecError
 
 
 def in_turns(plan: Plan, asked: Turns, at: At | None = None) -> Plan:
@@ -49,14 +52,16 @@ def in_turns(plan: Plan, asked: Turns, at: At | None = None) -> Plan:
     gathered = gathers(plan, group, asked.axes)
     pace = pace_of(plan, group, gathered, asked, at)
     saved = {one.move.target for one in gathered.values()}
-    builder = _Builder(plan, group, gathered, pace, saved)
+    builder = _Builder(plan, group, gathered, pace, parts_of(group, at), saved)
+    builder.check_kept(at)
     last = replace(pace.turn, offset=pace.turn.stride * (pace.count - 1), stride=0)
     body = (*builder.turn(pace.turn), *builder.advance())
     loop = Repeat(pace.count - 1, body, tuple(builder.carried))
     before = [step for step in group.before if not (isinstance(step, Move) and step.target in saved)]
-    steps = (*before, *builder.first, loop, *builder.turn(last), *group.after)
+    steps = (*before, *builder.first, loop, *builder.turn(last), *builder.completions(), *group.after)
     used = {name for step in steps for name in _named(step)} | {name for _, name in (*plan.inputs, *plan.outputs)}
-    return replace(plan, buffers=tuple(b for b in builder.names.buffers if b.name in used), steps=steps)
+    buffers = tuple(buffer for buffer in builder.names.buffers if buffer.name in used)
+    return replace(plan, buffers=buffers, steps=steps, derived=(*plan.derived, *builder.derived.values()))
 
 
 def _named(step: PlanStep) -> set[BufferName]:
@@ -79,17 +84,19 @@ def _named(step: PlanStep) -> set[BufferName]:
 class _Builder:
     """Makes the steps of a turn; buffers are the same in all turns.
 
-    `first`: steps before the loop; `carried`: what goes from turn to turn.
+    `first`: steps before the loop; `carried`: what goes from turn to turn; `derived`: Einsums that the workload lacks.
     """
 
     plan: Plan
     group: Group
     gathered: Mapping[BufferName, Gathered]
     pace: Pace
+    parts: Parts
     saved: set[BufferName]
     names: Names = field(init=False)
     first: list[PlanStep] = field(default_factory=list)
     carried: list[tuple[BufferName, BufferName, BufferName]] = field(default_factory=list)
+    derived: dict[str, Einsum] = field(default_factory=dict)
     _made: dict[tuple[str, str], BufferName] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,8 +108,17 @@ class _Builder:
         steps: list[PlanStep] = []
         blocks: dict[BufferName, BufferName] = {}
         for member in self.group.members:
+            part = self.parts.of[member.einsum.name]
+            if (same := self._same(member, part, blocks)) is not None:
+                blocks[member.step.results[0][1]] = same
+                continue
+            einsum = part_einsum(member, part)
+            if einsum.name != member.einsum.name:
+                self.derived[einsum.name] = einsum
             operands = []
             for tensor, name in member.step.operands:
+                if tensor not in einsum.inputs:
+                    continue
                 if name in blocks:
                     operands.append((tensor, blocks[name]))
                 elif name in self.gathered:
@@ -112,7 +128,7 @@ class _Builder:
             results, afterwards = self._results(member, blocks, turn)
             loop = LocalLoop(member.variable, self.pace.block_axes, member.extent, self.pace.size, turn)
             loops = tuple(loop if other.variable == member.variable else other for other in member.step.loops)
-            steps += [Local(member.step.einsum, tuple(operands), tuple(results), loops), *afterwards]
+            steps += [Local(einsum.name, tuple(operands), tuple(results), loops), *afterwards]
         return steps
 
     def advance(self) -> list[PlanStep]:
@@ -214,23 +230,85 @@ class _Builder:
             if not ranks:
                 part = self._once("part", name, tensor, "L", self.plan.by_name[name].placement)
                 reduction = member.einsum.operation.reduction
-                so_far = self._so_far(name, Fill(name, reduction))
-                steps.append(Combine(so_far, part, name, reduction))
+                total = self._total(tensor, name)
+                so_far = self._so_far(name, total, Fill(name, reduction))
+                if any(kind == "exp" for kind, _ in self.parts.factors[tensor]):
+                    so_far = self._rescale(steps, member, tensor, so_far)
+                steps.append(Combine(so_far, part, total, reduction))
             else:
                 ((rank, factor),) = ranks
                 part = blocks[name] = self._once("part", name, tensor, "B", self._block(name, rank, factor))
                 if name in self.group.read_later(self.plan):
-                    so_far = self._so_far(name, Fill(name))
+                    so_far = self._so_far(name, name, Fill(name))
                     steps.append(Put(part, so_far, name, rank, turn))
             results.append((tensor, part))
         return results, steps
 
-    def _so_far(self, name: BufferName, fill: Fill) -> BufferName:
-        """What a result is before a turn."""
+    def check_kept(self, at: At | None) -> None:
+        """Raise SpecError for a result that is put together block by block, but changes with totals so far."""
+        for member in self.group.members:
+            for tensor, name in member.step.results:
+                factors = self.parts.factors[tensor]
+                if member.ranks(tensor) and factors and name in self.group.read_later(self.plan):
+                    totals = " and ".join(repr(total) for _, total in factors)
+                    text = f"blocks of {tensor!r}, which is read after the turns, are not complete before {totals}"
+                    raise SpecError(text, at=at, hint="leave it out of the turns")
+
+    def completions(self) -> list[PlanStep]:
+        """What totals lack until other totals are complete."""
+        steps: list[PlanStep] = []
+        complete = {tensor: name for name, tensor in self.group.made.items()}
+        for member in self.group.members:
+            for tensor, name in member.step.results:
+                if not member.ranks(tensor) and (total := self._total(tensor, name)) != name:
+                    factors = self.parts.factors[tensor]
+                    einsum, step = completed(self._described(member, tensor), factors, complete, total, name)
+                    self.derived[einsum.name] = einsum
+                    steps.append(step)
+        return steps
+
+    def _rescale(self, steps: list[PlanStep], member: Member, tensor: TensorName, so_far: BufferName) -> BufferName:
+        """A total so far with the factors that it has now."""
+        name = dict(member.step.results)[tensor]
+        target = self._once("rescaled", name, tensor, "A", so_far)
+        changing = [total for kind, total in self.parts.factors[tensor] if kind == "exp"]
+        buffers = {total: made for made, total in self.group.made.items()}
+        before = {total: self._made["so far", buffers[total]] for total in changing}
+        now = {total: self._total(total, buffers[total]) for total in changing}
+        total = self._described(member, tensor)
+        einsum, step = rescaled(total, self.parts.factors[tensor], before, now, so_far, target)
+        self.derived[einsum.name] = einsum
+        steps.append(step)
+        return target
+
+    def _described(self, member: Member, tensor: TensorName) -> Total:
+        buffer = self.plan.by_name[dict(member.step.results)[tensor]]
+        return total_of(buffer, member.einsum.by_tensor[tensor].bits_per_value)
+
+    def _total(self, tensor: TensorName, name: BufferName) -> BufferName:
+        """Where a total is kept: where the result is to be, unless a factor is missing there until the end."""
+        factors = self.parts.factors[tensor]
+        if not any(kind == "power" for kind, _ in factors):
+            return name
+        return self._once("total", name, tensor, "A", self.plan.by_name[name].placement)
+
+    def _same(self, member: Member, part: Part, blocks: Mapping[BufferName, BufferName]) -> BufferName | None:
+        """The block that an Einsum would only copy, once its factors are left for later."""
+        match part.map, member.step.results:
+            case Operand(read), ((tensor, name),) if part.map != member.einsum.operation.map:
+                source = dict(member.step.operands)[read]
+                accesses = member.einsum.by_tensor
+                kept = name in self.group.read_later(self.plan) or not member.ranks(tensor)
+                if source in blocks and not kept and accesses[read].projection == accesses[tensor].projection:
+                    return blocks[source]
+        return None
+
+    def _so_far(self, name: BufferName, total: BufferName, fill: Fill) -> BufferName:
+        """What a result is before a turn; `total`: what it is after it."""
         known = ("so far", name) in self._made
         buffer = self.plan.by_name[name]
         so_far = self._once("so far", name, buffer.tensor, "A", buffer.placement)
         if not known:
             self.first.append(replace(fill, target=so_far))
-            self.carried.append((so_far, so_far, name))
+            self.carried.append((so_far, so_far, total))
         return so_far

@@ -28,7 +28,7 @@ LONGEST_SIZE = 20
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What the command line asks for. `memory`: bytes; `fixed`: by tensor, the text of its `--fix` and the placement."""
+    """What the command line asks for. `memory`: bytes; `fixed`: by tensor, text of its `--fix` and placement."""
 
     mesh: Mesh
     metric: PlanMetric
