@@ -162,7 +162,7 @@ def _through_windows(
 
 
 def _halos(split: Split) -> list[int]:
-    """Its halo, and those on the way there, each of which is larger by a block at most: they come from the next PE."""
+    """The halo of a split, and those on the way there: each is larger by a block at most and comes from the next PE."""
     return [*range(split.block, split.halo, split.block), split.halo] if split.halo else []
 
 
