@@ -44,7 +44,8 @@ class At:
 class Note:
     """Something the user should know that is not an error; carried by specs and results.
 
-    `advice` is about what could be better, `warning` about what may not be as meant.
+    `advice` is about what could be better, `warning` about what may not be as meant. `mappings_only`: it concerns what
+    is counted of mappings; a distribution counts otherwise.
     """
 
     __repr__ = brief
@@ -52,6 +53,7 @@ class Note:
     text: str
     at: At | None = None
     kind: Literal["warning", "advice"] = "warning"
+    mappings_only: bool = False
 
     def __str__(self) -> str:
         return visible(f"{self.at}: {self.text}" if self.at and str(self.at) else self.text)

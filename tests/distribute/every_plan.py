@@ -177,7 +177,8 @@ class World:
 
         points = prod(spread[v][1] if v in spread else extent for v, extent in einsum.extents.items())
         moved = sum(self.values(a.tensor, p) for a, p in zip(einsum.accesses, placed, strict=True)) * self.bits
-        return self.model.compute(self.mesh, points * operations_per_point(einsum), moved, self.bits)
+        operations = points * operations_per_point(einsum)
+        return self.model.compute(self.mesh, operations, moved, self.bits, operations)
 
 
 def moves_of(world, tensor, here):

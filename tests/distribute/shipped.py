@@ -7,6 +7,7 @@ from einmap.distribute.read import plan_of
 MATMUL = {"M": 10, "K": 11, "N": 9}
 ATTENTION = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "HEADS": 6, "D_HEAD": 4}
 ONE_HEAD = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "D_HEAD": 4}
+CAUSAL = {"BATCH": 2, "N_TOKENS": 11, "HEADS": 5, "D_HEAD": 3}
 LLAMA = {"N_TOKENS": 5, "D_MODEL": 6, "HEADS": 6, "KV_HEADS": 3, "D_HEAD": 2, "D_FF": 10}
 
 IMPERFECT = {
@@ -37,6 +38,8 @@ IMPERFECT = {
     ("attention", "attention_ring"): ATTENTION,
     ("attention_single_head", "attention_ring"): ONE_HEAD,
     ("llama3_8b", "llama3_8b_context_parallel"): LLAMA,
+    ("attention_causal", "attention_causal_over_m"): CAUSAL,
+    ("attention_causal", "attention_causal_over_h"): CAUSAL,
     ("feed_forward", "feed_forward_columns_rows"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
     ("llama3_8b", "llama3_8b_tensor_parallel"): LLAMA,
     ("llama3_8b", "llama3_8b_sequence_parallel"): LLAMA,

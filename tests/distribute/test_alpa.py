@@ -37,7 +37,7 @@ class AlpaCost:
         extra = {"all_reduce": 0.01, "all_gather": 0.1}.get(kind, 0.001)
         return int(1 + beta * volume) + extra
 
-    def compute(self, mesh, operations, moved, bits):
+    def compute(self, mesh, operations, moved, bits, mean):
         return self.computing * operations if operations >= self.least_product else 0.0
 
 

@@ -14,7 +14,6 @@ from einmap.distribute.cost import communication, plan_cost, timeline
 from einmap.distribute.derive import distribute_workload
 from einmap.distribute.mesh import Groups, Mesh
 from einmap.distribute.plan import buffers_read
-from einmap.errors import NotSupportedError
 
 SIZES = {"M": 4, "N": 8, "K": 16, "J": 12, "P": 5, "R": 3}
 
@@ -260,18 +259,6 @@ def test_all_problems_of_a_request_are_reported_together():
 def test_what_cannot_be_distributed_is_refused_with_its_reason(workload, message):
     with pytest.raises(SpecError, match=message):
         distribute_workload(workload, {"x": 2})
-
-
-def test_a_space_that_is_no_box_is_refused():
-    spec = Spec.from_dict(
-        workload={
-            "rank_sizes": {"M": 4, "K": 4},
-            "bits_per_value": {"All": 8},
-            "einsums": [{"einsum": "Z[m] = A[m, k]", "iteration_space_shape": ["m + k < 5"]}],
-        }
-    )
-    with pytest.raises(NotSupportedError, match="is not a hyperrectangle"):
-        distribute_workload(spec.workload, {"x": 2})
 
 
 def test_a_result_cannot_be_split_in_a_rank_that_the_variable_does_not_lead():

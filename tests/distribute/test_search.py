@@ -93,7 +93,8 @@ def check_cost_of_plan(space, cost, found):
             einsum = plan.workload.find(step.einsum)
             values = sum(product_of(plan.by_name[name].shape) for _, name in (*step.operands, *step.results))
             points = product_of(loop.block for loop in step.loops)
-            total += cost.compute(mesh, points * operations_per_point(einsum), values * 64.0, 64.0)
+            operations = points * operations_per_point(einsum)
+            total += cost.compute(mesh, operations, values * 64.0, 64.0, operations)
     assert found.cost == pytest.approx(total, rel=1e-6)
 
 

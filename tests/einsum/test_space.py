@@ -98,8 +98,11 @@ def test_nothing_is_taken_modulo_zero():
         space("m", "0 <= m < 4 and m mod 0 = 1")
 
 
-def test_an_enormous_space_is_bounded_and_not_counted():
+def test_an_enormous_space_is_bounded_and_counted_where_two_variables_are_linked():
     found = space("mn", "0 <= m < 100000", "0 <= n < 100000", "m + n < 150000")
+    assert found.points == 100000**2 - 50000 * 49999 // 2
+    assert not found.is_box
+    found = space("mnk", *(f"0 <= {v} < 1000" for v in "mnk"), "m + n + k < 1500")
     assert found.points is None
     assert not found.is_box
 

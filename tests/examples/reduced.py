@@ -6,6 +6,7 @@ NET = {"IMAGE": 32, "SHRINK": 64}
 
 REDUCED = {
     "attention": {"BATCH": 2, "N_TOKENS": 5, "D_IN": 2, "D_MODEL": 3, "HEADS": 2, "D_HEAD": 4},
+    "attention_causal": {"BATCH": 2, "N_TOKENS": 5, "HEADS": 2, "D_HEAD": 4},
     "attention_core": {"BATCH": 2, "N_TOKENS": 5, "N_CACHED": 7, "HEADS": 2, "D_HEAD": 4},
     "attention_single_head": {"BATCH": 2, "N_TOKENS": 5, "D_IN": 2, "D_MODEL": 3, "D_HEAD": 4},
     "conv": {"N": 2, "C": 3, "M": 4, "P": 5, "Q": 4, "R": 3, "S": 2, "STRIDE": 2, "DILATION": 2},

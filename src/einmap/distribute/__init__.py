@@ -27,6 +27,7 @@
 - `schedules`: plans whose steps run in turns.
 - `search`: the exact search for a plan.
 - `selection`: one strategy for each node of a graph, at least cost.
+- `spaces`: iteration spaces that are not boxes: which points of a PE take part, and how many.
 - `walk`: a Metropolis walk over plans, which proves nothing.
 - `written`: the steps of a plan as a file has them.
 """

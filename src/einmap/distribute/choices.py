@@ -8,7 +8,6 @@ may stay partial where the Einsum is linear in it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,6 +18,7 @@ from einmap.distribute.indices import mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split
 from einmap.distribute.plan import LocalLoop
+from einmap.distribute.spaces.points import PointCount, points_of
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
@@ -31,15 +31,11 @@ type Spread = Mapping[RankVar, Part]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to spread an Einsum: its loops, and how each of its accesses lies (in the order of the Einsum)."""
+    """One way to spread an Einsum: its loops, how each of its accesses lies (in order), and its points."""
 
     loops: tuple[LocalLoop, ...]
     placements: tuple[Placement, ...]
-
-    @property
-    def points(self) -> int:
-        """Points of the iteration space that each PE evaluates."""
-        return math.prod(loop.block for loop in self.loops)
+    points: PointCount
 
 
 @dataclass(frozen=True)
@@ -100,6 +96,7 @@ def _completed(scene: Scene, spread: Spread) -> Iterator[Choice]:
     used = {axis for axes, _ in spread.values() for axis in axes}
     loops = tuple(LocalLoop(variable, *_loop(spread, variable, extent)) for variable, extent in einsum.extents.items())
     made: dict[Choice, None] = {}
+    points = points_of(einsum, loops, scene.mesh)
     for staying in _ways_to_stay_partial(scene, [axis for axis in scene.mesh.names if axis not in used]):
         for halos in (False, True):
             placements = [
@@ -110,7 +107,7 @@ def _completed(scene: Scene, spread: Spread) -> Iterator[Choice]:
             ]
             complete = tuple(placement for placement in placements if placement is not None)
             if len(complete) == len(placements):
-                made[Choice(loops, complete)] = None
+                made[Choice(loops, complete, points)] = None
     yield from made
 
 

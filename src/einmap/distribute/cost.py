@@ -27,6 +27,7 @@ from einmap.distribute.plan import (
     buffers_read,
     buffers_written,
 )
+from einmap.distribute.spaces.points import PointCount, points_of, turns_of
 from einmap.einsum.einsum import TensorName
 
 COMPUTE = "compute"
@@ -60,7 +61,8 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """Per PE: `sent_bytes`; `points` of local Einsums; `buffer_bytes` of all buffers together; seconds.
+    """Per PE: `sent_bytes`; `points` of local Einsums, on the busiest PE, and `mean_points`; `buffer_bytes` of all
+    buffers together; seconds.
 
     `latency`: steps follow one another; in a loop each turn takes what its own `timeline` does: of what it sends and
     computes the longer, where neither waits for the other. `overlapped_latency`: steps run as soon as they may
@@ -69,6 +71,7 @@ class PlanCost:
 
     sent_bytes: float
     points: int
+    mean_points: float
     buffer_bytes: int
     communication_seconds: float
     computation_seconds: float
@@ -131,9 +134,11 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
     cluster.check(plan.mesh)
     timed = _Timed(plan, cluster, bits or {})
     moving, computing, together = _seconds(timed, plan.steps)
+    counted = list(_points(plan, plan.steps))
     return PlanCost(
         sent_bytes=sum(traffic.total_sent_bytes for traffic in communication(plan)),
-        points=_points(plan.steps),
+        points=sum(points.busiest for points in counted),
+        mean_points=sum(points.mean for points in counted),
         buffer_bytes=sum(math.prod(buffer.shape) for buffer in plan.buffers) * BYTES[plan.dtype],
         communication_seconds=moving,
         computation_seconds=computing,
@@ -273,8 +278,12 @@ class _Timed:
         return self.cluster.seconds(move.kind, self.plan.mesh, move.along, *sizes)
 
     def local(self, local: Local) -> float:
-        """Seconds of an Einsum: the longer of its operations, and of reading and writing its tensors once."""
-        operations = _local_points(local) * operations_per_point(self.plan.einsum(local.einsum))
+        """Seconds of an Einsum, in a loop of its longest turn: the longer of its operations, and of reading and writing
+        its tensors once.
+        """
+        einsum = self.plan.einsum(local.einsum)
+        counts = [points_of(einsum, local.loops, self.plan.mesh, turn) for turn in turns_of(local.loops)]
+        operations = max(points.busiest for points in counts) * operations_per_point(einsum)
         touched = [self.plan.by_name[name] for _, name in (*local.operands, *local.results)]
         moved = sum(math.prod(buffer.shape) * self.width(buffer.tensor) / 8 for buffer in touched)
         return self.cluster.pe.seconds(operations, moved, max(self.width(buffer.tensor) for buffer in touched))
@@ -300,18 +309,19 @@ def _seconds(timed: _Timed, steps: Sequence[PlanStep]) -> tuple[float, float, fl
     return moving, computing, together
 
 
-def _points(steps: Sequence[PlanStep]) -> int:
-    total = 0
+def _points(plan: Plan, steps: Sequence[PlanStep], turns: Sequence[int] = (0,)) -> Iterator[PointCount]:
+    """The points of each local Einsum, each time that it runs."""
     for step in steps:
         match step:
             case Local():
-                total += _local_points(step)
+                einsum = plan.einsum(step.einsum)
+                each = turns if turns_of(step.loops) != (0,) else turns[:1]
+                for turn in each:
+                    points = points_of(einsum, step.loops, plan.mesh, turn)
+                    repeated = len(turns) // len(each)
+                    yield PointCount(points.busiest * repeated, points.mean * repeated)
             case Repeat():
-                total += step.count * _points(step.steps)
+                for one in _points(plan, step.steps, range(step.count)):
+                    yield PointCount(one.busiest * len(turns), one.mean * len(turns))
             case Move() | Combine() | Fill() | Put():
                 pass
-    return total
-
-
-def _local_points(step: Local) -> int:
-    return math.prod(loop.block for loop in step.loops)

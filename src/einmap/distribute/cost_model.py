@@ -29,8 +29,10 @@ class CostModel(Protocol):
     ) -> float:
         """Of one collective; bits that one PE puts in and gets out, and which part of the PEs sends."""
 
-    def compute(self, mesh: Mesh, operations: float, moved: float, bits: float) -> float:
-        """Of one Einsum on every PE: operations of one, bits that it reads and writes, bits of its widest values."""
+    def compute(self, mesh: Mesh, operations: float, moved: float, bits: float, mean: float) -> float:
+        """Of one Einsum on every PE: operations of the busiest, bits that one reads and writes, bits of the widest
+        values, operations of a PE on average.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,16 @@ class ClusterCost:
             case "time" | "memory":
                 return self.cluster.seconds(kind, mesh, axes, operand / 8, result / 8) + PER_MOVE
 
-    def compute(self, mesh: Mesh, operations: float, moved: float, bits: float) -> float:
-        """Of one Einsum on every PE: operations of one, bits that it reads and writes, bits of its widest values."""
+    def compute(self, mesh: Mesh, operations: float, moved: float, bits: float, mean: float) -> float:
+        """Of one Einsum on every PE: operations of the busiest, bits that one reads and writes, bits of the widest
+        values, operations of a PE on average.
+        """
         pe = self.cluster.pe
         match self.metric:
             case "bytes":
                 return operations * 1e-6
             case "energy":
-                return (operations * pe.energy_per_operation + moved * pe.energy_per_bit) * mesh.n_devices
+                return (mean * pe.energy_per_operation + moved * pe.energy_per_bit) * mesh.n_devices
             case "time" | "memory":
                 return pe.seconds(operations, moved / 8, bits)
 

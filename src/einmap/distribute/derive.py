@@ -19,6 +19,7 @@ from einmap.distribute.schedules.overlap import overlapped
 from einmap.distribute.schedules.turns import in_turns
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
+from einmap.distribute.spaces.cuts import check_cuts
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import check_operation, graph_inputs, rank_sizes
 from einmap.einsum.projection import Rank
@@ -112,12 +113,7 @@ def _check_supported(workload: Workload) -> None:
 
 def _check_einsum(einsum: Einsum) -> None:
     check_operation(einsum)
-    if einsum.cuts:
-        raise NotSupportedError(
-            f"the iteration space of Einsum {einsum.name!r} is not a hyperrectangle: {' and '.join(einsum.cuts)}; "
-            "only boxes can be distributed",
-            hint="leave the rank whole, it is split evenly by its placement: imperfect splits are no bound",
-        )
+    check_cuts(einsum)
     for access in einsum.accesses:
         for rank, index in access.projection if access.output else ():
             if mixed_radix(einsum, index) is None:

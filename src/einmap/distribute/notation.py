@@ -14,6 +14,7 @@ from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Split
 from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, PlanStep, Put, Repeat, Turn
+from einmap.distribute.spaces.cuts import cut_groups
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
 from einmap.einsum.projection import Affine, Rank
@@ -170,14 +171,19 @@ def _local(plan: Plan, step: Local, depth: int) -> Line:
     }
     right = texts[min(einsum.inputs)] if einsum.is_copy else _operation(einsum, texts)
     left = ", ".join(texts[tensor] for tensor, _ in step.results)
+    cutting = {variable for group in cut_groups(einsum) for variable in group.variables} if einsum.cuts else set()
     where = [_turned(plan.mesh, one.turn, one.block, one.variable, one.extent) for one in step.loops if one.turn]
     where += [
         _part(plan.mesh, loop.axes, loop.block, loop.variable, loop.extent)
         for loop in step.loops
         if loop.axes
         and not loop.turn
-        and any(_is_whole(plan, einsum, loop, pair) for pair in (*step.operands, *step.results))
+        and (
+            loop.variable in cutting
+            or any(_is_whole(plan, einsum, loop, pair) for pair in (*step.operands, *step.results))
+        )
     ]
+    where += einsum.cuts
     reduced = [v for v in einsum.rank_variables if any(v not in a.variables for a in einsum.accesses if a.output)]
     if einsum.operation.reduction != "sum" and reduced:
         where.append(f"{einsum.operation.reduction} over {', '.join(reduced)}")

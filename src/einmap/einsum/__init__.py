@@ -9,6 +9,7 @@
   algebra asks.
 - `isomorphism`: Einsums that are the same but for names, the layers of a network say: how to tell, and how names are
   exchanged.
+- `lattice_points`: how many integer points of a box satisfy linear inequalities, in closed form.
 - `names`: names of partitions: `K` becomes `K1, K0`, its rank variable `k` becomes `k1, k0`.
 - `numeric`: plain numpy evaluation of a workload: the meaning of everything else.
 - `operation`: what an Einsum computes: a map expression over its inputs and a reduction over the ranks that vanish.

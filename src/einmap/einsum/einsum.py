@@ -102,6 +102,9 @@ class Einsum:
 
     def index_range_of(self, index: Affine) -> tuple[int, int]:
         """The smallest and the largest value of an index of rank variables of the Einsum."""
+        if len(index.terms) == 1:
+            # the bounds are as small as they can be, so that one variable reaches both of its ends
+            return index_ends(index, dict(self.first_values), self.extents, ())
         return index_ends(index, dict(self.first_values), self.extents, self.cuts)
 
     @cached_property

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from einmap.einsum.lattice_points import HalfSpace, lattice_points
 from einmap.einsum.projection import Affine, RankVar, collect_terms, parse_affine
 from einmap.errors import SpecError, did_you_mean
 from einmap.expressions.syntax import check_text_length, shortened
@@ -257,14 +258,12 @@ def _comparison(part: _Linear, variables: Iterable[RankVar]) -> str:
 def index_ends(
     index: Affine, low: Mapping[RankVar, int], extents: Mapping[RankVar, int], cuts: Iterable[str]
 ) -> tuple[int, int]:
-    """The smallest and the largest value of an index at the points of a space: a box without what `cuts` cut off.
-
-    Exact; where a group of variables that cuts link has more than MAX_POINTS points, that of the box.
+    """The least and the largest value of an index at the points of a space, a box without what `cuts` cut off; where
+    a group of variables that cuts link has more than MAX_POINTS points, those of the box.
     """
     constraints = [parse_constraint(text) for text in cuts]
-    groups = linked(extents, constraints)
     least = most = index.constant
-    for group in groups:
+    for group in linked(extents, constraints):
         terms = [(v, a) for v, a in index.terms if v in group]
         group_cuts = [c for c in constraints if c.names & {*group}]
         if group_cuts and terms and math.prod(extents[v] for v in group) <= MAX_POINTS:
@@ -364,7 +363,12 @@ def _enumerate(
     what: str,
 ) -> tuple[dict[str, int], dict[str, int], int | None]:
     if math.prod(high[v] - low[v] + 1 for v in variables) > MAX_POINTS:
-        return low, high, None
+        if len(variables) > 2 or not all(constraint.linear[1] for constraint in constraints):
+            return low, high, None
+        parts = [part for constraint in constraints for part in constraint.linear[0]]
+        planes = [HalfSpace(tuple(one.coefficients.get(v, 0) for v in variables), one.constant) for one in parts]
+        moved = [plane.moved([low[v] for v in variables]) for plane in planes]
+        return low, high, lattice_points(tuple(high[v] - low[v] + 1 for v in variables), moved)
     _, inside = box_points(variables, constraints, low, high)
     if not inside.any():
         raise SpecError(f"the iteration space of {what} is empty: no point satisfies all bounds")

@@ -98,8 +98,9 @@ def traffic_section(rows: Sequence[Traffic], title: str = "Predicted communicati
 def totals_section(plan: Plan) -> RenderableType:
     """What each PE sends, computes and holds."""
     cost = plan_cost(plan)
+    busy = "" if cost.mean_points == cost.points else f" at most ({cost.points / cost.mean_points:.3g} times the mean)"
     return Text(
-        f"each PE sends {exact(cost.sent_bytes)} bytes, evaluates {exact(cost.points)} points, "
+        f"each PE sends {exact(cost.sent_bytes)} bytes, evaluates {exact(cost.points)} points{busy}, "
         f"and has buffers of {exact(cost.buffer_bytes)} bytes"
     )
 

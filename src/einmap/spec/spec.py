@@ -290,6 +290,12 @@ class Spec:
         return self.bound_workload.symbols
 
     @property
+    def distribution_notes(self) -> tuple[Note, ...]:
+        """Warnings of loading, and of binding the workload, that concern its distribution too."""
+        every = (*self.load_notes, *self.bound_workload.notes)
+        return tuple(note for note in every if not note.mappings_only)
+
+    @property
     def notes(self) -> tuple[Note, ...]:
         """Warnings of loading and binding, each once."""
         bound = [note for b in self.bound.values() for note in b.notes]

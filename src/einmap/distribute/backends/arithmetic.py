@@ -10,6 +10,7 @@ import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from einmap.distribute.indices import MixedRadix, mixed_radix
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.placement import Split
 from einmap.distribute.plan import Buffer, Dtype, Local, LocalLoop, Plan, Turn
+from einmap.distribute.spaces.cuts import CutGroup, cut_groups
+from einmap.distribute.spaces.masks import inside
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction, operands
@@ -105,6 +108,24 @@ class Scene:
             return self.here.coordinates(turn, split.block, self.xp)
         return self.here.position(split.axes) * split.block + self.xp.arange(split.block)
 
+    @cached_property
+    def groups(self) -> tuple[CutGroup, ...]:
+        """What cuts points off the box."""
+        return cut_groups(self.einsum) if self.einsum.cuts else ()
+
+    def inside(self, group: CutGroup, all_of: Sequence[RankVar] = ()) -> View:
+        """Which points of the PE lie in the space, by the variables of a group; with all values of those in `all_of`,
+        on whichever PE and in whichever turn.
+        """
+        values = [self.xp.arange(self.einsum.extents[v]) if v in all_of else self.places(v) for v in group.variables]
+        return View(group.variables, inside(group, values, self.xp))
+
+    def has_points(self, group: CutGroup, reduced: Sequence[RankVar]) -> View:
+        """Which values that the PE keeps have a point, on whichever PE and in whichever turn."""
+        every = self.inside(group, reduced)
+        axes = tuple(axis for axis, v in enumerate(group.variables) if v in reduced)
+        return View(tuple(v for v in group.variables if v not in reduced), every.values.any(axis=axes))
+
     def is_padded(self, variable: RankVar, parts: Callable[[tuple[AxisName, ...]], int]) -> bool:
         """Whether some PE covers values beyond the variable's extent."""
         loop = self.loops[variable]
@@ -128,7 +149,7 @@ def local_einsum(
         reduced = [v for v in einsum.rank_variables if v not in access.variables]
         padded = [v for v in reduced if scene.is_padded(v, plan.mesh.parts)]
         kept, radices = _digits_of(scene, access, plan.by_name[name])
-        value = _reduce(scene, views, kept, reduced, padded, dtype)
+        value = _within(scene, _reduce(scene, views, kept, reduced, padded, dtype), kept)
         results[tensor] = _write(scene, access, value, radices, plan.by_name[name])
     return results
 
@@ -207,8 +228,14 @@ def _reduce(
     neutral = NEUTRAL[scene.einsum.operation.reduction]
     for variable in padded:
         values = _masked(scene, View(order, values), variable, neutral).values
+    cutting = [group for group in scene.groups if not {*group.variables}.isdisjoint(reduced)]
+    for group in cutting:
+        values = scene.xp.where(_spread(scene, scene.inside(group), order), values, neutral)
     axes = tuple(range(len(kept), len(order)))
-    return (scene.xp.max if scene.einsum.operation.reduction == "max" else scene.xp.min)(values, axis=axes)
+    found = (scene.xp.max if scene.einsum.operation.reduction == "max" else scene.xp.min)(values, axis=axes)
+    for group in cutting:
+        found = scene.xp.where(_spread(scene, scene.has_points(group, reduced), kept), found, 0)
+    return found
 
 
 def _contract(
@@ -227,10 +254,35 @@ def _contract(
             ready.append(View((variable,), scene.xp.ones(scene.loops[variable].block, dtype)))
     for variable in padded:
         ready = [_masked(scene, factor, variable, 0.0) if variable in factor.variables else factor for factor in ready]
+    for group in scene.groups:
+        if not {*group.variables}.isdisjoint(reduced):
+            ready = _cut(scene, ready, group, dtype)
     letter = dict(zip((*kept, *reduced), string.ascii_letters, strict=False))
     terms = ["".join(letter[v] for v in factor.variables) for factor in ready]
     subscripts = f"{','.join(terms)}->{''.join(letter[v] for v in kept)}"
     return scene.arrays.einsum(subscripts, *(scene.xp.asarray(factor.values, dtype) for factor in ready))
+
+
+def _cut(scene: Scene, factors: Sequence[View], group: CutGroup, dtype: Any) -> list[View]:
+    """Factors whose product is 0 outside of a group's half spaces: one that has all of its variables is, or one more.
+
+    With one more, factors that are not finite outside of the space make the sum NaN.
+    """
+    within = scene.inside(group)
+    for position, factor in enumerate(factors):
+        if {*group.variables} <= {*factor.variables}:
+            holds = _spread(scene, within, factor.variables)
+            cut = View(factor.variables, scene.xp.where(holds, factor.values, 0))
+            return [*factors[:position], cut, *factors[position + 1 :]]
+    return [*factors, View(within.variables, scene.xp.asarray(within.values, dtype))]
+
+
+def _within(scene: Scene, values: Array, kept: Sequence[RankVar]) -> Array:
+    """The results, 0 where no point of the space is; axes are those of `kept`."""
+    for group in scene.groups:
+        if {*group.variables} <= {*kept}:
+            values = scene.xp.where(_spread(scene, scene.inside(group), kept), values, 0)
+    return values
 
 
 def _factors(expression: MapExpression) -> list[MapExpression]:

@@ -15,6 +15,7 @@ from einmap.distribute.placement import Placement
 from einmap.distribute.plan import Dtype, Plan
 from einmap.distribute.search.search import Found
 from einmap.distribute.search.space import SearchSpace
+from einmap.distribute.spaces.points import points_of
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.projection import RankVar
 from einmap.visible import brief
@@ -87,15 +88,12 @@ def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:
             return Part(f"the {hop.kind.replace('_', '-')} of {tensor}", cost, sent)
         case Computed(einsum=name, loops=loops):
             einsum = space.context.workload.find(name)
-            points = 1
-            for loop in loops:
-                points *= loop.block
+            points, operations = points_of(einsum, loops, mesh), operations_per_point(einsum)
             moved = sum(
                 float(space.homes[tensor].paths.places.values[space.homes[tensor].paths.places.number[placement]])
                 * space.bits[tensor]
                 for tensor, placement in (*action.operands, *action.results)
             )
             widest = max(space.bits[tensor] for tensor, _ in (*action.operands, *action.results))
-            return Part(
-                f"computing {name}", model.compute(mesh, points * operations_per_point(einsum), moved, widest), 0.0
-            )
+            work = points.busiest * operations, points.mean * operations
+            return Part(f"computing {name}", model.compute(mesh, work[0], moved, widest, work[1]), 0.0)

@@ -218,7 +218,8 @@ def _ways(
         if -1 in lies:
             continue
         moved = sum(float(place.values[lie]) * width for place, lie, width in zip(places, lies, bits, strict=True))
-        cost = model.compute(scene.mesh, choice.points * operations, moved, max(bits))
+        points = choice.points
+        cost = model.compute(scene.mesh, points.busiest * operations, moved, max(bits), points.mean * operations)
         if lies not in best or cost < best[lies][0]:
             best[lies] = cost, choice
     numbers = np.array(list(best), dtype=np.intp).reshape(len(best), len(places))

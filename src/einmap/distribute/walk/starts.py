@@ -32,7 +32,7 @@ def data_parallel(space: SearchSpace, problem: Problem) -> Choice | None:
         allowed = np.nonzero(whole if whole.any() else possible)[0]
         if not len(allowed):
             return None
-        moved, points = _moved(space, einsum, lies), np.array([choice.points for choice in offered.choices])
+        moved, points = _moved(space, einsum, lies), np.array([choice.points.busiest for choice in offered.choices])
         way = int(min(allowed, key=lambda way: (points[way], moved[way], offered.costs[way], way)))
         ways[einsum.name] = way
         for access, numbers in zip(einsum.accesses, offered.lies, strict=True):

@@ -50,7 +50,7 @@ def _buffers(plan: Plan) -> Iterable[Row]:
 
 def _plan_cost(cost: PlanCost) -> Iterable[Row]:
     seconds = cost.communication_seconds, cost.computation_seconds, cost.latency, cost.overlapped_latency
-    return [(cost.sent_bytes, cost.points, cost.buffer_bytes, *seconds)]
+    return [(cost.sent_bytes, cost.points, cost.mean_points, cost.buffer_bytes, *seconds)]
 
 
 def _executed(run: PlanRun) -> Iterable[Row]:
@@ -74,7 +74,7 @@ _MATCH_COLUMNS = (
 _PLAN_COST = Table(
     "cost",
     (
-        *number("sent [bytes]"), *integer("points", "buffers [bytes]"),
+        *number("sent [bytes]"), *integer("points"), *number("mean points"), *integer("buffers [bytes]"),
         *number("communication [s]", "computation [s]", "latency [s]", "overlapped latency [s]"),
     ),
     _plan_cost,

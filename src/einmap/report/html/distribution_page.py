@@ -59,7 +59,7 @@ def distribution_page(outcome: PlanRun, spec: Spec, engine: str = "", names: Seq
         Section("inputs", "Inputs", (Folded("specification", (Code(dump(spec)),)),)),
     ]
     head = f"Distribution: {', '.join(names) or ', '.join(e.name for e in workload.einsums)}"
-    notes = note_texts((*spec.load_notes, *spec.bound_workload.notes))
+    notes = note_texts(spec.distribution_notes)
     return Page(head, f"mesh {plan.mesh}: {plan.mesh.n_devices:,} PEs, {plan.dtype}", tuple(sections), notes=notes)
 
 
@@ -82,7 +82,11 @@ def _summary(outcome: PlanRun, engine: str) -> Section:
         (
             Tile("processing elements", f"{plan.mesh.n_devices:,}", f"mesh {plan.mesh}"),
             Tile("sent by each PE", _bytes(cost.sent_bytes), f"{exact(cost.sent_bytes)} bytes"),
-            Tile("points of each PE", exact(cost.points), "of the iteration spaces"),
+            Tile(
+                "points of the busiest PE",
+                exact(cost.points),
+                f"of the iteration spaces; {cost.mean_points:.4g} on average",
+            ),
             Tile("buffers of each PE", _bytes(cost.buffer_bytes), f"{exact(cost.buffer_bytes)} bytes"),
         )
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Affine
+from einmap.einsum.projection import Affine, RankVar
 from einmap.einsum.space import Constraint, Space, bounds, check_names, parse_constraint, within
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, attempt, raise_all
@@ -231,16 +231,7 @@ class _Binder:
                     f"values, at most 2**40 are allowed",
                     at=place(self.root, einsum.path),
                 )
-        notes: list[Note] = []
-        if not space.is_box:
-            notes.append(
-                Note(
-                    f"the iteration space of {einsum.name!r} is not a hyperrectangle; counts are those of its "
-                    f"bounding box ({_product(extents)} points"
-                    + (f", the space has {space.points})" if space.points is not None else ")"),
-                    place(self.root, einsum.path),
-                )
-            )
+        notes = () if space.is_box else (self._box_note(einsum, space, extents),)
         accesses = tuple(
             TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
         )
@@ -258,7 +249,16 @@ class _Binder:
             space.cuts,
         )
         raw, as_read = get_value(self.root, einsum.path), self.as_read[einsum.path]
-        return BoundEinsum(done, known, raw, as_read, tuple(notes), einsum.copy_of)
+        return BoundEinsum(done, known, raw, as_read, notes, einsum.copy_of)
+
+    def _box_note(self, einsum: WrittenEinsum, space: Space, extents: tuple[tuple[RankVar, int], ...]) -> Note:
+        counted = f", the space has {space.points})" if space.points is not None else ")"
+        return Note(
+            f"the iteration space of {einsum.name!r} is not a hyperrectangle; counts are those of its bounding box "
+            f"({_product(extents)} points{counted}",
+            place(self.root, einsum.path),
+            mappings_only=True,
+        )
 
     def meanings(self, einsum: WrittenEinsum) -> dict[str, Rename]:
         """The name of a tensor means its second names, too, where the Einsum has some."""

@@ -137,7 +137,7 @@ def plan_command(
         planned = plan_workload(spec.workload, request, running.progress, WHAT_IF_SECONDS if what_if else None)
     _show(planned, target, as_json)
     tables.write(planned.best.plan)
-    print_notes([*spec.load_notes, *spec.bound_workload.notes])
+    print_notes(spec.distribution_notes)
 
 
 def _show(planned: Planned, target: Target | None, as_json: bool) -> None:

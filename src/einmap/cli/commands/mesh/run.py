@@ -155,7 +155,7 @@ def run_command(
             print_report(run_report(engine, outcome))
     if as_json:
         print_json(document)
-    print_notes([*spec.load_notes, *spec.bound_workload.notes])
+    print_notes(spec.distribution_notes)
     tables.write(outcome)
     report.write(lambda: _page(outcome, spec, engine, files))
     if not agrees:
