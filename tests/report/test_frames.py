@@ -106,7 +106,7 @@ def test_no_result_is_left_out():
 
 def test_columns_are_unique_and_have_units_and_rows_fit(results):
     plain = re.compile(
-        r"^(actions|values|instances|usage|share|ratio|before|after|difference|model|simulated|value|gap|lower bound|"
+        r"^(actions|values|instances|mean points|usage|share|ratio|before|after|difference|model|simulated|value|gap|lower bound|"
         r"max error|relative error|reuse|multicast|actions per value|mapspace size|resource usage|part of peak|"
         r"full lines|energy change|latency change)$"
     )
