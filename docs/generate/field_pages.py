@@ -343,6 +343,15 @@ cluster:
     x: {bandwidth: 300e9, latency: 10e-6, topology: switch, size: 8}
     y: {bandwidth: 25e9, latency: 20e-6, efficiency: {1024: 0.2, 2**20: 0.9}}
 ```
+
+PEs whose Einsums the mapper costs:
+
+```yaml
+cluster:
+  pe: {arch: tpu_v4i, memory: 8 * 2**30}          # a file, or a shipped architecture
+  axes:
+    x: {bandwidth: 50e9, latency: 1e-6, topology: torus}
+```
 """
 
 

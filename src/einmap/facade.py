@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from einmap.distribute.cluster import Cluster
+from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.errors import At, SpecError, did_you_mean
+from einmap.frontends.files import exists
 from einmap.frontends.store import Store, own_code
+from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.given import load_given
+from einmap.frontends.yaml.spec import example_paths, load
 from einmap.mapper.given.read import Given
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.result import MapResult
@@ -15,6 +22,10 @@ from einmap.mapper.result_cache import ResultCache
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress
 from einmap.spec.spec import Spec, checked_spec
+from einmap.visible import short
+
+ARCHES = "arches"
+"""The folder of shipped architectures."""
 
 
 def map_workload(
@@ -75,3 +86,26 @@ def map_workload(
 def results_in(directory: str | Path) -> ResultCache:
     """The complete results that are kept in a directory. SpecError if no file can be written there."""
     return ResultCache(Store.opened(directory), own_code())
+
+
+def cluster_in(spec: Spec, root: FolderNames = ()) -> Cluster | None:
+    """The cluster of a specification, the architecture of its PEs read from the file that it names; None without one.
+
+    That file lies beside the one with the cluster or below it, or in the folders `root`, or is a shipped example. The
+    mapper costs the Einsums of the workload of `spec` on it. Raises SpecError: all problems of the cluster together.
+    """
+    return cluster_of(checked_spec(spec, "cluster_in"), partial(_arch_of_pes, root))
+
+
+def _arch_of_pes(root: FolderNames, name: str, at: At) -> Spec:
+    shipped = example_paths((ARCHES,))
+    folder = Path(at.file).parent if at.file else Path()
+    beside = folder / name if name and "\0" not in name else folder
+    if name and exists(beside):
+        if at.file:
+            Roots.of([Path(at.file)], root).check(beside.absolute(), name)
+        return load(beside, root=root)
+    if name not in shipped:
+        hint = did_you_mean(name, shipped, listing="shipped architectures")
+        raise SpecError(f"there is no file {short(name)} here, and no shipped architecture of that name", hint=hint)
+    return load(shipped[name])

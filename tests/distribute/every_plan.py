@@ -173,12 +173,13 @@ class World:
         return tuple(placed)
 
     def _cost(self, einsum, spread, placed):
-        from einmap.distribute.cost_model import operations_per_point
+        from einmap.distribute.cost_model import LocalWork, operations_per_point
 
-        points = prod(spread[v][1] if v in spread else extent for v, extent in einsum.extents.items())
+        extents = tuple(spread[v][1] if v in spread else extent for v, extent in einsum.extents.items())
         moved = sum(self.values(a.tensor, p) for a, p in zip(einsum.accesses, placed, strict=True)) * self.bits
-        operations = points * operations_per_point(einsum)
-        return self.model.compute(self.mesh, operations, moved, self.bits, operations)
+        operations = prod(extents) * operations_per_point(einsum)
+        work = LocalWork(extents, operations, operations, moved, self.bits)
+        return self.model.of(einsum).compute(self.mesh, work)
 
 
 def moves_of(world, tensor, here):

@@ -9,7 +9,7 @@ from tests.distribute.exhaustive import least_cost, loop_partitions, n_plans, pl
 from einmap import SpecError
 from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.cost import communication
-from einmap.distribute.cost_model import ClusterCost, operations_per_point, traffic_first
+from einmap.distribute.cost_model import ClusterCost, LocalWork, operations_per_point, traffic_first
 from einmap.distribute.derive import tensor_sizes
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.plan import Local
@@ -92,9 +92,9 @@ def check_cost_of_plan(space, cost, found):
         if isinstance(step, Local):
             einsum = plan.workload.find(step.einsum)
             values = sum(product_of(plan.by_name[name].shape) for _, name in (*step.operands, *step.results))
-            points = product_of(loop.block for loop in step.loops)
-            operations = points * operations_per_point(einsum)
-            total += cost.compute(mesh, operations, values * 64.0, 64.0, operations)
+            extents = tuple(loop.block for loop in step.loops)
+            operations = product_of(extents) * operations_per_point(einsum)
+            total += cost.of(einsum).compute(mesh, LocalWork(extents, operations, operations, values * 64.0, 64.0))
     assert found.cost == pytest.approx(total, rel=1e-6)
 
 

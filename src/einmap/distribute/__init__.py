@@ -19,6 +19,7 @@
 - `moves`: the cheapest way from one placement of a tensor to another.
 - `naming`: actions of the search as a plan: buffers get names.
 - `notation`: a plan as Einsums: what each PE computes and what it exchanges.
+- `pe`: a PE with an architecture of its own, whose mapper costs Einsums.
 - `placement`: which part of a tensor each PE holds.
 - `plan`: a plan: what every PE of a mesh does, step by step, to compute a workload together.
 - `planner`: the best plan, why others lose, and what it is called.

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from einmap.distribute.collectives import Kind, rounds, sent, torus_bytes, torus_messages
 from einmap.distribute.mesh import AxisName, Mesh
+from einmap.einsum.einsum import Einsum
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.visible import brief
 
+type ArchGoal = Literal["latency", "energy"]
+"""What a mapping on the architecture of a PE makes small."""
 type Topology = Literal["ring", "tree", "torus", "switch", "all_to_all"]
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology.__value__)
 
@@ -108,25 +111,53 @@ class Link:
         return 2 * deep if kind == "all_reduce" else deep
 
 
+class PeArch(Protocol):
+    """An architecture whose mapper says what Einsums cost on one PE.
+
+    `extents`: of the rank variables of an Einsum on the PE, in its order.
+    """
+
+    def __hash__(self) -> int: ...
+
+    def like(self, einsum: Einsum) -> Einsum:
+        """The first Einsum that was asked for and costs the same but for names."""
+
+    def least(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> float:
+        """A lower bound of the cost, found quickly: s or J."""
+
+    def known(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> float | None:
+        """The cost in s or J, if the mapper has been asked for it or for that of an Einsum that is like it."""
+
+    def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> float:
+        """What the best mapping costs: s or J; inf where there is none."""
+
+    def why_not(self, einsum: Einsum, extents: tuple[int, ...]) -> EinmapError | None:
+        """Why there is no mapping; None where there is one."""
+
+
 @dataclass(frozen=True)
 class ProcessingElement:
     """One PE. `peak`: operations/s by bits of the values, ascending; `memory`: bytes, inf: enough for everything;
     `memory_bandwidth`: bytes/s, inf: never waited for; `energy_per_operation`, `energy_per_bit` of its memory: J.
 
-    Raises SpecError for rates that are not positive and negative energies.
+    `arch`: an architecture whose mapper costs Einsums in the place of peak, bandwidth and energies. Raises SpecError
+    for rates that are not positive, negative energies, and for both a peak and an architecture, or none of them.
     """
 
     __repr__ = brief
 
-    peak: tuple[tuple[int, float], ...]
+    peak: tuple[tuple[int, float], ...] = ()
     memory: float = math.inf
     memory_bandwidth: float = math.inf
     energy_per_operation: float = 0.0
     energy_per_bit: float = 0.0
+    arch: PeArch | None = None
 
     def __post_init__(self) -> None:
-        if not self.peak:
+        if not self.peak and self.arch is None:
             raise SpecError("a PE has a peak for at least one data type", hint="write for example peak: {bf16: 300e12}")
+        if self.arch is not None and (self.peak, self.memory_bandwidth) != ((), math.inf):
+            raise SpecError("a PE has either an architecture, or a peak and a bandwidth of its memory")
         for bits, rate in self.peak:
             _check_rate(f"peak for {bits} bits", rate, "operations/s")
         _check_positive("memory", self.memory, "bytes")

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.collectives import Traffic, sent
-from einmap.distribute.cost_model import operations_per_point
+from einmap.distribute.cost_model import ClusterCost, LocalWork
 from einmap.distribute.hops.pairs import fetched_by, pairs_of
 from einmap.distribute.placement import local_shape
 from einmap.distribute.plan import (
@@ -279,14 +279,15 @@ class _Timed:
 
     def local(self, local: Local) -> float:
         """Seconds of an Einsum, in a loop of its longest turn: the longer of its operations, and of reading and writing
-        its tensors once.
+        its tensors once; or what the mapper says of the architecture of the PE.
         """
         einsum = self.plan.einsum(local.einsum)
         counts = [points_of(einsum, local.loops, self.plan.mesh, turn) for turn in turns_of(local.loops)]
-        operations = max(points.busiest for points in counts) * operations_per_point(einsum)
+        longest = max(counts, key=lambda points: points.busiest)
         touched = [self.plan.by_name[name] for _, name in (*local.operands, *local.results)]
-        moved = sum(math.prod(buffer.shape) * self.width(buffer.tensor) / 8 for buffer in touched)
-        return self.cluster.pe.seconds(operations, moved, max(self.width(buffer.tensor) for buffer in touched))
+        moved = sum(math.prod(buffer.shape) * self.width(buffer.tensor) for buffer in touched)
+        work = LocalWork.of(einsum, local.loops, longest, moved, max(self.width(buffer.tensor) for buffer in touched))
+        return ClusterCost(self.cluster, "time").of(einsum).compute(self.plan.mesh, work)
 
 
 def _seconds(timed: _Timed, steps: Sequence[PlanStep]) -> tuple[float, float, float]:

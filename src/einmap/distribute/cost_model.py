@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
-from einmap.distribute.cluster import Cluster, flat_cluster
+from einmap.distribute.cluster import ArchGoal, Cluster, PeArch, flat_cluster
 from einmap.distribute.collectives import Kind, sent
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
+from einmap.distribute.plan import LocalLoop
+from einmap.distribute.spaces.points import PointCount
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.operation import Apply, MapExpression
+from einmap.errors import EinmapError
 
 type PlanMetric = Literal["time", "bytes", "energy", "memory"]
 PLAN_METRICS: tuple[PlanMetric, ...] = get_args(PlanMetric.__value__)
 
 PER_MOVE = 1e-12
 """Added for each move, so that of equal plans the one with fewer moves is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWork:
+    """What each PE does for an Einsum. `extents`: of its rank variables on the PE, in its order; `operations` of the
+    busiest PE, and their `mean` over the PEs; `moved`: bits of all that one reads and writes, each once; `bits`: of its
+    widest values.
+    """
+
+    extents: tuple[int, ...]
+    operations: float
+    mean: float
+    moved: float
+    bits: float
+
+    @staticmethod
+    def of(einsum: Einsum, loops: Sequence[LocalLoop], points: PointCount, moved: float, bits: float) -> LocalWork:
+        """The work of loops, in the order of the Einsum, with so many points."""
+        each = operations_per_point(einsum)
+        return LocalWork(tuple(loop.block for loop in loops), points.busiest * each, points.mean * each, moved, bits)
+
+
+class EinsumCost(Protocol):
+    """What one Einsum costs, by the work of a PE. Equal, and with equal hashes, where the same work costs the same."""
+
+    def __hash__(self) -> int: ...
+
+    def compute(self, mesh: Mesh, work: LocalWork) -> float:
+        """The cost of the Einsum on every PE, at least 0; inf where a PE cannot do it."""
+
+
+@runtime_checkable
+class SlowEinsumCost(EinsumCost, Protocol):
+    """A cost that takes long to find out: the search asks for lower bounds, and for the cost of what it would choose
+    by them.
+    """
+
+    def least(self, mesh: Mesh, work: LocalWork) -> float:
+        """A lower bound of `compute`, found quickly."""
+
+    def known(self, mesh: Mesh, work: LocalWork) -> float | None:
+        """What `compute` gives, where that is found quickly."""
+
+    def why_not(self, work: LocalWork) -> EinmapError | None:
+        """Why a PE cannot do the work; None where it can."""
 
 
 class CostModel(Protocol):
@@ -29,10 +78,8 @@ class CostModel(Protocol):
     ) -> float:
         """Of one collective; bits that one PE puts in and gets out, and which part of the PEs sends."""
 
-    def compute(self, mesh: Mesh, operations: float, moved: float, bits: float, mean: float) -> float:
-        """Of one Einsum on every PE: operations of the busiest, bits that one reads and writes, bits of the widest
-        values, operations of a PE on average.
-        """
+    def of(self, einsum: Einsum) -> EinsumCost:
+        """What an Einsum costs, by the work of a PE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +107,53 @@ class ClusterCost:
             case "time" | "memory":
                 return self.cluster.seconds(kind, mesh, axes, operand / 8, result / 8) + PER_MOVE
 
-    def compute(self, mesh: Mesh, operations: float, moved: float, bits: float, mean: float) -> float:
-        """Of one Einsum on every PE: operations of the busiest, bits that one reads and writes, bits of the widest
-        values, operations of a PE on average.
-        """
+    def of(self, einsum: Einsum) -> EinsumCost:
+        """What an Einsum costs: by its operations and what it moves, or by the architecture of the PE."""
+        arch = self.cluster.pe.arch
+        if arch is None or self.metric == "bytes":
+            return self
+        return MappedCost(arch, arch.like(einsum), "energy" if self.metric == "energy" else "latency")
+
+    def compute(self, mesh: Mesh, work: LocalWork) -> float:
+        """The cost of an Einsum on every PE, by its operations and what it moves."""
         pe = self.cluster.pe
         match self.metric:
             case "bytes":
-                return operations * 1e-6
+                return work.operations * 1e-6
             case "energy":
-                return (mean * pe.energy_per_operation + moved * pe.energy_per_bit) * mesh.n_devices
+                joules = work.mean * pe.energy_per_operation + work.moved * pe.energy_per_bit
+                return joules * mesh.n_devices
             case "time" | "memory":
-                return pe.seconds(operations, moved / 8, bits)
+                return pe.seconds(work.operations, work.moved / 8, work.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class MappedCost:
+    """What Einsums that are like `einsum` cost on PEs with an architecture: s of one PE, or J of all of them."""
+
+    arch: PeArch
+    einsum: Einsum
+    goal: ArchGoal
+
+    def compute(self, mesh: Mesh, work: LocalWork) -> float:
+        """The cost of the best mapping; inf where there is none."""
+        return self._of_all(mesh, self.arch.cost(self.einsum, work.extents, self.goal))
+
+    def least(self, mesh: Mesh, work: LocalWork) -> float:
+        """A lower bound of `compute`, found quickly."""
+        return self._of_all(mesh, self.arch.least(self.einsum, work.extents, self.goal))
+
+    def known(self, mesh: Mesh, work: LocalWork) -> float | None:
+        """What `compute` gives, where the mapper has been asked before."""
+        cost = self.arch.known(self.einsum, work.extents, self.goal)
+        return None if cost is None else self._of_all(mesh, cost)
+
+    def why_not(self, work: LocalWork) -> EinmapError | None:
+        """Why there is no mapping; None where there is one."""
+        return self.arch.why_not(self.einsum, work.extents)
+
+    def _of_all(self, mesh: Mesh, cost: float) -> float:
+        return cost * mesh.n_devices if self.goal == "energy" else cost
 
 
 def hop_cost(model: CostModel, mesh: Mesh, hop: Hop, bits: float) -> float:

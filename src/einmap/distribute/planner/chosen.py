@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.distribute.actions import Computed, Moved, PlanAction
-from einmap.distribute.cost_model import CostModel, hop_cost, operations_per_point
+from einmap.distribute.cost_model import CostModel, LocalWork, hop_cost
 from einmap.distribute.lifetimes import PeakMemory, peak_memory
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.naming import named_plan
@@ -88,12 +88,12 @@ def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:
             return Part(f"the {hop.kind.replace('_', '-')} of {tensor}", cost, sent)
         case Computed(einsum=name, loops=loops):
             einsum = space.context.workload.find(name)
-            points, operations = points_of(einsum, loops, mesh), operations_per_point(einsum)
+            touched = (*action.operands, *action.results)
             moved = sum(
                 float(space.homes[tensor].paths.places.values[space.homes[tensor].paths.places.number[placement]])
                 * space.bits[tensor]
-                for tensor, placement in (*action.operands, *action.results)
+                for tensor, placement in touched
             )
-            widest = max(space.bits[tensor] for tensor, _ in (*action.operands, *action.results))
-            work = points.busiest * operations, points.mean * operations
-            return Part(f"computing {name}", model.compute(mesh, work[0], moved, widest, work[1]), 0.0)
+            widest = max(space.bits[tensor] for tensor, _ in touched)
+            work = LocalWork.of(einsum, loops, points_of(einsum, loops, mesh), moved, widest)
+            return Part(f"computing {name}", model.of(einsum).compute(mesh, work), 0.0)

@@ -10,10 +10,12 @@ from typing import Any
 
 from einmap.distribute.cluster import DATA_TYPE_BITS, TOPOLOGIES, Cluster, Link, ProcessingElement, check_efficiency
 from einmap.distribute.mesh import check_axis
-from einmap.errors import EinmapError, SpecError, attempt, did_you_mean, raise_all
+from einmap.distribute.pe.combined import combined
+from einmap.distribute.pe.mapped import MappedPe
+from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
-from einmap.spec.raw import Path, Raw, RawMap, place, placed
+from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed
 from einmap.spec.schema.base import Input, sound_values
 from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
 from einmap.spec.schema.documented import hint_of
@@ -21,10 +23,19 @@ from einmap.spec.spec import Spec
 from einmap.visible import short
 
 KEY = "cluster"
+_COSTS = ("peak", "memory_bandwidth", "energy_per_operation", "energy_per_bit")
+"""What an architecture says of a PE itself."""
+
+type ArchReader = Callable[[str, At], Spec]
+"""Reads the specification that a cluster names as the architecture of its PEs, from where it is named."""
 
 
-def cluster_of(spec: Spec) -> Cluster | None:
-    """The cluster of a specification; None without the key. Raises SpecError: all problems of the key together."""
+def cluster_of(spec: Spec, read_arch: ArchReader | None = None) -> Cluster | None:
+    """The cluster of a specification; None without the key. Raises SpecError: all problems of the key together.
+
+    `read_arch`: needed where PEs have an architecture, which costs the Einsums of the workload of `spec`;
+    `einmap.facade.cluster_in` gives it.
+    """
     raw = spec.raw.get(KEY)
     if raw is None:
         return None
@@ -32,7 +43,9 @@ def cluster_of(spec: Spec) -> Cluster | None:
     values = sound_values(ClusterInput, raw, spec.raw, (KEY,), problems)
     pe = None
     if "pe" in values:
-        pe = _pe(_Fields(spec.raw, (KEY, "pe"), ProcessingElementInput, values["pe"], problems))
+        fields = _Fields(spec.raw, (KEY, "pe"), ProcessingElementInput, values["pe"], problems)
+        has_arch = fields.values.get("arch") is not None
+        pe = _mapped_pe(fields, spec, read_arch) if has_arch else _pe(fields)
     axes: Mapping[str, Any] = values.get("axes", {})
     if values.get("axes") == {}:
         at = place(spec.raw, (KEY, "axes"))
@@ -74,6 +87,11 @@ class _Fields:
         """A whole number from 1 on; None where it is missing or wrong."""
         return self._read(name, _count)
 
+    def written(self, name: str) -> Raw | None:
+        """What stands under a key, right or wrong; None where nothing does."""
+        whole = get_value(self.raw, self.path)
+        return whole.get(name) if isinstance(whole, RawMap) else None
+
     def _read[T](self, name: str, check: Callable[[Raw, Path, object], T]) -> T | None:
         if self.values.get(name) is None:
             return None
@@ -94,6 +112,9 @@ class _Fields:
 
 def _pe(fields: _Fields) -> ProcessingElement | None:
     before = len(fields.problems)
+    if fields.written("peak") is None:
+        hint = f"{_hint(ProcessingElementInput, 'peak')}, or arch: tpu_v4i"
+        fields.refuse((), "a PE needs 'peak', or 'arch' in its place", hint)
     peak: dict[int, float] = {}
     for name, text in fields.values.get("peak", {}).items():
         at = (*fields.path, "peak", name)
@@ -112,6 +133,29 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
             return ProcessingElement(rates, memory or math.inf, bandwidth or math.inf, operation or 0, bit or 0)
 
     return fields.attempt(pe, "peak") if len(fields.problems) == before and "peak" in fields.values else None
+
+
+def _mapped_pe(fields: _Fields, spec: Spec, read_arch: ArchReader | None) -> ProcessingElement | None:
+    """A PE with an architecture."""
+    before = len(fields.problems)
+    memory = fields.rate("memory", or_inf=True)
+    at = place(fields.raw, (*fields.path, "arch"))
+    for name in _COSTS:
+        if fields.written(name) is not None:
+            fields.refuse((name,), f"a PE with an architecture has no {name}: its mapper costs what it computes")
+
+    def pe() -> ProcessingElement:
+        if read_arch is None:
+            raise SpecError(
+                "the cluster has PEs with an architecture, which stands in another file", hint="use facade.cluster_in"
+            )
+        with placed(fields.raw, (*fields.path, "arch")):
+            mapped = MappedPe(combined(spec, read_arch(fields.values["arch"], at)))
+            if memory is None or fields.written("memory") is None:
+                return ProcessingElement(memory=mapped.memory, arch=mapped)
+            return ProcessingElement(memory=memory, arch=mapped)
+
+    return fields.attempt(pe, "arch") if len(fields.problems) == before else None
 
 
 def _link(fields: _Fields, axis: str, axes: Sequence[str]) -> Link | None:

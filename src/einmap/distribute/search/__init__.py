@@ -9,6 +9,7 @@ problem, moves its edges, and `selection` chooses.
 - `actions`: a choice as steps: moves and local Einsums.
 - `memory`: limits on the memory of a PE at every moment of a plan.
 - `problem`: homes and ways as a selection problem.
+- `refinement`: costs that take long to find out, by lower bounds of them.
 - `search`: the cheapest plan, and what is known about it.
 - `space`: the ways of each Einsum and the homes of each tensor, with their costs.
 """

@@ -13,6 +13,7 @@ from einmap.distribute.placement import Placement
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
 from einmap.distribute.search.memory import memory_limits
 from einmap.distribute.search.problem import Problem, selection_problem, with_limits, without_ways
+from einmap.distribute.search.refinement import solve_refined
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
 from einmap.distribute.selection.solve import TIME_LIMIT, solve
@@ -63,7 +64,8 @@ def cheapest(
         problem = without_ways(problem, excluded)
     if memory is not None:
         problem = with_limits(problem, memory_limits(space, problem, memory))
-    return _found(space, problem, solve(problem.selection, time_limit, progress))
+    selected = solve_refined(space, problem, lambda costed: solve(costed, time_limit, progress), progress)
+    return _found(space, problem, selected)
 
 
 def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[float, float]:
@@ -81,7 +83,9 @@ def thriftiest(
     bare = problem.selection
     nodes = tuple(np.where(np.isfinite(costs), 0.0, np.inf) for costs in bare.nodes)
     edges = tuple(Edge(edge.first, edge.second, np.where(np.isfinite(edge.costs), 0.0, np.inf)) for edge in bare.edges)
-    return _found(space, problem, solve(Selection(nodes, edges, tuple(limits), excess_cost=1.0), time_limit, progress))
+    weighed = Problem(problem.nodes, Selection(nodes, edges, tuple(limits), excess_cost=1.0), problem.edges)
+    selected = solve_refined(space, weighed, lambda costed: solve(costed, time_limit, progress), progress, priced=False)
+    return _found(space, problem, selected)
 
 
 def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | NotFound:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from einmap.distribute.blocks import Blocks, offered_blocks, windowed
 from einmap.distribute.choices import Addend, Choice, Scene, choices, passes
-from einmap.distribute.cost_model import CostModel, hop_cost, operations_per_point
+from einmap.distribute.cost_model import (
+    CostModel,
+    EinsumCost,
+    LocalWork,
+    SlowEinsumCost,
+    hop_cost,
+)
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.moves import Paths, TensorPlaces, shortest_paths
 from einmap.distribute.placement import Placement
@@ -29,11 +35,16 @@ MAX_PAIRS, MAX_LIMITED_PAIRS = 1000, 200
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """The ways to spread one Einsum. `costs`: of computing; `lies`: for each access the number of its placement."""
+    """The ways to spread one Einsum. `costs`: of computing; `lies`: for each access the number of its placement.
+
+    `slow`: what finds out the costs where that takes long, by the `works` of the ways: `costs` are lower bounds then.
+    """
 
     choices: tuple[Choice, ...]
     costs: Costs
     lies: tuple[Numbers, ...]
+    slow: SlowEinsumCost | None = None
+    works: tuple[LocalWork, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +111,8 @@ def search_space(
             scene,
             key,
             tuple(paths[access.tensor].places for access in einsum.accesses),
-            model,
+            model.of(einsum),
             widths,
-            operations_per_point(einsum),
         )
         if not ways[einsum.name].choices:
             raise no_way_to_spread(context, einsum, request)
@@ -207,26 +217,31 @@ def _ways(
     scene: Scene,
     pinned: tuple[tuple[str, tuple[str, ...]], ...] | None,
     places: tuple[TensorPlaces, ...],
-    model: CostModel,
+    cost: EinsumCost,
     bits: tuple[float, ...],
-    operations: int,
 ) -> Ways:
-    """The ways whose placements are among `places`; of several that lie alike the cheapest."""
-    best: dict[tuple[int, ...], tuple[float, Choice]] = {}
+    """The ways whose placements are among `places`; of several that lie alike the cheapest, or all that differ in what
+    a PE does where only lower bounds are known.
+    """
+    slow = cost if isinstance(cost, SlowEinsumCost) else None
+    best: dict[tuple[tuple[int, ...], LocalWork | None], tuple[float, Choice, LocalWork]] = {}
     for choice in choices(scene, pinned):
         lies = tuple(place.number.get(lie, -1) for place, lie in zip(places, choice.placements, strict=True))
         if -1 in lies:
             continue
         moved = sum(float(place.values[lie]) * width for place, lie, width in zip(places, lies, bits, strict=True))
-        points = choice.points
-        cost = model.compute(scene.mesh, points.busiest * operations, moved, max(bits), points.mean * operations)
-        if lies not in best or cost < best[lies][0]:
-            best[lies] = cost, choice
-    numbers = np.array(list(best), dtype=np.intp).reshape(len(best), len(places))
+        work = LocalWork.of(scene.einsum, choice.loops, choice.points, moved, max(bits))
+        value = slow.least(scene.mesh, work) if slow else cost.compute(scene.mesh, work)
+        key = lies, work if slow else None
+        if key not in best or value < best[key][0]:
+            best[key] = value, choice, work
+    numbers = np.array([lies for lies, _ in best], dtype=np.intp).reshape(len(best), len(places))
     return Ways(
-        tuple(choice for _, choice in best.values()),
-        np.array([cost for cost, _ in best.values()]),
+        tuple(choice for _, choice, _ in best.values()),
+        np.array([value for value, _, _ in best.values()]),
         tuple(numbers.T),
+        slow,
+        tuple(work for _, _, work in best.values()) if slow else (),
     )
 
 

@@ -14,6 +14,7 @@ from einmap.distribute.cluster import Cluster
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
 from einmap.distribute.search.memory import memory_limits
 from einmap.distribute.search.problem import Problem, selection_problem, with_limits
+from einmap.distribute.search.refinement import WayCosts
 from einmap.distribute.search.search import Found
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Selection
@@ -92,10 +93,11 @@ def walk(
     """
     if options.overlap and cluster is None:
         raise SpecError("the time with overlap is that on a cluster", hint="give a cluster")
-    problem = selection_problem(space)
+    timed = (progress or Progress()).within(options.seconds)
+    bare = selection_problem(space)
+    problem = _with_costs(space, bare, timed)
     if memory is not None:
         problem = with_limits(problem, memory_limits(space, problem, memory))
-    timed = (progress or Progress()).within(options.seconds)
     record = _Record()
     chains: list[_Chain] = []
     for number in range(2):
@@ -111,7 +113,8 @@ def walk(
         if record.evaluations % REPORT_EVERY < len(chains):
             best = None if record.choice is None else f"{record.cost:.4g}"
             timed.report("a Metropolis walk", record.evaluations, options.evaluations, best=best)
-    found = None if record.choice is None else _found(space, problem, record.choice, record.cost, options)
+    bound = 0.0 if space.cut or options.overlap else _bound(bare.selection)
+    found = None if record.choice is None else _found(space, problem, record.choice, record.cost, bound, options)
     return Walked(found, tuple(record.trace), record.evaluations, sum(chain.accepted for chain in chains))
 
 
@@ -218,13 +221,25 @@ class _Chain:
         return dearer <= 0 or self._rng.random() < math.exp(-self._options.beta * dearer)
 
 
-def _found(space: SearchSpace, problem: Problem, choice: Choice, cost: float, options: WalkOptions) -> Found:
+def _with_costs(space: SearchSpace, problem: Problem, progress: Progress) -> Problem:
+    """The problem with costs in the place of lower bounds: steps go everywhere, so that all are found out."""
+    if all(ways.slow is None for ways in space.ways.values()):
+        return problem
+    costs = WayCosts(space)
+    costs.find_all(progress)
+    costs.check_possible()
+    return Problem(problem.nodes, costs.within(problem, priced=True), problem.edges)
+
+
+def _found(
+    space: SearchSpace, problem: Problem, choice: Choice, cost: float, bound: float, options: WalkOptions
+) -> Found:
     selection = problem.selection
     if not options.overlap:
         cost = Selection(selection.nodes, selection.edges).cost(choice)
     actions = chosen_actions(space, problem.nodes, choice)
     homes = chosen_homes(space, problem.nodes, choice)
-    return Found(actions, homes, cost, 0.0 if space.cut or options.overlap else _bound(selection), choice)
+    return Found(actions, homes, cost, bound, choice)
 
 
 def _bound(problem: Selection) -> float:

@@ -17,14 +17,28 @@ class ProcessingElementInput(Input):
         dict[str, Expression],
         documented(
             "Operations by the data type of the values. An Einsum takes the narrowest type that holds the widest of "
-            "its tensors; a product that is summed is two operations.",
+            "its tensors; a product that is summed is two operations. Needed where there is no `arch`.",
             {"bf16": "312e12", "fp32": "19.5e12"},
             unit="operations/s",
         ),
-    ]
+    ] = {}
+    arch: Annotated[
+        str | None,
+        documented(
+            "A specification with the key `arch`, a file beside this one or a shipped one: its mapper costs what a PE "
+            "computes, in the place of `peak`, `memory_bandwidth` and the energies of a PE.",
+            "tpu_v4i",
+            without="`peak` says what a PE computes",
+        ),
+    ] = None
     memory: Annotated[
         Expression,
-        documented("Room of the memory of a PE, which no plan exceeds.", "80 * 2**30", unit="bytes"),
+        documented(
+            "Room of the memory of a PE, which no plan exceeds.",
+            "80 * 2**30",
+            unit="bytes",
+            without="without limit, or with `arch` the size of its outermost memory",
+        ),
     ] = "inf"
     memory_bandwidth: Annotated[
         Expression,

@@ -132,7 +132,7 @@ def plan_command(
     options = plan_options(mesh, metric, memory, fix or [])
     with reading_inputs(define, target, *tables.targets):
         spec = load_spec(given, define, None, root, top_key)
-    request = replace(plan_request(spec, options, cluster, time_limit), walk=walk)
+    request = replace(plan_request(spec, options, cluster, time_limit, root or ()), walk=walk)
     with searching() as running:
         planned = plan_workload(spec.workload, request, running.progress, WHAT_IF_SECONDS if what_if else None)
     _show(planned, target, as_json)

@@ -14,9 +14,10 @@ from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import MAX_DEVICES, Mesh
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import KEY as CLUSTER_KEY
-from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.request import Where, checked_request
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
+from einmap.facade import cluster_in
+from einmap.frontends.yaml.folders import FolderNames
 from einmap.spec.spec import Spec
 from einmap.visible import short
 
@@ -52,8 +53,12 @@ def plan_options(mesh: str, metric: str, memory: str | None, fix: Sequence[str])
     return PlanOptions(laid, known, limit, fixed)
 
 
-def plan_request(spec: Spec, options: PlanOptions, cluster_file: str | None, time_limit: float) -> PlanRequest:
-    """What to plan for. Raises SpecError, all that is wrong with cluster, mesh and placements together."""
+def plan_request(
+    spec: Spec, options: PlanOptions, cluster_file: str | None, time_limit: float, root: FolderNames = ()
+) -> PlanRequest:
+    """What to plan for; `root`: folders of files that the cluster names. Raises SpecError, all that is wrong with
+    cluster, mesh and placements together.
+    """
 
     def locate(where: Where) -> At | None:
         return At(path=f"--fix {options.fixed[str(where[1])][0]!r}") if len(where) > 1 else None
@@ -66,7 +71,7 @@ def plan_request(spec: Spec, options: PlanOptions, cluster_file: str | None, tim
     if cluster_file is not None and spec.raw.get(CLUSTER_KEY) is None:
         hint = "write the key cluster in it, or take a shipped one, such as a100_nodes"
         problems.append(SpecError(f"--cluster {cluster_file!r}: it has no key {CLUSTER_KEY!r}", hint=hint))
-    given = attempt(problems, partial(cluster_of, spec))
+    given = attempt(problems, partial(cluster_in, spec, root))
     if given is not None:
         attempt(problems, partial(given.check, options.mesh))
     raise_all(problems)

@@ -1,0 +1,162 @@
+"""PEs with an architecture of their own: the mapper costs their Einsums, and the plan is the best by these costs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from einmap import Spec, SpecError, load, loads, map_workload
+from einmap.distribute.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.cost import plan_cost
+from einmap.distribute.cost_model import ClusterCost
+from einmap.distribute.mesh import Mesh
+from einmap.distribute.pe.combined import combined
+from einmap.distribute.pe.mapped import MappedPe
+from einmap.distribute.planner.planner import plan_workload
+from einmap.distribute.planner.planning import Planning, PlanRequest
+from einmap.distribute.planner.read_cluster import cluster_of
+from einmap.distribute.search.search import NotFound, cheapest
+from einmap.distribute.search.space import Options, search_space
+from einmap.distribute.walk.walk import WalkOptions
+from einmap.facade import cluster_in
+from einmap.progress import Progress
+
+FEED_FORWARD = {"N_TOKENS": 12, "D_MODEL": 8, "D_FF": 16, "BITS": 8}
+
+
+def pods(workload="feed_forward", arch="simple", axes="x", define=None, **pe):
+    """A workload, and a cluster of PEs of an architecture."""
+    spec = load(workload, define=define or FEED_FORWARD)
+    mapped = MappedPe(combined(spec, load(arch)))
+    links = tuple((axis, Link(1e9, 1e-8, energy_per_bit=1e-12)) for axis in axes)
+    return spec, Cluster(ProcessingElement(arch=mapped, **pe), links)
+
+
+def request(cluster, **options):
+    mesh = Mesh(tuple((axis, 2) for axis, _ in cluster.links))
+    return PlanRequest(mesh, cluster, **options)
+
+
+@dataclass(frozen=True)
+class Eager:
+    """The same costs, all of them found out before the search."""
+
+    inner: ClusterCost
+
+    def move(self, *arguments):
+        return self.inner.move(*arguments)
+
+    def of(self, einsum):
+        return _Compute(self.inner.of(einsum))
+
+
+@dataclass(frozen=True)
+class _Compute:
+    inner: object
+
+    def compute(self, mesh, work):
+        return self.inner.compute(mesh, work)
+
+
+@pytest.mark.parametrize(("metric", "goal", "each"), [("time", "latency", 1), ("energy", "energy", 4)])
+def test_an_einsum_costs_what_the_mapper_says_of_the_local_block(metric, goal, each):
+    spec, cluster = pods("matmul", define={"M": 32, "K": 24, "N": 8})
+    mesh = Mesh((("x", 4),))
+    fixed = {"A": {"M": "x"}, "B": "replicated", "Z": {"M": "x"}}
+    best = plan_workload(spec.workload, PlanRequest(mesh, cluster, metric, placements=fixed)).best
+    assert best.loops == {"Z": {"m": ("x",)}}
+    local = map_workload(load("simple", "matmul", define={"M": 8, "K": 24, "N": 8}), metrics=goal)
+    assert local.optimal
+    assert best.cost == pytest.approx(each * getattr(local.cost, goal), rel=1e-9)
+    assert best.proven
+
+
+@pytest.mark.parametrize("metric", ["time", "energy"])
+@pytest.mark.parametrize("axes", ["x", "xy"])
+def test_bounds_and_refinement_find_what_all_costs_at_once_do(axes, metric):
+    spec, cluster = pods(axes=axes)
+    planning = Planning(spec.workload, request(cluster, metric=metric))
+    space = planning.space()
+    found = cheapest(space)
+    n_asked = len(cluster.pe.arch.costs)
+    eager = search_space(planning.context, planning.asked, Eager(planning.model), planning.bits, Options(True))
+    least = cheapest(eager)
+    assert found.proven
+    assert found.cost == pytest.approx(least.cost, rel=1e-9)
+    # with one axis there are few shapes
+    assert n_asked < len(cluster.pe.arch.costs) or axes == "x"
+    for name, ways in space.ways.items():
+        mesh = planning.context.mesh
+        costs = np.array([ways.slow.compute(mesh, work) for work in ways.works])
+        assert (ways.costs <= costs * (1 + 1e-9)).all(), name
+
+
+def test_the_refined_plan_keeps_to_the_memory():
+    spec, cluster = pods()
+    free = plan_workload(spec.workload, request(cluster)).best
+    planning = Planning(spec.workload, request(cluster, memory=0.9 * free.peak.bytes))
+    planned = plan_workload(spec.workload, planning.request)
+    assert planned.best.peak.bytes <= 0.9 * free.peak.bytes
+    eager = search_space(planning.context, planning.asked, Eager(planning.model), planning.bits, Options(True, True))
+    assert planned.best.cost == pytest.approx(cheapest(eager, 0.9 * free.peak.bytes).cost, rel=1e-9)
+
+
+def test_equal_blocks_of_equal_einsums_are_mapped_once():
+    # U and G are the same but for names
+    spec, cluster = pods(define={**FEED_FORWARD, "GATED": 1})
+    arch = cluster.pe.arch
+    by_name = spec.workload.by_name
+    first, second = (by_name[name] for name in ("G", "U"))
+    assert arch.like(first) is arch.like(second)
+    cost = arch.cost(first, (6, 8, 16), "latency")
+    assert arch.known(second, (6, 8, 16), "latency") == cost
+    assert arch.known(second, (6, 8, 8), "latency") is None
+    assert len(arch.costs) == 1
+
+
+def test_the_parts_and_the_timeline_have_the_costs_of_the_mapper():
+    spec, cluster = pods()
+    best = plan_workload(spec.workload, request(cluster)).best
+    assert best.cost == pytest.approx(sum(part.cost for part in best.parts), rel=1e-9)
+    times = plan_cost(best.plan, cluster, best.bits)
+    assert times.latency == pytest.approx(best.cost, rel=1e-6)
+
+
+def test_a_search_that_is_stopped_gives_a_plan_whose_costs_are_known():
+    spec, cluster = pods(axes="xy")
+    planning = Planning(spec.workload, request(cluster))
+    progress = Progress()
+    progress.stop()
+    found = cheapest(planning.space(), progress=progress)
+    assert not isinstance(found, NotFound)
+    least = cheapest(planning.space())
+    assert found.bound <= least.cost * (1 + 1e-9) <= found.cost * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_walk_has_the_costs_of_the_mapper(overlap):
+    spec, cluster = pods(axes="xy")
+    least = plan_workload(spec.workload, request(cluster)).best
+    walked = plan_workload(spec.workload, request(cluster, walk=WalkOptions(300, 1, overlap=overlap))).best
+    times = plan_cost(walked.plan, cluster, walked.bits)
+    assert walked.cost == pytest.approx(times.overlapped_latency if overlap else times.latency, rel=1e-6)
+    assert times.latency >= least.cost * (1 - 1e-6)
+
+
+def test_the_memory_of_the_pe_is_that_of_its_outermost_memory_unless_it_is_given():
+    text = "cluster:\n  pe: {arch: edge}\n  axes: {x: {bandwidth: 1e9}}\n"
+    outermost = load("edge", "matmul").bound["Z"].arch.memories[0]
+    assert planned_cluster(text).pe.memory == outermost.size_bits / 8
+    assert planned_cluster(text.replace("arch: edge", "arch: edge, memory: 2**20")).pe.memory == 2**20
+
+
+def planned_cluster(text):
+    whole = loads(text)
+    spec = load("matmul")
+    return cluster_in(Spec.from_dict({**spec.to_dict(), **whole.to_dict()}))
+
+
+def test_a_cluster_that_is_read_without_files_says_how_to_read_it():
+    text = "cluster:\n  pe: {arch: simple}\n  axes: {x: {bandwidth: 1e9}}\n"
+    with pytest.raises(SpecError, match=r"facade\.cluster_in"):
+        cluster_of(loads(text))
