@@ -23,6 +23,7 @@ class EngineOptions:
     host: int | None = None
     coordinator: str | None = None
     time_limit: float | None = None
+    meeting_limit: float | None = None
 
     @property
     def given(self) -> dict[str, Any]:

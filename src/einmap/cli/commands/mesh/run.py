@@ -67,6 +67,12 @@ Coordinator = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS:PORT", help="A free port of host 0.", show_default=False, rich_help_panel=ENGINE),
 ]
+MeetingLimit = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS", help="Time in which all hosts must be there.", show_default="7", rich_help_panel=ENGINE
+    ),
+]
 TimeLimit = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Time to compile and run.", show_default="600", rich_help_panel=ENGINE),
@@ -108,6 +114,7 @@ def run_command(
     hosts: Hosts = None,
     host: Host = None,
     coordinator: Coordinator = None,
+    meeting_limit: MeetingLimit = None,
     time_limit: TimeLimit = None,
     dtype: DtypeName = None,
     seed: Seed = 0,
@@ -129,7 +136,7 @@ def run_command(
     Example: einmap run matmul matmul_reduce_scatter -D G=8
     """
     shown = ProgressBar(error_console())
-    options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit)
+    options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit, meeting_limit)
     runner = engine_named(engine, options, Progress(shown.report))
     report = ReportFiles.of(ctx, html, figures, force, files)
     tables = TableFiles.of("einmap.report.distribution.PlanRun", csv, parquet, table, force=force, inputs=files)

@@ -21,6 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.hosts.address import Address
+from einmap.distribute.backends.hosts.facts import facts_of
+from einmap.distribute.backends.hosts.guest import meet
+from einmap.distribute.backends.hosts.meeting import Meeting, Seat
 from einmap.distribute.backends.jax.encoding import encode
 from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.processes import Command, Processes
@@ -28,7 +32,7 @@ from einmap.distribute.backends.observed_collectives import Collective
 from einmap.distribute.check import check_memory
 from einmap.distribute.plan import Buffer, Plan
 from einmap.einsum.einsum import TensorName
-from einmap.errors import EngineError, InvariantError, SpecError
+from einmap.errors import EinmapError, EngineError, InvariantError, SpecError
 from einmap.progress import Progress
 from einmap.visible import brief
 
@@ -60,7 +64,8 @@ class JaxOptions:
     `processes`: on this host; `hosts`, `host`: how many hosts run the same command, and which one this is;
     `coordinator`: "address:port" of host 0, needed for more than one host; `platform`: of the devices: cpu, or one of
     JAX's names (cuda, rocm, tpu, ...), or "any" for the best that JAX finds, whose number is then what is there;
-    `time_limit`, `start_limit`: seconds for one request (compilation included), and for starting.
+    `time_limit`, `start_limit`: seconds for one request (compilation included), and for starting; `meeting_limit`:
+    seconds in which all hosts must be there.
 
     Raises SpecError for values that fit no machine.
     """
@@ -75,6 +80,7 @@ class JaxOptions:
     coordinator: str | None = None
     time_limit: float = 600.0
     start_limit: float = 120.0
+    meeting_limit: float = 7.0
 
     def __post_init__(self) -> None:
         for name in ("devices", "processes", "hosts"):
@@ -88,9 +94,9 @@ class JaxOptions:
                 f"{self.hosts} hosts need a coordinator",
                 hint="name an address and a free port of host 0, for example 10.0.0.1:9000",
             )
-        if self.coordinator is not None and not re.fullmatch(r"\S+:\d{1,5}", self.coordinator):
-            raise SpecError(f"coordinator {self.coordinator!r}: expected an address and a port, such as 10.0.0.1:9000")
-        for name in ("time_limit", "start_limit"):
+        if self.coordinator is not None:
+            Address.parse(self.coordinator)
+        for name in ("time_limit", "start_limit", "meeting_limit"):
             if not getattr(self, name) > 0:
                 raise SpecError(f"{name}: expected a positive number of seconds, found {getattr(self, name)}")
 
@@ -129,13 +135,19 @@ class JaxEngine:
         self.options = options or JaxOptions()
         self._progress = progress or Progress()
         self._processes: Processes | None = None
+        self._meeting: Meeting | None = None
         self._facts: Mapping[str, Any] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None) -> None:
-        self._end(at_once=kind is not None)
+        if kind is None:
+            self._end(at_once=False)
+            self._part(None)
+        else:
+            self._part(f"it was ended by {kind.__name__}")
+            self._end(at_once=True)
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -164,11 +176,50 @@ class JaxEngine:
     def _ask(self, plans: Sequence[Plan], request: Message) -> list[Message]:
         for plan in plans:
             self.options.check(plan)
+        if self.options.coordinator is None or self.options.all_processes == 1:
+            return self._answered(plans, request)
+        try:
+            self._agree(self.options.coordinator, plans, request)
+            return self._answered(plans, request)
+        except EinmapError as error:
+            self._part(error.message)
+            self._end(at_once=True)
+            raise
+
+    def _answered(self, plans: Sequence[Plan], request: Message) -> list[Message]:
         processes = self._started(plans)
         for plan in plans:
             self._check_devices(plan)
         self._progress.report(f"{request.document['do']} on {self._facts['devices']} devices", 0)
         return processes.ask([request] * self.options.processes, self.options.time_limit)
+
+    def _agree(self, coordinator: str, plans: Sequence[Plan], request: Message) -> None:
+        """Wait until all hosts are about to do the same. Raises what `Meeting.agree` does."""
+        options = self.options
+        if self._meeting is None:
+            check_jax()
+            address = Address.parse(coordinator)
+            seat = Seat(options.host, options.hosts, address, options.meeting_limit, self._report)
+            self._meeting = meet(seat)
+        described = {
+            "number of hosts": options.hosts,
+            "processes of each host": options.processes,
+            "devices of each process": options.devices or "as many as needed",
+            "platform": options.platform,
+        }
+        self._meeting.agree(facts_of(described, plans, request.arrays, request.document), options.time_limit)
+
+    def _part(self, why: str | None) -> None:
+        """End the connection to the other hosts, which hear `why` this one has failed; None: it has not."""
+        if self._meeting is not None:
+            if why is None:
+                self._meeting.close()
+            else:
+                self._meeting.fail(why)
+        self._meeting = None
+
+    def _report(self, what: str) -> None:
+        self._progress.report(what, 0)
 
     def _check_devices(self, plan: Plan) -> None:
         needed, present = plan.mesh.n_devices, self._facts["devices"]
@@ -194,7 +245,7 @@ class JaxEngine:
         if self._processes is None or not self._processes.alive:
             check_jax()
             self._progress.report(f"starting JAX in {options.processes} processes", 0)
-            self._processes, facts = _start(options)
+            self._processes, facts = _start(options, self._meeting)
             self._facts = {**facts, "processes": options.all_processes}
         return self._processes
 
@@ -218,10 +269,12 @@ def check_jax() -> None:
         raise SpecError(f"the engine jax needs JAX {oldest} or newer, {version} is installed", hint=hint)
 
 
-def _start(options: JaxOptions) -> tuple[Processes, Mapping[str, Any]]:
+def _start(options: JaxOptions, meeting: Meeting | None) -> tuple[Processes, Mapping[str, Any]]:
     """Running processes that have met, and what JAX says about its devices."""
     for attempt in range(1, PORT_ATTEMPTS + 1):
         processes = Processes(_commands(options), first=options.host * options.processes, total=options.all_processes)
+        if meeting is not None:
+            meeting.watch(processes.end_because)
         try:
             hello = [Message({"do": "hello"})] * options.processes
             answers = processes.ask(hello, options.start_limit)
@@ -240,12 +293,13 @@ def _start(options: JaxOptions) -> tuple[Processes, Mapping[str, Any]]:
 
 def _commands(options: JaxOptions) -> list[Command]:
     coordinator = options.coordinator or f"127.0.0.1:{_free_port()}"
+    is_only_here = options.coordinator is None or Address.parse(coordinator).is_of_this_host
     commands = []
     devices = options.devices or 1
     for i in range(options.processes):
         peers = {
             "coordinator": coordinator,
-            "bind": None if options.coordinator else coordinator,
+            "bind": coordinator if is_only_here else None,
             "processes": options.all_processes,
             "process": options.host * options.processes + i,
             "time_limit": max(1, int(options.start_limit)),

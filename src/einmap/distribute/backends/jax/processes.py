@@ -31,6 +31,8 @@ from einmap.errors import EngineError, NotSupportedError, SpecError
 
 LAST_LINES = 12
 """Lines of a lost process that its error quotes."""
+NOBODY = -1
+"""The place of a process that is on another host."""
 GRACE = 1.0
 """Seconds in which a process that was lost earlier is found to be the cause of what another one reports."""
 FAREWELL = 10.0
@@ -71,10 +73,11 @@ class _Child:
 
 @dataclass(frozen=True)
 class _Event:
-    """What a process did: it answered, or (None) its output ended."""
+    """What a process did: it answered, or (None) its output ended. `elsewhere`: what happened on another host."""
 
     child: int
     message: Message | None
+    elsewhere: str | None = None
 
 
 class Processes:
@@ -131,6 +134,10 @@ class Processes:
         except BaseException:
             self.kill()
             raise
+
+    def end_because(self, elsewhere: str) -> None:
+        """Let `ask` raise an EngineError: another host has failed, and the processes would wait for it in vain."""
+        self._events.put(_Event(NOBODY, None, elsewhere))
 
     def close(self) -> None:
         """Let the processes end by themselves, and end those that do not."""
@@ -212,16 +219,29 @@ class Processes:
 
         The peers of a lost process may be faster to raise than the parent is to see its end.
         """
-        until = time.monotonic() + (GRACE if event.message is not None else 0.0)
-        while event.message is not None and (other := self._next_event(until)) is not None:
-            if other.message is None and other.child != event.child:
+        until = time.monotonic() + GRACE
+        while self._is_complaint(event) and (other := self._next_event(until)) is not None:
+            if other.message is None and other.child != event.child and not self._is_complaint(other):
                 event = other
+        if event.elsewhere is not None:
+            return EngineError(f"another host has failed; {event.elsewhere}; the processes of this host were ended")
         child = self._children[event.child]
         if event.message is not None:
             what, said = "raised an exception", str(event.message.document["traceback"]).splitlines()[-LAST_LINES:]
         else:
             what, said = _ending(child.process), _last_lines(child)
         return EngineError(f"{child.name} {what}; all processes were ended{_quoted(said)}", hint=self._elsewhere)
+
+    def _is_complaint(self, event: _Event) -> bool:
+        """Whether the loss of a peer may be the reason: the process raised an exception, or its runtime aborted."""
+        if event.elsewhere is not None:
+            return False
+        if event.message is not None:
+            return True
+        process = self._children[event.child].process
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(GRACE) == -signal.SIGABRT
+        return False
 
     def _silence(self, silent: Sequence[int], time_limit: float) -> EngineError:
         names = " and ".join(self._children[i].name for i in silent)
