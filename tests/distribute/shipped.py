@@ -40,6 +40,8 @@ IMPERFECT = {
     ("llama3_8b", "llama3_8b_context_parallel"): LLAMA,
     ("attention_causal", "attention_causal_over_m"): CAUSAL,
     ("attention_causal", "attention_causal_over_h"): CAUSAL,
+    ("llama3_8b", "llama3_8b_fsdp"): {**LLAMA, "BATCH": 5},
+    ("feed_forward", "feed_forward_fsdp"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
     ("feed_forward", "feed_forward_columns_rows"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
     ("llama3_8b", "llama3_8b_tensor_parallel"): LLAMA,
     ("llama3_8b", "llama3_8b_sequence_parallel"): LLAMA,

@@ -16,6 +16,7 @@ from einmap.distribute.placement import REPLICATED
 from einmap.distribute.plan import BYTES, Dtype, Plan
 from einmap.distribute.request import Context, Locate, Request, checked_request, no_place
 from einmap.distribute.schedules.overlap import overlapped
+from einmap.distribute.schedules.prefetch import prefetched
 from einmap.distribute.schedules.turns import in_turns
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
@@ -36,6 +37,7 @@ def distribute_workload(
     loops: Mapping[str, Any] | None = None,
     overlap: Iterable[str] = (),
     turns: Iterable[Mapping[str, Any]] = (),
+    prefetch: Mapping[str, str] | None = None,
     dtype: Dtype = "float64",
     imperfect: bool = True,
     cost: CostModel | None = None,
@@ -47,8 +49,9 @@ def distribute_workload(
     partial sums are summed on every PE. `loops`: pins how an Einsum is spread, e.g. `{"Z": {"k": "x"}}`. `overlap`:
     Einsums whose reduce-scatter is done chunk by chunk while the next chunk is computed. `turns`: Einsums that go over
     a rank variable block by block, while the blocks of what they would gather travel from PE to PE: `[{"einsums":
-    ["Z"], "over": {"k": "x"}}]`. `imperfect`: whether ranks may be split in blocks of which the last ones are shorter.
-    `cost`: what is least; without, bytes that are sent and operations together, 1,000 operations worth a byte
+    ["Z"], "over": {"k": "x"}}]`. `prefetch`: tensors that are moved while an Einsum before their reader runs, e.g.
+    `{"W2": "U"}`. `imperfect`: whether ranks may be split in blocks of which the last ones are shorter. `cost`: what is
+    least; without, bytes that are sent and operations together, 1,000 operations worth a byte
     (`cost_model.traffic_first`).
 
     Raises SpecError (several problems together) for what is unknown or does not fit, NotSupportedError for what cannot
@@ -56,7 +59,7 @@ def distribute_workload(
     """
     mesh = mesh if isinstance(mesh, Mesh) else Mesh(tuple(mesh.items()))
     context = context_of(workload, mesh, imperfect)
-    request = checked_request(context, placements, loops, overlap, turns)
+    request = checked_request(context, placements, loops, overlap, turns, prefetch)
     return cheapest_plan(context, request, dtype, cost or traffic_first(mesh))
 
 
@@ -84,6 +87,8 @@ def plan_from(context: Context, request: Request, actions: Sequence[PlanAction],
     for einsum in workload.einsum_names:
         if einsum in request.overlap:
             plan = overlapped(plan, einsum, context.locate(("overlap",)))
+    for tensor, while_it_runs in request.prefetch:
+        plan = prefetched(plan, tensor, while_it_runs, context.locate(("prefetch", tensor)))
     for position, turns in enumerate(request.turns):
         plan = in_turns(plan, turns, context.locate(("turns", position)))
     return plan

@@ -265,6 +265,8 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
         where.append(_joined(plan, source, target, step))
     if step.scatter:
         where.append(_cut(plan, source, target, step))
+    if step.after is not None:
+        where.append(f"after {step.after}")
     text = f"{_bracketed(plan, target)} = {_bracketed(plan, source, marked, mark)}"
     return Line(text, what, ", ".join(where), depth)
 

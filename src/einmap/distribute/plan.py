@@ -120,7 +120,7 @@ class Move:
       `turn` the block that this says, of `turn.count` (padded to as many times b), without it the halo of the target
       as well, after the block. Where `scatter` is split over these axes already, the end of its halo is cut off.
 
-    No axis has size 1: nothing moves along it.
+    No axis has size 1: nothing moves along it. With `after` a move begins when that buffer has been written.
     """
 
     __repr__ = brief
@@ -135,6 +135,7 @@ class Move:
     offset: int = 0
     turn: Turn | None = None
     skew: tuple[AxisName, ...] = ()
+    after: BufferName | None = None
 
     @property
     def along(self) -> tuple[AxisName, ...]:
@@ -194,8 +195,8 @@ def buffers_read(step: PlanStep) -> frozenset[BufferName]:
     match step:
         case Local(operands=operands):
             return frozenset(name for _, name in operands)
-        case Move(source=source):
-            return frozenset({source})
+        case Move(source=source, after=after):
+            return frozenset({source} if after is None else {source, after})
         case Combine(left=left, right=right):
             return frozenset({left, right})
         case Fill():

@@ -39,13 +39,15 @@ class Turns:
 @dataclass(frozen=True, slots=True)
 class Request:
     """`placements` of tensors; `loops`: of Einsums, the axes of each split rank variable; `overlap`: Einsums whose
-    reduce-scatter runs in chunks, each while the next is computed; `turns`: Einsums that run block by block.
+    reduce-scatter runs in chunks, each while the next is computed; `turns`: Einsums that run block by block;
+    `prefetch`: tensors that are moved while an Einsum before their reader runs.
     """
 
     placements: Mapping[TensorName, Placement]
     loops: Mapping[str, Mapping[RankVar, tuple[AxisName, ...]]]
     overlap: frozenset[str]
     turns: tuple[Turns, ...] = ()
+    prefetch: tuple[tuple[TensorName, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,19 @@ def no_place(_: Where) -> None:
 
 
 def checked_request(
-    context: Context, placements: Any = None, loops: Any = None, overlap: Any = None, turns: Any = None
+    context: Context,
+    placements: Any = None,
+    loops: Any = None,
+    overlap: Any = None,
+    turns: Any = None,
+    prefetch: Any = None,
 ) -> Request:
     """The request with everything resolved. Raises SpecError (several problems together).
 
     `placements`: by tensor, a dictionary of rank and mesh axes (`{"K": "x"}`, `{"K": ["x", "y"]}`,
     `{"G": {"axes": "x", "granule": 16}}`) and perhaps `partial`, or the text "replicated".
     `loops`: by Einsum, a dictionary of rank variable and mesh axes.
-    `turns`: a list of `{"einsums": ["Z"], "over": {"k": "x"}}`.
+    `turns`: a list of `{"einsums": ["Z"], "over": {"k": "x"}}`; `prefetch`: by tensor, an Einsum.
     """
     problems: list[EinmapError] = []
     placed = {
@@ -87,6 +94,7 @@ def checked_request(
         for einsum, value in dictionary_at(context, ("loops",), loops, "Einsums and their loops").items()
     }
     chunked = attempt(problems, partial(_overlap, context, overlap))
+    ahead = attempt(problems, partial(_prefetch, context, prefetch)) or ()
     listed = attempt(problems, partial(_list, context, ("turns",), turns, "of einsums and over")) or []
     looped = [attempt(problems, partial(_turns, context, position, one)) for position, one in enumerate(listed)]
     raise_all(problems)
@@ -95,6 +103,7 @@ def checked_request(
         {einsum: axes for einsum, axes in spread.items() if axes is not None},
         chunked or frozenset(),
         tuple(one for one in looped if one is not None),
+        ahead,
     )
 
 
@@ -232,6 +241,21 @@ def loop_axes_at(context: Context, where: Where, einsum: Einsum, value: Any) -> 
 
 def _overlap(context: Context, value: Any) -> frozenset[str]:
     return frozenset(_einsums(context, ("overlap",), value))
+
+
+def _prefetch(context: Context, value: Any) -> tuple[tuple[TensorName, str], ...]:
+    problems: list[EinmapError] = []
+    asked = dictionary_at(context, ("prefetch",), value, "tensors and the Einsums that run meanwhile")
+    for tensor, einsum in asked.items():
+        where = ("prefetch", tensor)
+        if tensor not in context.workload.tensors:
+            hint = did_you_mean(tensor, context.workload.tensors, listing="tensors")
+            problems.append(context.error(where, f"the workload has no tensor {tensor!r}", hint))
+        if not isinstance(einsum, str) or einsum not in context.workload.by_name:
+            hint = did_you_mean(str(einsum), context.workload.by_name, listing="Einsums")
+            problems.append(context.error(where, f"the workload has no Einsum {short(einsum)}", hint))
+    raise_all(problems)
+    return tuple(asked.items())
 
 
 def _turns(context: Context, position: int, value: Any) -> Turns | None:

@@ -178,6 +178,15 @@ class DistributionInput(Input):
             without="derived, as cheaply as the other keys allow",
         ),
     ] = None
+    prefetch: Annotated[
+        dict[str, str],
+        documented(
+            "Tensors that are moved, mostly gathered, while an Einsum before their reader runs: from when the one "
+            "before that is done.",
+            {"W2": "U"},
+            without="a tensor is moved right before the Einsum that reads it",
+        ),
+    ] = {}
     turns: Annotated[
         list[TurnsInput],
         documented(
@@ -197,5 +206,5 @@ class DistributionInput(Input):
     ] = True
 
 
-NAMED = ("placements", "loops", "overlap", "turns", "steps")
+NAMED = ("placements", "loops", "overlap", "turns", "prefetch", "steps")
 """Fields that speak of tensors, ranks, Einsums and mesh axes."""

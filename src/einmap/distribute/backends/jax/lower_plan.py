@@ -173,7 +173,10 @@ def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: Any)
                 results = local_einsum(plan, step, operands, Here(_position, turn), _JAX)
                 memory.update({name: results[tensor] for tensor, name in step.results})
             case Move():
-                memory[step.target] = _move(plan, step, memory[step.source], turn)
+                source = memory[step.source]
+                if step.after is not None:
+                    source, _ = lax.optimization_barrier((source, memory[step.after]))
+                memory[step.target] = _move(plan, step, source, turn)
             case Combine():
                 memory[step.target] = _JOIN[step.reduction](memory[step.left], memory[step.right])
             case Fill():
