@@ -37,8 +37,11 @@ class AlpaCost:
         extra = {"all_reduce": 0.01, "all_gather": 0.1}.get(kind, 0.001)
         return int(1 + beta * volume) + extra
 
-    def compute(self, mesh, operations, moved, bits, mean):
-        return self.computing * operations if operations >= self.least_product else 0.0
+    def of(self, einsum):
+        return self
+
+    def compute(self, mesh, work):
+        return self.computing * work.operations if work.operations >= self.least_product else 0.0
 
 
 def training_step(layers, batch, width):
