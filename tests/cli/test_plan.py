@@ -1,6 +1,7 @@
 """`einmap plan`: what it prints and writes, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,27 @@ def test_all_problems_of_the_options_are_told_at_once(run):
     done = run("plan", "feed_forward", *options, *SMALL)
     assert done.status == 2
     assert done.err.count("error:") == 5
+
+
+def test_pictures_a_trace_and_a_page_are_written(run, tmp_path):
+    svg, lanes, trace, page = (tmp_path / name for name in ("a.svg", "b.svg", "c.json", "d.html"))
+    options = ("--svg", svg, "--timeline", lanes, "--trace", trace, "--html", page)
+    done = run("plan", "feed_forward", "--mesh", "x=4", "--fix", "W1: S=x", *options, *SMALL)
+    assert done.status == 0, done.err
+    assert svg.read_text().startswith("<svg")
+    assert "axis x" in lanes.read_text()
+    assert {event["ph"] for event in json.loads(trace.read_text())["traceEvents"]} == {"M", "X", "C"}
+    assert "einmap plan feed_forward --mesh x=4" in page.read_text()
+    again = run("plan", "feed_forward", "--mesh", "x=4", *options, *SMALL)
+    assert again.status == 2
+    assert "--force" in again.err
+
+
+def test_the_picture_of_the_documents_is_what_is_drawn(run, tmp_path):
+    fixed = ("X: replicated", "W1: S=x", "W2: S=x", "Z: M=x")
+    words = [word for text in fixed for word in ("--fix", text)]
+    sizes = ("-D", "N_TOKENS=8", "-D", "D_MODEL=512", "-D", "D_FF=2048", "-D", "BITS=16")
+    file = tmp_path / "plan.svg"
+    assert run("plan", "feed_forward", "--mesh", "x=4", *words, *sizes, "--svg", file).status == 0
+    shown = Path(__file__).parents[2] / "docs" / "images" / "plan_feed_forward.svg"
+    assert file.read_text() == shown.read_text()

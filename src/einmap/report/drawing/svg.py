@@ -79,9 +79,17 @@ def _edge(edge: Edge, uprights: Sequence[_Upright]) -> str:
         path += _bridges(start, end, edge.source, uprights) + f"L{_n(end[0])} {_n(end[1])}"
     if not edge.arrow:
         return path
-    x, y = edge.points[-1]
-    head = (x - _ARROW / 2, y - _ARROW), (x, y), (x + _ARROW / 2, y - _ARROW)
-    return path + _path(head)
+    return path + _path(_head(edge.points[-2], edge.points[-1]))
+
+
+def _head(start: Point, end: Point) -> Sequence[Point]:
+    """The tip of an arrow at the end of a vertical or horizontal line."""
+    x, y = end
+    if start[1] == y and start[0] != x:
+        back = -_ARROW if x > start[0] else _ARROW
+        return (x + back, y - _ARROW / 2), (x, y), (x + back, y + _ARROW / 2)
+    back = -_ARROW if y >= start[1] else _ARROW
+    return (x - _ARROW / 2, y + back), (x, y), (x + _ARROW / 2, y + back)
 
 
 def _bridges(start: Point, end: Point, source: int, uprights: Sequence[_Upright]) -> str:

@@ -13,6 +13,7 @@ stand in `sections`, and of its own.
 - `notes`: notes of results as text.
 - `page`: a page as HTML text.
 - `parts`: what a report is made of, as plain values.
+- `plan_page`: the page of `einmap plan`.
 - `search_pages`: the pages of `einmap search`, `einmap census` and `einmap skislope`.
 - `sections`: sections that several pages have.
 - `sweep_page`: the page of `einmap sweep`.

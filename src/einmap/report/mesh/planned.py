@@ -11,6 +11,7 @@ from rich.text import Text
 
 from einmap.distribute.cost import PlanCost, plan_cost
 from einmap.distribute.cost_model import PlanMetric
+from einmap.distribute.plan import Buffer
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_document
@@ -18,6 +19,7 @@ from einmap.distribute.planner.padding import UnevenLoop, padded_moves, uneven_l
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
 from einmap.distribute.planner.what_if import Change
+from einmap.report.mesh.steps import ShownStep, shown_steps
 from einmap.units import format_bits, format_si
 
 SCHEMA = 1
@@ -196,6 +198,7 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         "latency_seconds": times.latency,
         "overlapped_latency_seconds": times.overlapped_latency,
         "patterns": list(patterns(planned.best)),
+        "steps": [_shown_step(step) for step in steps_of(planned)],
         "idle": [
             {"variable": loop.variable, "axes": list(loop.axes), "extent": loop.extent, "block": loop.block}
             | {"empty_pes": loop.empty, "last_values": loop.last, "idle": loop.idle, "einsums": list(loop.einsums)}
@@ -215,6 +218,32 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         ],
         "unlimited": None if planned.unlimited is None else _plan(planned.unlimited),
     }
+
+
+def steps_of(planned: Planned) -> tuple[ShownStep, ...]:
+    """The steps of the best plan, with their times on the cluster."""
+    return shown_steps(planned.best.plan, planned.request.cluster, planned.best.bits)
+
+
+def _shown_step(step: ShownStep) -> dict[str, Any]:
+    return {
+        "what": step.name,
+        "how": step.how,
+        "kind": step.kind,
+        "axes": list(step.axes),
+        "reads": [_buffer(buffer) for buffer in step.reads],
+        "writes": [_buffer(buffer) for buffer in step.writes],
+        "lanes": list(step.lanes),
+        "start_seconds": step.start,
+        "end_seconds": step.end,
+        "sent_bytes": step.sent,
+        "held_bytes": step.held,
+        "critical": step.is_critical,
+    }
+
+
+def _buffer(buffer: Buffer) -> dict[str, Any]:
+    return {"tensor": buffer.tensor, "placement": str(buffer.placement), "shape": list(buffer.shape)}
 
 
 def _search(planned: Planned) -> dict[str, Any]:

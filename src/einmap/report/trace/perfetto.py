@@ -7,7 +7,6 @@ deceive a reader, and all text by JSON.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,15 +16,14 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.execute.result import CountKey, Execution
 from einmap.model.cost import Cost
-from einmap.report.trace.timing import PER_SECOND, Timing, Work, timing_of
+from einmap.report.trace.event_lines import complete, event_line, metadata_line, whole_file
+from einmap.report.trace.timing import Timing, Work, timing_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 from einmap.visible import visible
 
 MOST = 100_000
 """Pairs of action and instance that are recorded at most for a file: beyond that neighbouring visits are one event."""
-_PER_MICROSECOND = PER_SECOND // 10**6
-_DIGITS = len(str(_PER_MICROSECOND)) - 1
 _EINSUMS, _WAITS = "", "waits"
 """The process of the Einsums, where components have their names; the thread of each component that waits."""
 
@@ -38,12 +36,7 @@ def perfetto_trace(spec: Spec, cost: Cost, execution: Execution) -> Iterator[byt
         "visits of innermost loops in one event": timing.visits,
         "times": "microseconds",
     }
-    yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps(head)},"traceEvents":[\n'.encode()
-    separator = ""
-    for event in _events(spec, timing):
-        yield (separator + event).encode()
-        separator = ",\n"
-    yield b"\n]}\n"
+    yield from whole_file(_events(spec, timing), head)
 
 
 def _events(spec: Spec, timing: Timing) -> Iterator[str]:
@@ -51,7 +44,7 @@ def _events(spec: Spec, timing: Timing) -> Iterator[str]:
     yield from tracks.metadata(spec.arch(), timing)
     for piece in timing.slices:
         where = tracks.thread(_EINSUMS, _EINSUMS)
-        yield _complete(visible(piece.einsum), "Einsum", where, piece.begin, piece.end, {"visits": piece.visits})
+        yield complete(visible(piece.einsum), "Einsum", where, piece.begin, piece.end, {"visits": piece.visits})
     for work in timing.works:
         yield from _work(work, tracks)
     for wait in timing.waits:
@@ -59,10 +52,10 @@ def _events(spec: Spec, timing: Timing) -> Iterator[str]:
         if wait.limited_by is not None:
             name = f"waits: {visible(wait.limited_by)} limits {visible(wait.einsum)}"
         where = tracks.thread(wait.component, _WAITS)
-        yield _complete(name, "wait", where, wait.begin, wait.end, {"limited by": wait.limited_by})
+        yield complete(name, "wait", where, wait.begin, wait.end, {"limited by": wait.limited_by})
     for level in timing.levels:
         pid = tracks.processes[level.memory]
-        yield _line({"name": "bits held", "ph": "C", "pid": pid, "args": {"bits": level.bits}}, level.begin)
+        yield event_line({"name": "bits held", "ph": "C", "pid": pid, "args": {"bits": level.bits}}, level.begin)
 
 
 def _work(work: Work, tracks: _Tracks) -> Iterator[str]:
@@ -75,7 +68,7 @@ def _work(work: Work, tracks: _Tracks) -> Iterator[str]:
     category = "compute" if tensor is None else "move"
     for begin, end in work.pieces:
         where = tracks.thread(component, _track_name(work.key))
-        yield _complete(what, category, where, begin, end, counts)
+        yield complete(what, category, where, begin, end, counts)
         counts = {"Einsum": einsum, "continues": True}
 
 
@@ -108,11 +101,11 @@ class _Tracks:
         """Names and order of processes and threads."""
         for name, pid in self.processes.items():
             shown = _process_name(arch, name, timing) if name else "Einsums"
-            yield _metadata("process_name", pid, {"name": shown})
-            yield _metadata("process_sort_index", pid, {"sort_index": pid})
+            yield metadata_line("process_name", pid, {"name": shown})
+            yield metadata_line("process_sort_index", pid, {"sort_index": pid})
         for (component, name), tid in self.threads.items():
-            yield _metadata("thread_name", self.processes[component], {"name": name or "Einsums"}, tid)
-            yield _metadata("thread_sort_index", self.processes[component], {"sort_index": tid}, tid)
+            yield metadata_line("thread_name", self.processes[component], {"name": name or "Einsums"}, tid)
+            yield metadata_line("thread_sort_index", self.processes[component], {"sort_index": tid}, tid)
 
 
 def _process_name(arch: Architecture, name: str, timing: Timing) -> str:
@@ -124,25 +117,3 @@ def _process_name(arch: Architecture, name: str, timing: Timing) -> str:
     lanes = {instance for (_, component), instance in timing.instances.items() if component == name}
     busiest = f", the busiest of {number:,}" if number > 1 and lanes else ""
     return f"{visible(name)} ({kind}{busiest})"
-
-
-def _complete(name: str, category: str, where: tuple[int, int], begin: int, end: int, args: dict[str, Any]) -> str:
-    pid, tid = where
-    event = {"name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "args": args}
-    return _line(event, begin, end - begin)
-
-
-def _metadata(name: str, pid: int, args: dict[str, Any], tid: int = 0) -> str:
-    return json.dumps({"name": name, "ph": "M", "pid": pid, "tid": tid, "args": args}, separators=(",", ":"))
-
-
-def _line(event: dict[str, Any], begin: int, duration: int | None = None) -> str:
-    """An event as JSON; its times in decimals that are exact, so that neighbours never overlap."""
-    text = json.dumps(event, separators=(",", ":"), allow_nan=False)
-    times = f',"ts":{_microseconds(begin)}' + ("" if duration is None else f',"dur":{_microseconds(duration)}')
-    return text[:-1] + times + "}"
-
-
-def _microseconds(time: int) -> str:
-    whole, part = divmod(time, _PER_MICROSECOND)
-    return f"{whole}.{part:0{_DIGITS}}".rstrip("0").rstrip(".")

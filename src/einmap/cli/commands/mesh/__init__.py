@@ -1,6 +1,7 @@
 """The commands for meshes of processing elements.
 
 - `plan`: `einmap plan`: choose how a workload is distributed over a mesh.
+- `plan_files`: the files that `einmap plan` writes beside its report: the plan, pictures, a trace, a page.
 - `plan_options`: its options as values, checked together.
 - `run`: `einmap run`: distribute real data over a mesh, run, and check.
 """

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from einmap.cli.commands.mesh.plan_files import Output, PlanFiles, Svg, TimelineSvg, Trace, write_page
 from einmap.cli.commands.mesh.plan_options import plan_options, plan_request
-from einmap.cli.inputs import OUTPUT, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_hint, print_json, print_notes, print_report
+from einmap.cli.html_report import Figures, Html, ReportFiles
+from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.output import print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force, Target
+from einmap.cli.target import Force
 from einmap.distribute.cost_model import PLAN_METRICS
-from einmap.distribute.planner.document import distribution_text
-from einmap.distribute.planner.planner import Planned, plan_workload
+from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.walk.walk import WalkOptions
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.mesh.planned import planned_document, planned_report
@@ -51,12 +51,6 @@ Fix = Annotated[
         metavar="'WQ: H=x'",
         help="Where a tensor is kept: its ranks with mesh axes (x*y for two), or replicated; may be given again.",
         show_default=False,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the plan there, for `einmap run`.", rich_help_panel=OUTPUT
     ),
 ]
 TimeLimit = Annotated[
@@ -96,6 +90,7 @@ WHAT_IF_SECONDS = 60.0
 
 
 def plan_command(
+    ctx: typer.Context,
     files: Files,
     *,
     mesh: MeshText,
@@ -104,6 +99,11 @@ def plan_command(
     metric: Metric = PLAN_METRICS[0],
     fix: Fix = None,
     output: Output = None,
+    svg: Svg = None,
+    timeline: TimelineSvg = None,
+    trace: Trace = None,
+    html: Html = None,
+    figures: Figures = None,
     time_limit: TimeLimit = 60.0,
     what_if: WhatIf = False,
     search: Searched = SEARCHES[0],
@@ -126,28 +126,25 @@ def plan_command(
     Example: einmap plan feed_forward --mesh x=8 --cluster a100_nodes -o plan.yaml
     """
     given = [*files, *([cluster] if cluster else [])]
-    target = Target.of(output, force, given)
+    out = PlanFiles.of((output, svg, timeline, trace), force, given)
+    report = ReportFiles.of(ctx, html, figures, force, given)
     tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
     walk = _walk(search, WalkOptions(evaluations, seed, time_limit, overlap=overlap), what_if)
     options = plan_options(mesh, metric, memory, fix or [])
-    with reading_inputs(define, target, *tables.targets):
+    with reading_inputs(define, *out.targets, *tables.targets) as read:
         spec = load_spec(given, define, None, root, top_key)
+    report = report.spared(read.files)
     request = replace(plan_request(spec, options, cluster, time_limit, root or ()), walk=walk)
     with searching() as running:
         planned = plan_workload(spec.workload, request, running.progress, WHAT_IF_SECONDS if what_if else None)
-    _show(planned, target, as_json)
-    tables.write(planned.best.plan)
-    print_notes(spec.distribution_notes)
-
-
-def _show(planned: Planned, target: Target | None, as_json: bool) -> None:
     if as_json:
         print_json(planned_document(planned))
     else:
         print_report(planned_report(planned))
-    if target is not None:
-        target.write(distribution_text(planned.best))
-        print_hint(f"wrote {target.path}")
+    out.write(planned)
+    tables.write(planned.best.plan)
+    print_notes(spec.distribution_notes)
+    write_page(report, planned, spec, files)
 
 
 def _walk(search: str, options: WalkOptions, what_if: bool) -> WalkOptions | None:

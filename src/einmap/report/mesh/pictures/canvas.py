@@ -1,0 +1,68 @@
+"""Shapes, lines and texts at their places, as they are collected for a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from einmap.report.drawing.font import words
+from einmap.report.drawing.shapes import Box, Edge, Kind, Line, Picture, Placed, Point, Shape, Text
+from einmap.report.drawing.theme import Theme
+
+MARGIN = 20.0
+
+
+class Canvas:
+    """What a picture is made of, as far as it is known. Sizes are in pixels, from the upper left corner."""
+
+    def __init__(self, theme: Theme) -> None:
+        self.theme = theme
+        self._shapes: list[Placed] = []
+        self._edges: list[Edge] = []
+        self._texts: list[Text] = []
+
+    def box(self, box: Box, hue: str | None, label: Line | None = None, *, tip: str = "", kind: Kind = "box") -> None:
+        """A box of a hue, its label in its middle."""
+        lines = (label,) if label is not None else ()
+        shape = Shape(kind, lines, self.theme.paint(hue), tip)
+        # the text is centred in the box, whose size need not be the one that the text asks for
+        free = (box.height - shape.text_size[1]) / 2 - shape.text_top
+        self._shapes.append(Placed(Shape(kind, (), shape.paint, tip), box))
+        if label is not None:
+            self._texts.append(Text(label, box.middle - label.width / 2, box.y + shape.text_top + free))
+
+    def line(self, points: Sequence[Point], *, ends: bool = False, start: bool = False) -> None:
+        """A line of horizontal and vertical parts, with an arrow at its end and perhaps at its start."""
+        number = len(self._edges)
+        self._edges.append(Edge(number, number, tuple(points), ends))
+        if start:
+            self._edges.append(Edge(number + 1, number + 1, (points[1], points[0]), arrow=True))
+
+    def text(self, line: Line, x: float, y: float) -> float:
+        """A line of text with its left end at `x`, its top at `y`; gives the top of the next one."""
+        self._texts.append(Text(line, x, y))
+        return y + line.height
+
+    def wrapped(self, text: str, x: float, y: float, width: float, like: Line) -> float:
+        """A text in lines of at most `width` pixels; gives the top of what comes next."""
+        for part in words(text, width, like.size, bold=like.bold):
+            y = self.text(Line(part, like.size, like.bold, like.muted), x, y)
+        return y
+
+    def picture(self, title: str, description: str) -> Picture:
+        """The picture, as large as what it holds."""
+        right = [placed.box.right for placed in self._shapes] + [text.x + text.line.width for text in self._texts]
+        bottom = [placed.box.bottom for placed in self._shapes] + [t.y + t.line.height for t in self._texts]
+        for edge in self._edges:
+            right += [x for x, _ in edge.points]
+            bottom += [y for _, y in edge.points]
+        return Picture(
+            round(max(right, default=0.0) + MARGIN),
+            round(max(bottom, default=0.0) + MARGIN),
+            tuple(self._shapes),
+            tuple(self._edges),
+            self.theme,
+            tuple(self._texts),
+            (),
+            title,
+            description,
+        )
