@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,15 @@ def test_a_run_that_takes_too_long_is_ended(run):
     done = run("run", *SMALL, "--engine", "jax", "--time-limit", "0.01")
     assert done.status == 2
     assert "no answer from process 0 of 1 within 0.01 s; all processes were ended" in done.err
+
+
+@needs_jax
+def test_what_XLA_says_before_it_gives_up_is_told(run, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_no_such_flag=1")
+    done = run("run", *SMALL, "--engine", "jax")
+    assert done.status == 2
+    assert re.search(r"process 0 of 1 .*Unknown flags? in XLA_FLAGS: --xla_no_such_flag=1", done.err.replace("\n", " "))
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,16 @@ def test_a_refusal_is_a_SpecError_and_ends_nobody(pair):
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        (("raise", "hang"), ["process 0 of 2 raised an exception", "ZeroDivisionError: one over nothing"]),
+        (("raise", "hang"), ["process 0 of 2 raised ZeroDivisionError: one over nothing; all processes were ended"]),
+        (
+            ("hang", "raise from others"),
+            [
+                "process 1 of 2 raised KeyError: 'plan', caused by RuntimeError: INVALID_ARGUMENT: two blocks, "
+                "caused by ValueError: invalid literal for int() with base 10: 'seven'; all processes were ended",
+                "\n    block 1\n    block 2",
+            ],
+        ),
+        (("hang", "abort"), ["process 1 of 2 was killed by signal 6 (SIGABRT): Check failed: n == 8 (4 vs. 8); all"]),
         (("hang", "exit"), ["process 1 of 2 ended with exit status 7", "last words"]),
         (("hang", "kill"), ["process 1 of 2 was killed by signal 9 (SIGKILL)", "about to be killed"]),
         # the one that is lost is named, not the one that notices
@@ -95,6 +104,26 @@ def test_an_error_names_the_process_that_failed_and_quotes_it(pair, what, said):
     for text in said:
         assert text in str(caught.value)
     assert max(map(len, str(caught.value).splitlines())) < 600
+    assert not any(map(is_running, pids))
+
+
+def test_a_refusal_says_its_reason_too(pair):
+    with pytest.raises(SpecError, match=r"this cannot be done; invalid literal for int\(\) with base 10: 'seven'\n"):
+        pair.ask(do("refuse for a reason", "echo"), LONG)
+
+
+def test_an_error_keeps_the_traceback_of_the_process_as_its_cause(pair):
+    with pytest.raises(EngineError) as caught:
+        pair.ask(do("raise", "hang"), LONG)
+    assert 'raise ZeroDivisionError("one over nothing")' in str(caught.value.__cause__)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_what_another_host_says_ends_the_processes_of_this_one(pair):
+    pids = pair.pids
+    pair.end_because("host 1: process 2 of 4 was killed")
+    with pytest.raises(EngineError, match="another host has failed; host 1: process 2 of 4 was killed"):
+        pair.ask(do("complain if a peer is gone", "hang"), LONG)
     assert not any(map(is_running, pids))
 
 

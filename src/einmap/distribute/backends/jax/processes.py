@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -35,10 +36,13 @@ NOBODY = -1
 """The place of a process that is on another host."""
 GRACE = 1.0
 """Seconds in which a process that was lost earlier is found to be the cause of what another one reports."""
+ENDED = "all processes were ended"
 FAREWELL = 10.0
 """Seconds that processes get to end by themselves once they are told to."""
 
 _PACKAGE = Path(__file__).parents[3]
+# How the log of JAX's native code begins where it ends the process; C++ itself; and Python.
+_FATAL = re.compile(r"F\d{4} [\d:.]+ +\d+ [^\]]*\] |terminate called after |  what\(\):|Fatal Python error: ")
 _REFUSALS = {"SpecError": SpecError, "NotSupportedError": NotSupportedError}
 
 # The front page of the package imports all that users may want, which takes longer than all that a process needs: it
@@ -61,12 +65,20 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+class RemoteTraceback(Exception):
+    """The traceback of an exception in another process, as text: the cause of an EngineError."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
 @dataclass
 class _Child:
-    """A running process: its place among its peers, and the last lines it wrote."""
+    """A running process: its place among its peers, the last lines it wrote, and the first that told why it ends."""
 
     name: str
     process: subprocess.Popen[bytes]
+    fatal: str = ""
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
     threads: list[threading.Thread] = field(default_factory=list)
 
@@ -224,17 +236,22 @@ class Processes:
             if other.message is None and other.child != event.child and not self._is_complaint(other):
                 event = other
         if event.elsewhere is not None:
-            return EngineError(f"another host has failed; {event.elsewhere}; the processes of this host were ended")
+            return EngineError(f"another host has failed; {event.elsewhere}")
         child = self._children[event.child]
-        if event.message is not None:
-            what, said = "raised an exception", str(event.message.document["traceback"]).splitlines()[-LAST_LINES:]
-        else:
-            what, said = _ending(child.process), _last_lines(child)
-        return EngineError(f"{child.name} {what}; all processes were ended{_quoted(said)}", hint=self._elsewhere)
+        if event.message is None:
+            what = _ending(child.process)
+            quoted = _quoted(_last_lines(child))
+            because = f": {child.fatal}" if child.fatal else ""
+            return EngineError(f"{child.name} {what}{because}; {ENDED}{quoted}", hint=self._elsewhere)
+        what, more = _raised(event.message)
+        error = EngineError("\n    ".join([f"{child.name} {what}; {ENDED}", *more]), hint=self._elsewhere)
+        error.__cause__ = RemoteTraceback(event.message.document["traceback"])
+        return error
 
     def _is_complaint(self, event: _Event) -> bool:
         """Whether the loss of a peer may be the reason: the process raised an exception, or its runtime aborted."""
-        if event.elsewhere is not None:
+        is_alone = len(self._children) == 1 and self._elsewhere is None
+        if event.elsewhere is not None or is_alone:
             return False
         if event.message is not None:
             return True
@@ -247,7 +264,7 @@ class Processes:
         names = " and ".join(self._children[i].name for i in silent)
         said = [line for i in silent for line in list(self._children[i].lines)[-3:]]
         return EngineError(
-            f"no answer from {names} within {time_limit:g} s; all processes were ended{_quoted(said)}",
+            f"no answer from {names} within {time_limit:g} s; {ENDED}{_quoted(said)}",
             hint="give a larger time limit if the work may take that long",
         )
 
@@ -265,6 +282,8 @@ def _keep_lines(child: _Child) -> None:
             # frames of a native stack trace would push out what was said before it
             if text and not text.lstrip().startswith("@ "):
                 child.lines.append(text[:500])
+                if not child.fatal and (found := _FATAL.match(text)):
+                    child.fatal = text[found.end() :][:500].strip()
 
 
 def _ending(process: subprocess.Popen[bytes]) -> str:
@@ -289,6 +308,13 @@ def _last_lines(child: _Child) -> list[str]:
     for thread in child.threads:
         thread.join(GRACE)
     return list(child.lines)
+
+
+def _raised(answer: Message) -> tuple[str, list[str]]:
+    """What a process raised, first lines of the whole chain, and the further lines."""
+    causes = [str(cause).splitlines() for cause in answer.document["causes"]]
+    what = "raised " + ", caused by ".join(lines[0] for lines in causes)
+    return what, [line.rstrip() for lines in causes for line in lines[1:] if line.strip()][:LAST_LINES]
 
 
 def _quoted(lines: Sequence[str]) -> str:

@@ -21,6 +21,10 @@ from typing import Any, BinaryIO, Protocol
 from einmap.distribute.backends.jax.messages import Message, read_message, write_message
 from einmap.errors import SpecError
 
+MOST_CAUSES = 5
+"""Exceptions of a chain that are reported."""
+LONGEST_CAUSE = 2000
+"""Characters of what one exception says."""
 LOST = 1
 """Exit status when the parent is gone in the middle of work."""
 
@@ -51,8 +55,8 @@ def main() -> None:
             answer = server.answer(request)
         except SpecError as error:
             answer = _refusal(error)
-        except BaseException:
-            answer = Message({"traceback": traceback.format_exc()})
+        except BaseException as error:
+            answer = Message({"traceback": traceback.format_exc(), "causes": causes(error)})
         write_message(answers, answer)
         at_work.clear()
     if server is not None:
@@ -66,8 +70,24 @@ def _start(module: str, settings: Mapping[str, Any]) -> Server:
     return server
 
 
+def causes(error: BaseException) -> list[str]:
+    """What an exception says, with its type, and below that what each one says that led to it; at most MOST_CAUSES.
+
+    >>> causes(ValueError("one"))
+    ['ValueError: one']
+    """
+    said: list[str] = []
+    one: BaseException | None = error
+    while one is not None and len(said) < MOST_CAUSES:
+        said.append(f"{type(one).__qualname__}: {str(one).strip()}"[:LONGEST_CAUSE].removesuffix(": "))
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    return said
+
+
 def _refusal(error: SpecError) -> Message:
-    return Message({"refusal": {"type": type(error).__name__, "message": error.message, "hint": error.hint}})
+    reasons = [text for cause in causes(error)[1:] if (text := cause.partition(": ")[2].partition("\n")[0])]
+    message = "; ".join([error.message, *(text for text in reasons if text not in error.message)])
+    return Message({"refusal": {"type": type(error).__name__, "message": message, "hint": error.hint}})
 
 
 def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Message | None], at_work: threading.Event) -> None:
