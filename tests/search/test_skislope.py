@@ -66,6 +66,18 @@ def test_fusion_reaches_the_compulsory_traffic_and_no_fusion_does_not(curves):
     assert unfused == fused + 2 * 4 * 4
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_the_curve_with_few_fused_loops_is_the_best_with_so_many(chain, curves, most):
+    curve = ski_slope(chain, max_fused_loops=most)
+    for capacity in (3, 5, 11, 29):
+        alone = einmap.Spec.from_dict({**chain.to_dict(), "arch": machine(capacity)})
+        assert curve.traffic(capacity) == einmap.map_workload(alone, metrics="energy", max_fused_loops=most).cost.energy
+        assert curve.traffic(capacity) >= curves[True].traffic(capacity)
+    assert curve.to_dict()["max_fused_loops"] == most
+    with pytest.raises(SpecError, match="fused loops"):
+        ski_slope(chain, max_fused_loops=-1)
+
+
 def test_a_bound_of_products_holds_for_products_alone():
     product, batched = (
         workload(e, M=4, K=4, N=4, B=2).workload.einsums[0] for e in (MATMUL, ["Z[b,m,n] = A[b,m,k] * B[b,k,n]"])

@@ -8,6 +8,7 @@
 - `journal`: finished runs in a file, so that an experiment that was killed goes on.
 - `moves`: local moves between mappings.
 - `problem`: one Einsum on one architecture, an objective, and the evaluation of points.
+- `remeasure`: the best mappings of a run judged anew by the simulator, or as C on this machine.
 - `run`: one run of a strategy within a budget, and its history.
 - `skislope`: the least traffic to and from main memory as a function of the capacity of a buffer.
 - `space`: the mapspace with exact sizes and uniform draws.

@@ -48,7 +48,8 @@ class SkiSlope:
 
     `width`: bits of a value where all tensors have the same, else None. `fused`: Einsums may share tiles.
     `spacing`: capacities of a cascade that were asked for are at least so many times apart; above 1 corners may be
-    missing, and a smaller capacity may do for the traffic of one.
+    missing, and a smaller capacity may do for the traffic of one. `max_fused_loops`: the most fused loops of an Einsum;
+    inf: any number.
     """
 
     workload: Workload
@@ -57,6 +58,7 @@ class SkiSlope:
     complete: bool
     spacing: float
     seconds: float
+    max_fused_loops: float = math.inf
 
     @cached_property
     def width(self) -> float | None:
@@ -97,6 +99,7 @@ class SkiSlope:
             "fused": self.fused,
             "complete": self.complete,
             "spacing": self.spacing,
+            "max_fused_loops": self.max_fused_loops if math.isfinite(self.max_fused_loops) else None,
             "proven": self.proven,
             "bits_per_value": self.width,
             "compulsory_traffic_bits": self.compulsory,
@@ -149,18 +152,27 @@ def machine(capacity: int) -> dict[str, Any]:
 
 
 def ski_slope(
-    spec: Spec, *, einsum: str | None = None, fuse: bool = True, spacing: float = 1.0, progress: Progress | None = None
+    spec: Spec,
+    *,
+    einsum: str | None = None,
+    fuse: bool = True,
+    spacing: float = 1.0,
+    max_fused_loops: float = math.inf,
+    progress: Progress | None = None,
 ) -> SkiSlope:
     """The curve of a workload. An architecture and a mapping of the specification are not looked at.
 
     `einsum`: only this one, by itself. `fuse`: whether intermediates may stay in the buffer.
     `spacing`: capacities of a cascade that are asked for are at least so many times apart, from the largest down; with
-    1 there is every corner. Where the progress token
-    says stop, corners of small capacities are missing. Raises SpecError for an unknown Einsum, a spacing below 1,
-    and where the search was stopped before anything was found.
+    1 there is every corner. `max_fused_loops`: the most loops of an Einsum that are shared with others; the curve is
+    then that of mappings with no more. Where the progress token says stop, corners of small capacities are missing.
+    Raises SpecError for an unknown Einsum, a spacing below 1, fewer than no fused loops, and where the search was
+    stopped before anything was found.
     """
     if not spacing >= 1:
         raise SpecError(f"capacities cannot be {spacing:g} times apart", hint="at least 1, which is every corner")
+    if not max_fused_loops >= 0:
+        raise SpecError(f"there cannot be {max_fused_loops:g} fused loops", hint="0, 1, 2, ...; any number without it")
     token = progress or Progress()
     begin = time.perf_counter()
     base = _on_machine(spec, 2**60)
@@ -171,11 +183,13 @@ def ski_slope(
     if len(base.workload.einsums) == 1:
         corners, complete = _front(base, top, token)
     else:
-        corners, complete = _walked(base, top, fuse, spacing, token)
+        options = {"fuse": fuse, "max_fused_loops": max_fused_loops}
+        corners, complete = _walked(base, top, options, spacing, token)
     if not corners:
         raise SpecError("no mapping was found before the search was stopped")
     seconds = time.perf_counter() - begin
-    return SkiSlope(base.workload, tuple(corners), fuse and len(base.workload.einsums) > 1, complete, spacing, seconds)
+    fused = fuse and len(base.workload.einsums) > 1
+    return SkiSlope(base.workload, tuple(corners), fused, complete, spacing, seconds, max_fused_loops)
 
 
 def _on_machine(spec: Spec, capacity: int) -> Spec:
@@ -192,7 +206,9 @@ def _front(spec: Spec, top: int, token: Progress) -> tuple[list[Corner], bool]:
     return sorted(corners, key=lambda corner: corner.capacity), result.optimal
 
 
-def _walked(spec: Spec, top: int, fuse: bool, spacing: float, token: Progress) -> tuple[list[Corner], bool]:
+def _walked(
+    spec: Spec, top: int, options: Mapping[str, Any], spacing: float, token: Progress
+) -> tuple[list[Corner], bool]:
     """The curve of a cascade, from the largest capacity down to the smallest that suffices."""
     # a mapping that uses less than it may is best for all capacities between the two
     corners: list[Corner] = []
@@ -200,7 +216,7 @@ def _walked(spec: Spec, top: int, fuse: bool, spacing: float, token: Progress) -
     while capacity > 0 and not token.stopped:
         smaller = spec.set(f"arch.nodes.{BUFFER}.size", capacity)
         try:
-            result = best_mappings(smaller, fuse=fuse, metrics="energy", progress=token, max_fused_loops=math.inf)
+            result = best_mappings(smaller, metrics="energy", progress=token, **options)
         except NoMappingError:
             return corners[::-1], not token.stopped
         if token.stopped:

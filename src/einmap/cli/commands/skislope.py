@@ -35,6 +35,16 @@ Spacing = Annotated[
         rich_help_panel=EFFORT,
     ),
 ]
+FusedLoops = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="The most loops that an Einsum shares with others; one is much faster for long cascades.",
+        show_default="any number",
+        rich_help_panel=EFFORT,
+    ),
+]
 
 
 def skislope_command(
@@ -44,6 +54,7 @@ def skislope_command(
     einsum: OneEinsum = None,
     fuse: Fuse = True,
     spacing: Spacing = 1.0,
+    max_fused_loops: FusedLoops = None,
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
@@ -75,7 +86,10 @@ def skislope_command(
         spec = load_spec(files, define, allow_code, root, top_key)
     report = report.spared(read.files)
     with searching() as search:
-        curve = ski_slope(spec, einsum=einsum, fuse=fuse, spacing=spacing, progress=search.progress)
+        most = float("inf") if max_fused_loops is None else max_fused_loops
+        curve = ski_slope(
+            spec, einsum=einsum, fuse=fuse, spacing=spacing, max_fused_loops=most, progress=search.progress
+        )
     if as_json:
         print_json({"schema": SCHEMA, **curve.to_dict()})
     else:

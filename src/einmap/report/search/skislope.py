@@ -40,6 +40,8 @@ def skislope_report(curve: SkiSlope) -> RenderableType:
     ]
     if curve.spacing > 1 and len(names) > 1:
         lines.append(f"capacities at least {curve.spacing:g} times apart: a smaller one may do for a row")
+    if math.isfinite(curve.max_fused_loops) and curve.fused:
+        lines.append(f"Einsums share at most {curve.max_fused_loops:g} loop{'s' * (curve.max_fused_loops != 1)}")
     if not curve.complete:
         lines.append("stopped: corners of smaller capacities are missing")
     return Group(*(Text(line) for line in lines), Text(""), table)
