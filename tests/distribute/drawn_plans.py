@@ -37,6 +37,15 @@ CASCADES = (
     (("T[m] = A[m, k]", "min"), "Z[n] = T[m] * B[m, n]"),
     ("Z[m, n] = A[k]", "Y[m] = Z[m, n] * Z2[n]"),
     ("Z[m] = A[m, M2: m] * B[m]",),
+    # scalars: tensors with one coordinate
+    ("L[O: 0] = A[m, k] * B[k]", "Z[m] = C[m] * L[O: 0]"),
+    (
+        ("G[O: 0] = A[m, k]", "max"),
+        "N[m, k] = exp(A[m, k] - G[O: 0])",
+        "D[O: 0] = N[m, k]",
+        "Z[m, k] = N[m, k] / D[O: 0]",
+    ),
+    ("T[m] = A[m, k] * B[k]", "Z[O: 0] = T[m] * S[O: 0]"),
 )
 
 

@@ -114,7 +114,8 @@ def _entries(text: str, tensor: str, whole: str) -> Projection:
     ranks: list[tuple[str, Affine]] = []
     for entry in text.split(","):
         if not entry.strip():
-            raise SpecError(f"empty index of tensor {tensor!r} in {shortened(whole)}")
+            hint = f"a scalar has a rank with one coordinate: write {tensor}[O: 0]" if not text.strip() else None
+            raise SpecError(f"empty index of tensor {tensor!r} in {shortened(whole)}", hint=hint)
         rank, colon, index = (part.strip() for part in entry.partition(":"))
         if not colon:
             ranks.append(rank_of_variable(rank, tensor))
