@@ -9,6 +9,7 @@ ATTENTION = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "HEADS": 6, "D_
 ONE_HEAD = {"BATCH": 3, "N_TOKENS": 7, "D_IN": 5, "D_MODEL": 6, "D_HEAD": 4}
 CAUSAL = {"BATCH": 2, "N_TOKENS": 11, "HEADS": 5, "D_HEAD": 3}
 LLAMA = {"N_TOKENS": 5, "D_MODEL": 6, "HEADS": 6, "KV_HEADS": 3, "D_HEAD": 2, "D_FF": 10}
+EXPERTS = {"GROUPS": 5, "TOKENS": 6, "EXPERTS": 6, "CAPACITY": 3, "D_MODEL": 4, "D_FF": 5}
 
 IMPERFECT = {
     ("elementwise", "elementwise_parallel"): {"I": 13},
@@ -40,6 +41,8 @@ IMPERFECT = {
     ("llama3_8b", "llama3_8b_context_parallel"): LLAMA,
     ("attention_causal", "attention_causal_over_m"): CAUSAL,
     ("attention_causal", "attention_causal_over_h"): CAUSAL,
+    ("attention_causal", "attention_causal_ring"): CAUSAL,
+    ("mixture_of_experts", "mixture_of_experts_all_to_all"): EXPERTS,
     ("llama3_8b", "llama3_8b_fsdp"): {**LLAMA, "BATCH": 5},
     ("feed_forward", "feed_forward_fsdp"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
     ("feed_forward", "feed_forward_columns_rows"): {"N_TOKENS": 5, "D_MODEL": 6, "D_FF": 10},
