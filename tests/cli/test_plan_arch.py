@@ -23,7 +23,8 @@ def test_the_shipped_pod_is_planned(run):
         ("{arch: simple, peak: {bf16: 1e12}}", "a PE with an architecture has no peak"),
         ("{arch: simple, energy_per_bit: 1e-12}", "a PE with an architecture has no energy_per_bit"),
         ("{arch: work.yaml}", "it has no key 'arch'"),
-        ("{arch: broken.yaml}", "broken.yaml"),
+        ("{arch: broken.yaml}", "broken.yaml:1:15: arch.nodes: the architecture needs a list of nodes"),
+        ("{arch: options.yaml}", "options.yaml:2:18: mapper.metric: unknown field 'metric' of Mapper"),
         ("{arch: ../outside.yaml}", "leads out of"),
         ("{arch: never.yaml}", "the architecture of the PEs cannot map Einsum 'U', however it is spread"),
         ("{memory: 1e9}", "a PE needs 'peak', or 'arch' in its place"),
@@ -35,6 +36,7 @@ def test_a_bad_architecture_is_told(run, tmp_path, pe, message):
     (folder / "pod.yaml").write_text(f"cluster:\n  pe: {pe}\n  axes:\n    x: {{bandwidth: 1e9}}\n")
     (folder / "work.yaml").write_text("workload: {einsums: ['Z[m] = A[m]'], rank_sizes: {M: 2}}\n")
     (folder / "broken.yaml").write_text("arch: {nodes: 3}\n")
+    (folder / "options.yaml").write_text(f"x-none: 0\nmapper: {{metric: 0}}{NEVER}")
     (folder / "never.yaml").write_text(NEVER)
     (tmp_path / "outside.yaml").write_text("arch: {nodes: []}\n")
     done = run("plan", "feed_forward", "--mesh", "x=2", "--cluster", folder / "pod.yaml", *FEED_FORWARD)

@@ -1,6 +1,6 @@
 """PEs with an architecture of their own: the mapper costs their Einsums, and the plan is the best by these costs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -112,6 +112,30 @@ def test_equal_blocks_of_equal_einsums_are_mapped_once():
     assert arch.known(second, (6, 8, 16), "latency") == cost
     assert arch.known(second, (6, 8, 8), "latency") is None
     assert len(arch.costs) == 1
+
+
+def test_an_architecture_that_sees_the_sizes_sees_those_of_the_pe():
+    # the fewer rows, the faster: a bound by the whole matrix would be above what a part of it costs
+    text = "1e6 * 64 / spec.workload.rank_sizes['M']"
+    arch = load("simple").set("arch.nodes.MAC.actions", [{"name": "compute", "energy": 1e-12, "throughput": text}])
+    spec = load("matmul", define={"M": 32, "K": 8, "N": 8})
+    mapped = MappedPe(combined(spec, arch))
+    einsum = spec.workload.einsums[0]
+    quarter = mapped.cost(einsum, (8, 8, 8), "latency")
+    local = combined(load("matmul", define={"M": 8, "K": 8, "N": 8}), arch)
+    assert quarter == map_workload(local, metrics="latency").cost.latency == 8 * 8 * 8 / (1e6 * 64 / 8)
+    assert mapped.least(einsum, (8, 8, 8), "latency") == pytest.approx(quarter)
+
+
+def test_no_plan_is_proven_by_costs_that_are_not():
+    spec, cluster = pods()
+    spec = load("feed_forward", define=FEED_FORWARD)
+    arch = load("simple").set("mapper", {"max_pmapping_templates_per_einsum": 1})
+    stopped = replace(cluster, pe=ProcessingElement(arch=MappedPe(combined(spec, arch))))
+    best = plan_workload(spec.workload, request(stopped)).best
+    assert plan_workload(spec.workload, request(cluster)).best.proven
+    assert not best.proven
+    assert best.bound == 0
 
 
 def test_the_parts_and_the_timeline_have_the_costs_of_the_mapper():

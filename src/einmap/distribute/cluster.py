@@ -119,6 +119,10 @@ class PeArch(Protocol):
 
     def __hash__(self) -> int: ...
 
+    @property
+    def proven(self) -> bool:
+        """Whether all costs so far are proven to be those of the best mappings."""
+
     def like(self, einsum: Einsum) -> Einsum:
         """The first Einsum that was asked for and costs the same but for names."""
 

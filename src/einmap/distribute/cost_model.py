@@ -58,6 +58,10 @@ class SlowEinsumCost(EinsumCost, Protocol):
     by them.
     """
 
+    @property
+    def proven(self) -> bool:
+        """Whether all costs so far are certain; where one may still be found to be less, no plan is proven best."""
+
     def least(self, mesh: Mesh, work: LocalWork) -> float:
         """A lower bound of `compute`, found quickly."""
 
@@ -134,6 +138,11 @@ class MappedCost:
     arch: PeArch
     einsum: Einsum
     goal: ArchGoal
+
+    @property
+    def proven(self) -> bool:
+        """Whether all costs so far are proven to be those of the best mappings."""
+        return self.arch.proven
 
     def compute(self, mesh: Mesh, work: LocalWork) -> float:
         """The cost of the best mapping; inf where there is none."""

@@ -15,6 +15,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, MappingError, NoMappingError
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
+from einmap.mapper.options import read_options
 from einmap.mapper.result import objective
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.raw import content
@@ -51,16 +52,19 @@ class MappedPe:
     _wholes: dict[Einsum, Spec] = field(default_factory=dict, repr=False)
     _firsts: dict[Hashable, Einsum] = field(default_factory=dict, repr=False)
 
+    def check(self) -> None:
+        """Raise SpecError where the architecture or the options of the mapper are wrong."""
+        self._arch(self.spec.workload.einsums[0])
+        read_options(self.spec)
+
     @cached_property
     def memory(self) -> float:
-        """Bytes of the outermost memory of the architecture; inf: enough for everything. Raises SpecError where the
-        architecture is wrong.
-        """
+        """Bytes of the outermost memory of the architecture; inf: enough for everything."""
         outermost = self._arch(self.spec.workload.einsums[0]).memories[:1]
         return min((unit.size_bits for unit in outermost), default=math.inf) / 8
 
     @property
-    def all_optimal(self) -> bool:
+    def proven(self) -> bool:
         """Whether all costs so far are proven least."""
         return all(found.optimal for found in self.costs.values())
 

@@ -151,6 +151,7 @@ def _mapped_pe(fields: _Fields, spec: Spec, read_arch: ArchReader | None) -> Pro
             )
         with placed(fields.raw, (*fields.path, "arch")):
             mapped = MappedPe(combined(spec, read_arch(fields.values["arch"], at)))
+            mapped.check()
             if memory is None or fields.written("memory") is None:
                 return ProcessingElement(memory=mapped.memory, arch=mapped)
             return ProcessingElement(memory=memory, arch=mapped)

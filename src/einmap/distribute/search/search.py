@@ -93,4 +93,5 @@ def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | 
         return NotFound(bool(selected.proven) and not space.cut)
     actions = chosen_actions(space, problem.nodes, selected.choice)
     homes = chosen_homes(space, problem.nodes, selected.choice)
-    return Found(actions, homes, selected.cost, 0.0 if space.cut else selected.bound, selected.choice)
+    is_open = space.cut or any(ways.slow is not None and not ways.slow.proven for ways in space.ways.values())
+    return Found(actions, homes, selected.cost, 0.0 if is_open else selected.bound, selected.choice)
