@@ -1,85 +1,128 @@
-"""Search strategies side by side, for docs/search-lab.md: median gaps with intervals, evaluations to 10, 1 and 0 %.
+"""The fixed experiment of the search lab: strategies side by side on 13 problems, judged by the proven optimum.
 
-    python -m benchmarks.search_strategies --evaluations 5000 --seeds 10 --journals DIR
+    python -m benchmarks.search_strategies --journals DIR [--seeds 10] [--evaluations 5000] [--fewer bayesian=1000]
+    python -m benchmarks.search_strategies --journals DIR --report docs/search.md --images docs/images
 
-Journals make it go on after a stop. `--problems` and `--strategies` name some of them, joined by commas; `bayesian`
-has --bayesian evaluations, since it slows down with each.
+The first makes the runs, one after the other in this process: the first seed of everything, then the second, and so
+on, so that a stop leaves as many seeds of everything. Each run is kept in a journal as soon as it is finished; the same
+command goes on. The second makes no runs: it writes tables of what the journals hold between the marks of a page, and
+plots.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import time
 from pathlib import Path
+from typing import Any
 
-from benchmarks.search_problems import CONVOLUTIONS, MTTKRP, PUBLISHED, SHIPPED, question, unreachable_minimum
+from benchmarks.search_problems import CONVOLUTIONS, MTTKRP, SHIPPED, question
+from benchmarks.search_tables import write_report
 
-from einmap.report.search.strategies import gap_text
-from einmap.search.experiment import Question, Run, runs_of
-from einmap.search.journal import open_journal
+from einmap.search.experiment import Question, Run
+from einmap.search.journal import Journal, open_journal
+from einmap.search.problem import SearchProblem
+from einmap.search.run import search
 from einmap.search.strategy import Budget
-from einmap.search.summary import StrategySummary, summarised
 
-STRATEGIES = "optimal,random,random-pruned,mcmc,annealing,evolutionary,bayesian,learned,tree"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", default=",".join([*SHIPPED, *CONVOLUTIONS, *MTTKRP]))
-    parser.add_argument("--strategies", default=STRATEGIES)
-    parser.add_argument("--evaluations", type=int, default=5000)
-    parser.add_argument("--bayesian", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--journals", type=Path, required=True)
-    asked = parser.parse_args()
-    asked.journals.mkdir(exist_ok=True)
-    for name in asked.problems.split(","):
-        asks = question(name)
-        problem = asks.problem()
-        optimum = problem.optimum()
-        print(f"\n**{name}**: {problem.space.size:.3g} mappings, optimum {optimum.value:.4g} J*s", end="")
-        print(f" in {optimum.seconds * 1000:.0f} ms, proven: {optimum.proven}", end="")
-        if name in PUBLISHED:
-            minimum = unreachable_minimum(asks.spec)
-            print(f"; {optimum.value / minimum:.4f} x the minimum (published after 5,000 steps:", end="")
-            print(f" Mind Mappings {PUBLISHED[name][0]}, annealing {PUBLISHED[name][1]})", end="")
-        print("\n\n| strategy | evaluations | gap, median [95 %] | quartiles | valid | to 10 % | to 1 % | to 0 % | s |")
-        print("|---|---|---|---|---|---|---|---|---|")
-        for strategy in asked.strategies.split(","):
-            n = asked.bayesian if strategy == "bayesian" else asked.evaluations
-            runs = _runs(asks, strategy, n, asked)
-            (summary,) = summarised(runs, optimum.value, n)
-            print(_row(summary, n), flush=True)
+FEWER = "evolutionary=1000,bayesian=1000"
+"""Strategies with fewer evaluations: Optuna's samplers take longer with each."""
+STRATEGIES = "random,annealing,mcmc,evolutionary,bayesian,learned,random-pruned,tree"
 
 
-def _runs(asks: Question, strategy: str, n: int, asked: argparse.Namespace) -> list[Run]:
-    experiment = {
+class Experiment:
+    """Problems, and the journals of their runs in a folder."""
+
+    def __init__(self, folder: Path, names: list[str], evaluations: int, fewer: dict[str, int]) -> None:
+        self.folder, self.evaluations, self.fewer = folder, evaluations, fewer
+        folder.mkdir(parents=True, exist_ok=True)
+        self.questions = {name: question(name) for name in names}
+        self.problems: dict[str, SearchProblem] = {}
+
+    def problem(self, name: str) -> SearchProblem:
+        """A problem, which keeps what it has recorded of its formulas."""
+        if name not in self.problems:
+            self.problems[name] = self.questions[name].problem()
+        return self.problems[name]
+
+    def budget(self, strategy: str) -> int:
+        """Evaluations of a run."""
+        return self.fewer.get(strategy, self.evaluations)
+
+    def journal(self, name: str, strategy: str) -> Journal:
+        """The runs of a strategy on a problem so far."""
+        asks, n = self.questions[name], self.budget(strategy)
+        path = self.folder / f"{asks.spec.content_hash}-{asks.einsum}-{strategy}-{n}.journal"
+        return open_journal(path, {**_plain(asks), "evaluations": n})
+
+    def runs(self, name: str, strategy: str) -> list[Run]:
+        """Finished runs by seed, each seed once."""
+        found = {run.seed: run for run in self.journal(name, strategy).runs if run.strategy == strategy}
+        return [found[seed] for seed in sorted(found)]
+
+    def run(self, name: str, strategy: str, seed: int) -> None:
+        """Make a run unless it is in the journal."""
+        journal = self.journal(name, strategy)
+        if any((run.strategy, run.seed) == (strategy, seed) for run in journal.runs):
+            return
+        begin = time.process_time()
+        result = search(self.problem(name), strategy, Budget(self.budget(strategy)), seed=seed)
+        run = Run.of(strategy, seed, result)
+        journal.append(run)
+        print(f"{name}, {strategy}, seed {seed}: {run.best:.5g} J*s, {time.process_time() - begin:.1f} s", flush=True)
+
+    def optimum(self, name: str) -> dict[str, Any]:
+        """`value` (J*s), whether it is `proven`, `seconds` of the search, and the `size` of the mapspace; kept."""
+        path = self.folder / "optima.json"
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        key = f"{self.questions[name].spec.content_hash}-{self.questions[name].einsum}"
+        if not kept.get(key, {}).get("proven"):
+            found = self.problem(name).optimum()
+            size = self.problem(name).space.size
+            kept[key] = {"value": found.value, "proven": found.proven, "seconds": found.seconds, "size": size}
+            path.with_suffix(".new").write_text(json.dumps(kept, indent=1))
+            path.with_suffix(".new").replace(path)
+            print(f"{name}: optimum {found.value:.5g} J*s, proven: {found.proven}, {found.seconds:.1f} s", flush=True)
+        optimum: dict[str, Any] = kept[key]
+        return optimum
+
+
+def _plain(asks: Question) -> dict[str, Any]:
+    return {
         "specification": asks.spec.content_hash,
         "einsum": asks.einsum,
         "objective": asks.objective,
         "semantics": asks.semantics,
-        "evaluations": n,
     }
-    path = asked.journals / f"{asks.spec.content_hash}-{asks.einsum}-{strategy}-{n}.journal"
-    journal = open_journal(path, experiment)
-    known = {(run.strategy, run.seed): run for run in journal.runs}
-    tasks = [(strategy, seed) for seed in range(1 if strategy == "optimal" else asked.seeds)]
-    for run in runs_of(asks, [t for t in tasks if t not in known], Budget(n), workers=asked.workers):
-        known[run.strategy, run.seed] = run
-        journal.append(run)
-    return [known[task] for task in tasks]
 
 
-def _row(summary: StrategySummary, n: int) -> str:
-    low, high = summary.interval
-    final = f"{gap_text(summary.final.median)} [{gap_text(low)}, {gap_text(high)}]"
-    quartiles = f"{gap_text(summary.final.low)}, {gap_text(summary.final.high)}"
-    soon = [
-        f"{r.evaluations.median:.0f}" if r.evaluations.median < float("inf") else f"- ({r.seeds} of {summary.seeds})"
-        for r in summary.reached
-    ]
-    cells = (summary.strategy, str(n), final, quartiles, f"{100 * summary.valid:.0f} %", *soon)
-    return f"| {' | '.join(cells)} | {summary.seconds.median:.1f} |"
+def main() -> None:
+    """Make the runs, or the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--journals", type=Path, required=True)
+    parser.add_argument("--problems", default=",".join([*SHIPPED, *CONVOLUTIONS, *MTTKRP]))
+    parser.add_argument("--strategies", default=STRATEGIES)
+    parser.add_argument("--evaluations", type=int, default=5000)
+    parser.add_argument("--fewer", default=FEWER, help="evaluations of strategies that get others")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--report", type=Path, default=None)
+    parser.add_argument("--images", type=Path, default=None)
+    asked = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    names, strategies = asked.problems.split(","), asked.strategies.split(",")
+    fewer = {name: int(n) for name, _, n in (part.partition("=") for part in asked.fewer.split(","))}
+    experiment = Experiment(asked.journals, names, asked.evaluations, fewer)
+    if asked.report is not None:
+        write_report(experiment, names, strategies, asked.report, asked.images)
+        return
+    for seed in range(asked.seeds):
+        for name in names:
+            for strategy in strategies:
+                experiment.run(name, strategy, seed)
+    for name in names:
+        experiment.optimum(name)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ PENALTY = 3.0
 """How far above the worst valid mapping one that is not valid is taken to be, in powers of two."""
 MOST_ROWS = 20_000
 """Mappings that a model is trained on at most: the newest."""
+MOST_WEIGHT = 10.0
+"""How many mappings of other workloads one of the problem itself counts for at most."""
 LARGEST_FILE = 100_000_000
 """Bytes of a saved model."""
 
@@ -39,13 +41,26 @@ def scale(problem: SearchProblem) -> float:
 
 @dataclass
 class CostModel:
-    """Predicts log2 of the objective over `scale`. `rows`, `targets`: what it is trained on; inf: not valid."""
+    """Predicts log2 of the objective over `scale`. `rows`, `targets`: what it is trained on; inf: not valid.
+
+    `known`: how many of them, the first ones, come from elsewhere (`begun_from`).
+    """
 
     rows: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     targets: Floats = field(default_factory=lambda: np.zeros(0))
     seed: int = 0
+    known: int = 0
     _trees: Any = None
     _trained_on: int = 0
+
+    @staticmethod
+    def begun_from(other: CostModel | None, seed: int) -> CostModel:
+        """A model that begins with what another one was trained on, or with nothing."""
+        model = CostModel(seed=seed)
+        if other is not None:
+            model.learn_rows(other.rows, other.targets)
+            model.known, model._trained_on = len(model.targets), 0
+        return model
 
     @property
     def trained(self) -> bool:
@@ -53,7 +68,7 @@ class CostModel:
         return self._trees is not None
 
     def learn(self, problem: SearchProblem, points: Sequence[Point], values: Floats) -> None:
-        """Take evaluated mappings in; the trees are grown anew once there are a fifth more of them."""
+        """Take evaluated mappings in; the trees are grown anew once a fifth more were evaluated here."""
         targets = np.log2(np.maximum(values, 1e-300) / scale(problem))
         self.learn_rows(features(problem, points), targets)
 
@@ -65,9 +80,12 @@ class CostModel:
                 f"{rows.shape[1]}",
                 hint="a model can be used on the architecture that it was trained on",
             )
-        self.rows = np.concatenate([self.rows.reshape(-1, rows.shape[1]), rows])[-MOST_ROWS:]
-        self.targets = np.concatenate([self.targets, targets])[-MOST_ROWS:]
-        if np.isfinite(self.targets).any() and len(self.targets) >= max(20, 1.2 * self._trained_on):
+        self.rows = np.concatenate([self.rows.reshape(-1, rows.shape[1]), rows])
+        self.targets = np.concatenate([self.targets, targets])
+        surplus = max(len(self.targets) - MOST_ROWS, 0)
+        self.rows, self.targets, self.known = self.rows[surplus:], self.targets[surplus:], max(self.known - surplus, 0)
+        own = len(self.targets) - self.known
+        if np.isfinite(self.targets).any() and own >= max(20, 1.2 * self._trained_on):
             self.train()
 
     def train(self) -> None:
@@ -79,9 +97,13 @@ class CostModel:
         trees = ensemble.HistGradientBoostingRegressor(
             max_iter=150, learning_rate=0.1, min_samples_leaf=5, random_state=self.seed
         )
+        own = len(targets) - self.known
+        # a few evaluations of the problem itself say more of it than many of others
+        weights = np.ones(len(targets))
+        weights[self.known :] = min(max(self.known / max(own, 1), 1.0), MOST_WEIGHT)
         with _one_thread():
-            self._trees = trees.fit(self.rows, targets)
-        self._trained_on = len(self.targets)
+            self._trees = trees.fit(self.rows, targets, sample_weight=weights)
+        self._trained_on = own
 
     def predict(self, problem: SearchProblem, points: Sequence[Point]) -> Floats:
         """log2 of the objective over `scale` for each point, as far as the model can tell."""

@@ -37,9 +37,7 @@ class Beam:
 
     def __init__(self, setup: Setup) -> None:
         self.problem, self.space, self.rng = setup.problem, setup.problem.space, setup.rng
-        self.model = CostModel(seed=int(self.rng.integers(2**31)))
-        if setup.model is not None:
-            self.model.learn_rows(setup.model.rows, setup.model.targets)
+        self.model = CostModel.begun_from(setup.model, int(self.rng.integers(2**31)))
         self.moves = Moves(self.space)
         self.tried: set[Point] = set()
         self.elite: list[tuple[float, Point]] = []

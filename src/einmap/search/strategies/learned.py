@@ -30,11 +30,7 @@ class Learned:
     def __init__(self, setup: Setup) -> None:
         self.problem, self.rng = setup.problem, setup.rng
         self.moves = Moves(self.problem.space)
-        seed = int(self.rng.integers(2**31))
-        before = setup.model
-        self.model = CostModel(seed=seed)
-        if before is not None:
-            self.model.learn_rows(before.rows, before.targets)
+        self.model = CostModel.begun_from(setup.model, int(self.rng.integers(2**31)))
         self.tried: set[Point] = set()
         self.elite: list[tuple[float, Point]] = []
 
