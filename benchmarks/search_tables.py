@@ -128,7 +128,7 @@ def _plot(
     mpl.rcParams["svg.hashsalt"] = "einmap"
     from matplotlib import pyplot
 
-    columns = 4 if len(names) > 6 else 3
+    columns = 3
     rows = -(-(len(names) + 1) // columns)
     figure, axes = pyplot.subplots(
         rows, columns, figsize=(3.3 * columns, 2.7 * rows), sharey=True, layout="constrained"

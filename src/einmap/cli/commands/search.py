@@ -93,7 +93,7 @@ ModelFile = Annotated[
     typer.Option(
         "--model",
         metavar="FILE",
-        help="A cost model that learned and tree begin with (docs/search-lab.md).",
+        help="A cost model that learned and tree begin with (docs/search.md).",
         show_default=False,
         rich_help_panel=EFFORT,
     ),
