@@ -8,6 +8,7 @@ from typing import Any
 
 from einmap.report.html.charts import bars, colours_of, legend, log_ticks
 from einmap.report.html.parts import Figure, Page, Section, Table, Tile, Tiles
+from einmap.report.search.census import times_text
 from einmap.report.search.strategies import UNITS, gap_text
 from einmap.search.census import Census
 from einmap.search.problem import Optimum, SearchProblem
@@ -120,7 +121,7 @@ def census_page(census: Census, name: str = "") -> Page:
     )
     rows = [
         {
-            "row": f"{low:.3g} to {high:.3g} x",
+            "row": f"{times_text(low).removesuffix(' x')} to {times_text(high)}",
             "value": count,
             "text": format_count(count),
             "marked": False,

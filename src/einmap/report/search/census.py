@@ -78,11 +78,21 @@ def _tie(tie: Tie) -> str:
     return f"{format_count(tie.count)} mappings, up to {tie.spread:.3g} times apart in energy"
 
 
+def times_text(ratio: float) -> str:
+    """How many times something is as large, to three digits: 1.94 x, 5,590 x.
+
+    >>> [times_text(x) for x in (1.944, 5589.0)]
+    ['1.94 x', '5,590 x']
+    """
+    rounded = f"{ratio:.3g}"
+    return f"{float(rounded):,.0f} x" if ratio >= 1000 else f"{rounded} x"
+
+
 def _histogram(census: Census) -> RenderableType:
     rows = census.histogram()
     most = max((count for _, _, count in rows), default=1)
     table = new_table("from", "to", "mappings", "", left=(3,))
     for low, high, count in rows:
         bar = "█" * max(round(WIDTH * count / most), 1 if count else 0)
-        table.add_row(f"{low:.3g} x", f"{high:.3g} x", format_count(count), bar)
+        table.add_row(times_text(low), times_text(high), format_count(count), bar)
     return table

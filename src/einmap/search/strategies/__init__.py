@@ -4,6 +4,7 @@
 - `bayesian`: tree-structured Parzen estimators of Optuna.
 - `beam`: beam search over partial mappings, guided by a learned cost model.
 - `chains`: Metropolis chains, which `annealing` and `mcmc` are made of.
+- `cma_es`: CMA-ES of Optuna.
 - `evolutionary`: NSGA-II of Optuna.
 - `exhaustive`: every mapping once.
 - `learned`: a cost model that is trained on the way chooses what is evaluated.
