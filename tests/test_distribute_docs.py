@@ -59,7 +59,7 @@ def test_the_distribution_of_the_page_is_one():
 workload:
   rank_sizes: {M: 4, K: 8, G: 32, N: 4}
   bits_per_value: {All: 8}
-  einsums: ["Y[m, n] = C[m, g] * W[g, n]", "Z[m, n] = A[m, k] * B[k, n]"]
+  einsums: ["Y[m, n] = C[m, g] * W[g, n]", "Z[m, n] = A[m, k] * B[k, n]", "V[m, n] = Y[m, n] * D[n]"]
 """
     plan = plan_of(loads(text + workload))
     assert plan.mesh.n_devices == 8

@@ -26,6 +26,7 @@ IMPERFECT = {
             "2d_reduce",
             "rotate_a",
             "rotate_b",
+            "from_part",
             "cannon",
         )
     },

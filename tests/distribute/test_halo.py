@@ -55,7 +55,7 @@ def test_the_shipped_convolution_sends_two_rows_to_each_neighbour():
     (halo,) = communication(plan)
     assert (halo.kind, halo.tensor, halo.count, halo.operand_bytes) == ("halo", "I", 1, 2 * 16 * 16 * 8)
     # the last PE has nobody behind it, the first one nobody before it
-    assert halo.pairs == ((1, 0), (2, 1), (3, 2))
+    assert halo.rounds == (((1, 0), (2, 1), (3, 2)),)
     assert plan_cost(plan).sent_bytes == 3 / 4 * 2 * 16 * 16 * 8
     assert agree(plan)
 

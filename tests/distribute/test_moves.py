@@ -159,6 +159,8 @@ def test_rings_send_what_the_formulas_say():
         "shift": 100,
         "permute": 100,
         "halo": 100,
+        "broadcast": 200,
+        "reduce": 200,
         "slice": 0,
     }
     assert {kind: rounds(kind, 4) for kind in KINDS} == {
@@ -169,6 +171,8 @@ def test_rings_send_what_the_formulas_say():
         "shift": 1,
         "permute": 1,
         "halo": 1,
+        "broadcast": 2,
+        "reduce": 2,
         "slice": 0,
     }
     assert not any(sent(kind, 1, 100, 100) for kind in KINDS)
@@ -177,8 +181,8 @@ def test_rings_send_what_the_formulas_say():
 def test_drawn_plans_use_every_kind_of_collective():
     # otherwise the tests on drawn plans say little
     found = {move.kind for seed in range(40) for move in moves(draw(seed).plan.steps)}
-    # those of windows are drawn in test_halo
-    assert found == set(KINDS) - {"halo"}
+    # these are drawn in test_halo and test_part_of_mesh
+    assert found == set(KINDS) - {"halo", "broadcast", "reduce"}
 
 
 def moves(steps):

@@ -102,7 +102,7 @@ def test_a_result_without_ranks_may_stay_addends():
 def test_a_rank_of_a_tensor_that_has_none_is_refused():
     with pytest.raises(SpecError, match="tensor 'L' has no rank 'M'") as caught:
         distribute_workload(without_ranks(LOSS), {"x": 4}, {"L": {"M": "x"}})
-    assert caught.value.hint == "ranks: partial"
+    assert caught.value.hint == "ranks: on, partial"
 
 
 @FORMS

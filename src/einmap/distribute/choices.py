@@ -8,15 +8,15 @@ may stay partial where the Einsum is linear in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 from einmap.distribute.blocks import Part
 from einmap.distribute.indices import mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split
+from einmap.distribute.placement import MeshPart, Placement, Split
 from einmap.distribute.plan import LocalLoop
 from einmap.distribute.spaces.points import PointCount, points_of
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
@@ -43,7 +43,7 @@ class Scene:
     """One Einsum on a mesh, its tensors named by their positions: equal for Einsums that differ in those names only.
 
     `sizes`: of the ranks of each access; `parts`: how each rank variable may be split; `addends`: for each access that
-    may be in parts, how.
+    may be in parts, how; `on`: parts of the mesh that may evaluate it alone.
     """
 
     mesh: Mesh
@@ -51,6 +51,7 @@ class Scene:
     sizes: tuple[tuple[tuple[Rank, int], ...], ...]
     parts: tuple[tuple[RankVar, tuple[Part, ...]], ...]
     addends: tuple[tuple[TensorName, Addend], ...]
+    on: tuple[MeshPart, ...] = ()
 
     @cached_property
     def size_of(self) -> Mapping[TensorName, Mapping[Rank, int]]:
@@ -108,7 +109,18 @@ def _completed(scene: Scene, spread: Spread) -> Iterator[Choice]:
             complete = tuple(placement for placement in placements if placement is not None)
             if len(complete) == len(placements):
                 made[Choice(loops, complete, points)] = None
+                made |= dict.fromkeys(Choice(loops, lies, points) for lies in _on_parts(scene, complete, used))
     yield from made
+
+
+def _on_parts(
+    scene: Scene, placements: tuple[Placement, ...], used: Collection[AxisName]
+) -> Iterator[tuple[Placement, ...]]:
+    """The placements where a part of the mesh evaluates the Einsum alone: it reads and writes on that part."""
+    taken = {*used, *(axis for placement in placements for axis in placement.used)}
+    for on in scene.on:
+        if not taken & {axis for axis, _ in on}:
+            yield tuple(replace(placement, on=on) for placement in placements)
 
 
 def _loop(spread: Spread, variable: RankVar, extent: int) -> tuple[tuple[AxisName, ...], int, int]:

@@ -18,6 +18,9 @@ type ArchGoal = Literal["latency", "energy"]
 type Topology = Literal["ring", "tree", "torus", "switch", "all_to_all"]
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology.__value__)
 
+_SINGLE: tuple[Kind, ...] = ("shift", "permute", "halo", "broadcast", "reduce")
+"""Moves whose messages go from single PEs to single PEs."""
+
 DATA_TYPE_BITS: Mapping[str, int] = {
     "fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16": 16, "tf32": 32, "fp32": 32, "fp64": 64,
 }  # fmt: skip
@@ -105,7 +108,7 @@ class Link:
         return volume / self.efficiency[-1][1]
 
     def _messages(self, kind: Kind, parts: int) -> int:
-        if self.topology == "ring" or kind in ("shift", "permute", "halo"):
+        if self.topology == "ring" or kind in _SINGLE:
             return rounds(kind, parts)
         deep = 1 if self.topology == "all_to_all" else max(1, math.ceil(math.log2(parts)))
         return 2 * deep if kind == "all_reduce" else deep
@@ -228,7 +231,7 @@ class Cluster:
         links = [self._divided(mesh, kind, axes, axis) for axis in axes]
         slowest = min(links, key=lambda link: (link.bandwidth, -link.latency))
         # these go from each PE to one other only
-        if all(link.topology == "torus" for link in links) and kind not in ("shift", "permute", "halo"):
+        if all(link.topology == "torus" for link in links) and kind not in _SINGLE:
             rates = tuple((mesh.size(axis), link.bandwidth) for axis, link in zip(axes, links, strict=True))
             return slowest.on_torus(kind, rates, operand, result)
         return slowest.seconds(kind, mesh.parts(axes), operand, result)

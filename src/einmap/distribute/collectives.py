@@ -10,7 +10,18 @@ from typing import Literal, assert_never, get_args
 from einmap.distribute.mesh import AxisName, Groups
 from einmap.visible import brief
 
-type Kind = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "shift", "permute", "halo", "slice"]
+type Kind = Literal[
+    "all_gather",
+    "reduce_scatter",
+    "all_reduce",
+    "all_to_all",
+    "shift",
+    "permute",
+    "halo",
+    "broadcast",
+    "reduce",
+    "slice",
+]
 
 KINDS: tuple[Kind, ...] = get_args(Kind.__value__)
 
@@ -24,8 +35,8 @@ class Traffic:
 
     `groups`: of PEs that talk to one another, in ring order; `count`: executions (those of loops multiplied out);
     `operand_bytes`, `result_bytes`: what one PE puts in and gets out, once, padding included;
-    `sent_bytes`: what one PE sends in one execution by the best ring, on average over the PEs; `pairs`: of a shift,
-    permute or halo, who sends to whom, positions in a group.
+    `sent_bytes`: what one PE sends in one execution by the best ring, on average over the PEs; `rounds`: of what goes
+    from single PEs to single PEs, who sends to whom, places in a group; in a tree several rounds.
     """
 
     __repr__ = brief
@@ -38,7 +49,7 @@ class Traffic:
     operand_bytes: int
     result_bytes: int
     sent_bytes: float
-    pairs: Pairs = ()
+    rounds: tuple[Pairs, ...] = ()
 
     @property
     def total_sent_bytes(self) -> float:
@@ -63,6 +74,8 @@ def sent(kind: Kind, parts: int, operand: int, result: int) -> Fraction:
             return 2 * others * operand
         case "shift" | "permute" | "halo":
             return Fraction(operand if parts > 1 else 0)
+        case "broadcast" | "reduce":
+            return Fraction(tree_rounds(parts) * operand)
         case "slice":
             return Fraction(0)
         case _:
@@ -78,10 +91,17 @@ def rounds(kind: Kind, parts: int) -> int:
             return 2 * (parts - 1)
         case "shift" | "permute" | "halo":
             return 1 if parts > 1 else 0
+        case "broadcast" | "reduce":
+            return tree_rounds(parts)
         case "slice":
             return 0
         case _:
             assert_never(kind)
+
+
+def tree_rounds(parts: int) -> int:
+    """Messages one after another in a binomial tree: in each, as many PEs send as have sent or got something before."""
+    return (parts - 1).bit_length()
 
 
 type TorusAxes = tuple[tuple[int, float], ...]
@@ -105,6 +125,8 @@ def torus_bytes(kind: Kind, axes: TorusAxes, whole: float) -> float:
             return max(whole * _mean_distance(parts) / (2 * rate) for parts, rate in axes)
         case "shift" | "permute" | "halo":
             return whole / min(rate for _, rate in axes)
+        case "broadcast" | "reduce":
+            return tree_rounds(math.prod(parts for parts, _ in axes)) * whole / min(rate for _, rate in axes)
         case "slice":
             return 0.0
 
@@ -115,6 +137,8 @@ def torus_messages(kind: Kind, parts: tuple[int, ...]) -> int:
         return sum(size // 2 for size in parts)
     if kind in ("shift", "permute", "halo", "slice"):
         return int(kind != "slice")
+    if kind in ("broadcast", "reduce"):
+        return tree_rounds(math.prod(parts))
     phases = len(parts) * (max(parts) - 1)
     return 2 * phases if kind == "all_reduce" else phases
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from einmap.distribute.cluster import Cluster, flat_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import ClusterCost, LocalWork
-from einmap.distribute.hops.pairs import fetched_by, pairs_of
+from einmap.distribute.hops.pairs import fetched_by, rounds_of
 from einmap.distribute.placement import local_shape
 from einmap.distribute.plan import (
     BYTES,
@@ -108,8 +108,8 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
         _, shape[move.gather] = fetched_by(plan, move)
     operand = math.prod(shape.values())
     result = {"all_gather": operand * parts, "reduce_scatter": operand // parts}.get(move.kind, operand)
-    pairs = pairs_of(plan, move)
-    senders = Fraction(len(pairs), parts) if pairs else 1
+    rounds = rounds_of(plan, move)
+    senders = Fraction(sum(map(len, rounds)), parts * len(rounds)) if rounds else 1
     return Traffic(
         kind=move.kind,
         tensor=source.tensor,
@@ -119,7 +119,7 @@ def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
         operand_bytes=operand * width,
         result_bytes=result * width,
         sent_bytes=float(sent(move.kind, parts, operand, result) * senders * width),
-        pairs=pairs,
+        rounds=rounds,
     )
 
 

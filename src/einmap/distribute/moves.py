@@ -14,7 +14,7 @@ from einmap.distribute.blocks import all_splits
 from einmap.distribute.hops.every import every_hop
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split, values_of
+from einmap.distribute.placement import MeshPart, Placement, Split, parts_of_mesh, values_of
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
 
@@ -43,7 +43,8 @@ class TensorPlaces:
     """All placements that a tensor may have on a mesh.
 
     `splits`: those of its ranks, closed under leaving out the last axes. `partial`: axes over which it may be an addend
-    of the sum (or a candidate of the maximum or minimum, see `reduction`). Raises ValueError where there are more than
+    of the sum (or a candidate of the maximum or minimum, see `reduction`); `on`: parts of the mesh that may hold it
+    alone, closed under leaving out axes. Raises ValueError where there are more than
     MAX_PLACEMENTS placements.
     """
 
@@ -52,6 +53,7 @@ class TensorPlaces:
     splits: tuple[Split, ...]
     partial: tuple[AxisName, ...] = ()
     reduction: Reduction = "sum"
+    on: tuple[MeshPart, ...] = ()
 
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
@@ -62,7 +64,9 @@ class TensorPlaces:
             used = {axis for split in splits for axis in split.axes}
             free = [axis for axis in self.mesh.names if axis in self.partial and axis not in used]
             for length in range(len(free) + 1):
-                made += [Placement(splits, some, self.reduction) for some in combinations(free, length)]
+                for some in combinations(free, length):
+                    made.append(Placement(splits, some, self.reduction))
+                    made += [replace(made[-1], on=on) for on in self.on if not made[-1].used & {axis for axis, _ in on}]
             if len(made) > MAX_PLACEMENTS:
                 raise ValueError(f"more than {MAX_PLACEMENTS:,} placements")
         return tuple(made)
@@ -268,7 +272,8 @@ def cheapest_route(
     partial = sorted({axis for placement in (*starts, target) for axis in placement.partial})
     reduction: Reduction = next((placement.reduction for placement in (*starts, target) if placement.partial), "sum")
     offered = all_splits(mesh, sizes, [split for placement in (*starts, target) for split in placement.splits])
-    paths = _paths(TensorPlaces(mesh, sizes, offered, tuple(partial), reduction))
+    on = parts_of_mesh(placement.on for placement in (*starts, target))
+    paths = _paths(TensorPlaces(mesh, sizes, offered, tuple(partial), reduction, on))
     number, end = paths.places.number, paths.places.number[target]
     start = min((number[start] for start in starts), key=lambda start: paths.distances[start, end])
     return paths.route(start, end) if np.isfinite(paths.distances[start, end]) else None

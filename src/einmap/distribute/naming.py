@@ -2,7 +2,7 @@
 
 A letter says what a buffer is, after the tensor's own name: `D` distributed, `L` local result that is only an addend,
 `G` gathered, `R` reduced everywhere, `T` split in another rank than before, `P` exchanged with other PEs as a whole,
-`H` with what a neighbour has sent,
+`H` with what a neighbour has sent, `B` broadcast from a part of the mesh, `O` reduced on a part of it,
 `S` cut from what every PE has, `H` received from a neighbour, `A` added up or put together so far, `B` one block of a
 result. A number follows where the name is taken. A replicated input or result has the name of its tensor.
 """
@@ -31,6 +31,8 @@ LETTER: Mapping[Kind, str] = {
     "shift": "H",
     "permute": "P",
     "halo": "H",
+    "broadcast": "B",
+    "reduce": "O",
     "slice": "S",
 }
 """What a buffer is called after the move that fills it."""

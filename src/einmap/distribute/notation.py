@@ -105,8 +105,12 @@ def _bracketed(plan: Plan, buffer: Buffer, marked: Sequence[AxisName] = (), mark
 
 
 def _coordinates(plan: Plan, buffer: Buffer, marked: Sequence[AxisName] = (), mark: str = "'") -> list[str]:
-    used = buffer.placement.used
-    return [axis + (mark if axis in marked else "") for axis in plan.mesh.names if axis in used]
+    used, on = buffer.placement.used, dict(buffer.placement.on)
+    return [
+        f"{axis}={on[axis]}" if axis in on else axis + (mark if axis in marked else "")
+        for axis in plan.mesh.names
+        if axis in used
+    ]
 
 
 def _position(mesh: Mesh, axes: Sequence[AxisName], mark: str = "", marked: Sequence[AxisName] | None = None) -> str:
@@ -253,7 +257,7 @@ def _move(plan: Plan, step: Move, depth: int) -> Line:
     where = []
     if step.kind == "shift":
         where.append(f"{step.axes[0]} modulo {plan.mesh.parts(step.axes)}")
-    if step.kind in ("all_reduce", "reduce_scatter"):
+    if step.kind in ("all_reduce", "reduce_scatter", "reduce"):
         where.append(f"{step.reduction} over {', '.join(axis + "'" for axis in step.axes)}")
     if step.kind == "halo":
         _, count = fetched_by(plan, step)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
+
+type MeshPart = tuple[tuple[AxisName, int], ...]
+"""The PEs at one position along each of some axes."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,17 +44,20 @@ class Placement:
     """How a tensor lies on the mesh. It is replicated over every axis that is not named.
 
     `partial`: over these axes every PE holds an addend (or a candidate of the maximum or minimum, see `reduction`);
-    only all of them together give the tensor. An axis occurs at most once.
+    only all of them together give the tensor. `on`: only the PEs at these coordinates hold it, on other PEs its buffer
+    means nothing. An axis occurs at most once.
     """
 
     splits: tuple[Split, ...] = ()
     partial: tuple[AxisName, ...] = ()
     reduction: Reduction = "sum"
+    on: MeshPart = ()
 
     def __post_init__(self) -> None:
         # one spelling for one placement, so that equal ones compare equal
         object.__setattr__(self, "splits", tuple(sorted(self.splits)))
         object.__setattr__(self, "partial", tuple(sorted(self.partial)))
+        object.__setattr__(self, "on", tuple(sorted(self.on)))
         if not self.partial:
             object.__setattr__(self, "reduction", "sum")
 
@@ -61,7 +68,16 @@ class Placement:
     @property
     def used(self) -> frozenset[AxisName]:
         """Axes over which the tensor is not replicated."""
-        return frozenset(self.partial) | {axis for split in self.splits for axis in split.axes}
+        return frozenset(self.stacked) | {axis for split in self.splits for axis in split.axes}
+
+    @property
+    def stacked(self) -> tuple[AxisName, ...]:
+        """Axes along which buffers of the same coordinates differ: first those of addends, then those of `on`."""
+        return (*self.partial, *(axis for axis, _ in self.on))
+
+    def is_held(self, coordinates: Mapping[AxisName, int]) -> bool:
+        """Whether the PE at these coordinates holds any of it."""
+        return all(coordinates[axis] == place for axis, place in self.on)
 
     def __str__(self) -> str:
         parts = [
@@ -69,7 +85,14 @@ class Placement:
             for split in self.splits
         ]
         parts += [f"partial {self.reduction} over {'*'.join(self.partial)}"] if self.partial else []
+        parts += [f"on {' and '.join(f'{axis} = {place}' for axis, place in self.on)}"] if self.on else []
         return ", ".join(parts) or "replicated"
+
+
+def parts_of_mesh(asked: Iterable[MeshPart]) -> tuple[MeshPart, ...]:
+    """The parts of a mesh that are asked for, and those on the way from there to the whole mesh, axis by axis."""
+    some = {part for on in asked for length in range(1, len(on) + 1) for part in combinations(on, length)}
+    return tuple(sorted(some))
 
 
 REPLICATED = Placement()

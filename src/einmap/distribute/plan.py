@@ -116,9 +116,12 @@ class Move:
     - permute: PEs exchange whole buffers, so that each has that of its place in the target's placement; `axes`: those
       that mean different things in the two placements (`hops.permute` says who sends to whom);
     - halo: each PE but the last gets from the next one what its halo of `gather` lacks, behind what it has;
+    - broadcast: the PEs along the one axis get what those hold that the source's placement says (`on`);
+    - reduce: the PEs that the target's placement says (`on`) get the sum, maximum or minimum of all along the one axis;
     - slice: `scatter` is padded to n*b coordinates, where b is its block in the target; PE `i` keeps block `i`, with
       `turn` the block that this says, of `turn.count` (padded to as many times b), without it the halo of the target
       as well, after the block. Where `scatter` is split over these axes already, the end of its halo is cut off.
+      Without `scatter`, PEs beyond those that the target's placement says (`on`) give the tensor up.
 
     No axis has size 1: nothing moves along it. With `after` a move begins when that buffer has been written.
     """

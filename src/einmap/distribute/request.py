@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split, block_of
+from einmap.distribute.placement import MeshPart, Placement, Split, block_of
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import graph_inputs
 from einmap.einsum.projection import Rank, RankVar
@@ -20,7 +20,7 @@ type Where = tuple[str | int, ...]
 type Locate = Callable[[Where], At | None]
 """The place in a file of what is given under some keys, such as ("placements", "A", "K")."""
 
-PARTIAL = "partial"
+PARTIAL, ON = "partial", "on"
 """The key of a placement that names the axes of partial sums."""
 
 
@@ -126,8 +126,11 @@ def placement_at(context: Context, where: Where, tensor: TensorName, value: Any)
     problems: list[EinmapError] = []
     splits: list[Split] = []
     partial_axes: tuple[AxisName, ...] = ()
+    on: MeshPart = ()
     for key, text in fields.items():
-        if key == PARTIAL:
+        if key == ON and ON.upper() not in context.sizes[tensor]:
+            on = attempt(problems, partial(_part_of_mesh, context, (*where, key), text)) or ()
+        elif key == PARTIAL:
             partial_axes = attempt(problems, partial(axes_at, context, (*where, key), text)) or ()
         elif (split := attempt(problems, partial(_split, context, (*where, key), tensor, text))) is not None:
             splits.append(split)
@@ -135,9 +138,25 @@ def placement_at(context: Context, where: Where, tensor: TensorName, value: Any)
     ranks = [split.rank for split in splits]
     if len(ranks) != len(set(ranks)):
         raise context.error(where, f"a rank of {tensor!r} is placed twice: {', '.join(fields)}")
-    _check_once(context, where, [axis for split in splits for axis in split.axes] + [*partial_axes])
+    _check_once(
+        context, where, [axis for split in splits for axis in split.axes] + [*partial_axes, *(axis for axis, _ in on)]
+    )
     used = [split for split in splits if context.mesh.parts(split.axes) > 1]
-    return Placement(tuple(_without_ones(context.mesh, split) for split in used), _real(context.mesh, partial_axes))
+    held = tuple((axis, place) for axis, place in on if context.mesh.size(axis) > 1)
+    splits = [_without_ones(context.mesh, split) for split in used]
+    return Placement(tuple(splits), _real(context.mesh, partial_axes), on=held)
+
+
+def _part_of_mesh(context: Context, where: Where, value: Any) -> MeshPart:
+    """`{y: 0}`: the position along each axis of the PEs that hold a tensor. Raises SpecError."""
+    fields = dictionary_at(context, where, value, "mesh axes and one position along each, such as {y: 0}")
+    for axis, place in fields.items():
+        axes_at(context, (*where, axis), axis)
+        size = context.mesh.size(axis)
+        if type(place) is not int or not 0 <= place < size:
+            text = f"the position along {axis!r} must be a whole number from 0 to {size - 1}, found {short(place)}"
+            raise context.error((*where, axis), text)
+    return tuple(fields.items())
 
 
 def _check_partial(context: Context, where: Where, tensor: str) -> None:
@@ -156,7 +175,7 @@ def _split(context: Context, where: Where, tensor: str, value: Any) -> Split:
     sizes = context.sizes[tensor]
     rank = key if key in sizes else key.upper()
     if rank not in sizes:
-        hint = did_you_mean(key, [*sizes, PARTIAL], listing="ranks")
+        hint = did_you_mean(key, [*sizes, PARTIAL, ON], listing="ranks")
         raise context.error(where, f"tensor {tensor!r} has no rank {key!r}", hint)
     granule: Any = 1
     block: Any = None

@@ -170,9 +170,9 @@ def run_document(engine: str, outcome: PlanRun, check: Check) -> dict[str, Any]:
 
 def traffic_document(row: Traffic) -> dict[str, Any]:
     """One collective. `groups`: their count and size, and steps (count, stride) from PE 0 to the others of its group
-    and to the first PEs of the other groups, so that it stays short for thousands of PEs; `pairs`: of a permute, who
-    sends to whom, positions in a group.
+    and to the first PEs of the other groups, so that it stays short for thousands of PEs; `rounds`: who sends to
+    whom in what goes from single PEs to single PEs, places in a group; those of a shift are left out.
     """
     groups = {"count": row.groups.count, "size": row.groups.size, **asdict(row.groups)}
-    pairs = row.pairs if row.kind == "permute" else ()
-    return {**asdict(row), "pairs": pairs, "groups": groups, "total_sent_bytes": row.total_sent_bytes}
+    rounds = () if row.kind == "shift" else row.rounds
+    return {**asdict(row), "rounds": rounds, "groups": groups, "total_sent_bytes": row.total_sent_bytes}

@@ -62,6 +62,9 @@ def deal(plan: Plan, buffer: Buffer, whole: Tensor, padding: float = np.nan) -> 
     arrays = []
     for device in range(plan.mesh.n_devices):
         parts = _held(plan.mesh, buffer, device)
+        if not buffer.placement.is_held(plan.mesh.coordinates(device)):
+            arrays.append(np.full(buffer.shape, padding, dtype=plan.dtype))
+            continue
         share = addend_share(plan.mesh, buffer.placement.partial, device)
         if (parts, share) not in made:
             local = np.full(buffer.shape, padding, dtype=plan.dtype)
@@ -85,7 +88,7 @@ def collect(plan: Plan, buffer: Buffer, locals_: Sequence[Tensor]) -> Tensor:
     copies = [axis for axis in plan.mesh.names if axis not in buffer.placement.used]
     seen: set[tuple[range, ...]] = set()
     for device, local in enumerate(locals_):
-        if plan.mesh.position(device, copies):
+        if plan.mesh.position(device, copies) or not buffer.placement.is_held(plan.mesh.coordinates(device)):
             continue  # one of the copies is enough
         parts = _held(plan.mesh, buffer, device)
         values = local[tuple(slice(len(part)) for part in parts)]

@@ -14,7 +14,7 @@ import numpy as np
 from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
 from einmap.distribute.check import check_memory
-from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of
+from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of, rounds_of
 from einmap.distribute.lifetimes import last_uses
 from einmap.distribute.plan import Buffer, BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat, Turn
 from einmap.einsum.einsum import TensorName
@@ -108,6 +108,8 @@ def _put(plan: Plan, step: Put, memory: Memory, device: int, turn: int) -> Tenso
 
 def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tensor]:
     """What each PE holds afterwards. See `plan.Move` for what the kinds mean."""
+    if step.kind in ("broadcast", "reduce") or (step.kind == "slice" and step.scatter is None):
+        return _to_or_from_part(plan, step, sources)
     received: list[Tensor | None] = [None] * plan.mesh.n_devices
     buffer = plan.by_name[step.target]
     sender_of = {receiver: sender for sender, receiver in pairs_of(plan, step)}
@@ -124,6 +126,22 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
                 whole = _received(plan, step, arrays, place, here)
             received[device] = _cut(whole, buffer.shape)
     return [array for array in received if array is not None]
+
+
+def _to_or_from_part(plan: Plan, step: Move, sources: list[Tensor]) -> list[Tensor]:
+    """What each PE holds after a broadcast, a reduction on a part of the mesh, or after others have given it up."""
+    held = list(sources)
+    for pairs in rounds_of(plan, step):
+        before = list(held)
+        for group in plan.mesh.groups(step.axes).listed:
+            for sender, receiver in pairs:
+                sent, own = before[group[sender]], before[group[receiver]]
+                held[group[receiver]] = sent if step.kind == "broadcast" else _JOIN[step.reduction](own, sent)
+    placement = plan.by_name[step.target].placement
+    return [
+        array if placement.is_held(plan.mesh.coordinates(device)) else np.full_like(array, np.nan)
+        for device, array in enumerate(held)
+    ]
 
 
 def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: Here) -> Tensor:
@@ -147,7 +165,7 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: He
             if step.turn is None:
                 return _block(plan, step, arrays[place], place)
             return _taken(arrays[place], _axis(buffer.ranks, step.scatter), here, step.turn, buffer)
-        case "shift" | "permute" | "halo":
+        case "shift" | "permute" | "halo" | "broadcast" | "reduce":
             raise InvariantError(f"a {step.kind} has no pairs of PEs")
         case _:
             assert_never(step.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,14 +48,15 @@ def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
 def predicted(traffic: Iterable[Traffic]) -> tuple[Collective, ...]:
     """What a program must hold if a plan's traffic is right."""
     free: Kind = "slice"
-    return merged(_predicted(row) for row in traffic if row.kind != free)
+    return merged(one for row in traffic if row.kind != free for one in _predicted(row))
 
 
-def _predicted(row: Traffic) -> Collective:
-    if not row.pairs:
-        return Collective(row.kind, row.groups.listed, row.operand_bytes, row.result_bytes, row.count)
-    pairs = sorted_pairs((group[a], group[b]) for group in row.groups.listed for a, b in row.pairs)
-    return Collective(PERMUTE, pairs, row.operand_bytes, row.result_bytes, row.count)
+def _predicted(row: Traffic) -> Iterator[Collective]:
+    if not row.rounds:
+        yield Collective(row.kind, row.groups.listed, row.operand_bytes, row.result_bytes, row.count)
+    for pairs in row.rounds:
+        listed = sorted_pairs((group[a], group[b]) for group in row.groups.listed for a, b in pairs)
+        yield Collective(PERMUTE, listed, row.operand_bytes, row.result_bytes, row.count)
 
 
 def groups_over(sizes: Sequence[int], axes: Sequence[int]) -> tuple[Group, ...]:

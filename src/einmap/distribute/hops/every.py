@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from einmap.distribute.hops.collective import collective_hops
 from einmap.distribute.hops.halo import halo_hops
 from einmap.distribute.hops.hop import Hop
+from einmap.distribute.hops.part_of_mesh import part_hops
 from einmap.distribute.hops.permute import permute_hops
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement, Split
@@ -20,6 +21,8 @@ def every_hop(
 
     `sizes`: of the tensor's ranks; `splits`: those that its ranks may have.
     """
+    # first, since of equal moves the first is taken: a reduction on a part sends half of what an all-reduce does
+    yield from part_hops(mesh, sizes, placements)
     for here in placements:
         for hop in collective_hops(mesh, sizes, splits, here):
             yield here, hop
@@ -32,4 +35,5 @@ def hops_between(mesh: Mesh, sizes: Mapping[Rank, int], before: Placement, after
     collectives = (hop for hop in collective_hops(mesh, sizes, after.splits, before) if hop.after == after)
     permutes = (hop for here, hop in permute_hops(mesh, sizes, (before, after)) if here == before)
     halos = (hop for here, hop in halo_hops(mesh, sizes, (before, after)) if here == before)
-    return (*collectives, *halos, *permutes)
+    parts = (hop for here, hop in part_hops(mesh, sizes, (before, after)) if here == before)
+    return (*collectives, *halos, *parts, *permutes)

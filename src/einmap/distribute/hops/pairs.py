@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.halo import fetched, halo_pairs
+from einmap.distribute.hops.part_of_mesh import broadcast_rounds, reduce_rounds
 from einmap.distribute.hops.permute import permuted_pairs
 from einmap.distribute.plan import Move, Plan
 
@@ -24,6 +25,19 @@ def pairs_of(plan: Plan, move: Move) -> Pairs:
             before, after = plan.by_name[move.source].placement, plan.by_name[move.target].placement
             return permuted_pairs(plan.mesh, before, after)
     return ()
+
+
+def rounds_of(plan: Plan, move: Move) -> tuple[Pairs, ...]:
+    """Who sends to whom, round by round, in a move that goes from single PEs to single PEs; else none."""
+    source, target = (plan.by_name[name].placement for name in (move.source, move.target))
+    parts = plan.mesh.parts(move.axes)
+    match move.kind:
+        case "broadcast":
+            return broadcast_rounds(parts, dict(source.on)[move.axes[0]])
+        case "reduce":
+            return reduce_rounds(parts, dict(target.on)[move.axes[0]])
+    pairs = pairs_of(plan, move)
+    return (pairs,) if pairs else ()
 
 
 def fetched_by(plan: Plan, move: Move) -> tuple[int, int]:

@@ -32,6 +32,8 @@ def permute_hops(
     """Each placement with each permute from there to another one of `placements`."""
     alike: dict[object, list[Placement]] = {}
     for placement in placements:
+        if placement.on:
+            continue
         alike.setdefault(_blocks(mesh, placement), []).append(placement)
     for some in alike.values():
         values = values_of(sizes, some[0])

@@ -108,7 +108,7 @@ def _one_chunk(
             operands.append((tensor, name))
             continue
         whole = plan.by_name[name].placement
-        cut = Placement((*whole.splits, Split(rank, loop.axes, loop.block)), whole.partial, whole.reduction)
+        cut = Placement((*whole.splits, Split(rank, loop.axes, loop.block)), whole.partial, whole.reduction, whole.on)
         chunk = names.make(tensor, "S", cut)
         steps.append(Move("slice", name, chunk, loop.axes, scatter=rank, turn=turn))
         operands.append((tensor, chunk))

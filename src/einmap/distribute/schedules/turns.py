@@ -170,6 +170,7 @@ class _Builder:
             ),
             source.placement.partial,
             source.placement.reduction,
+            source.placement.on,
         )
         pieces = turn.pieces // self.plan.mesh.parts(move.axes)
         cut = self._once("panel", source.name, gathered.tensor, "S", part)
@@ -198,7 +199,12 @@ class _Builder:
         assert split is not None
         size = split.block // self.pace.count * self.plan.mesh.parts(move.axes)
         others = tuple(one for one in source.placement.splits if one != split)
-        panel = Placement((*others, Split(split.rank, (), size)), source.placement.partial, source.placement.reduction)
+        panel = Placement(
+            (*others, Split(split.rank, (), size)),
+            source.placement.partial,
+            source.placement.reduction,
+            source.placement.on,
+        )
         return self._once("here", source.name, gathered.tensor, "G", panel)
 
     def _cut(
@@ -217,7 +223,7 @@ class _Builder:
     def _block(self, name: BufferName, rank: Rank, factor: int) -> Placement:
         whole = self.plan.by_name[name].placement
         splits = (*whole.splits, Split(rank, self.pace.block_axes, self.pace.size * factor))
-        return Placement(splits, whole.partial, whole.reduction)
+        return Placement(splits, whole.partial, whole.reduction, whole.on)
 
     def _results(
         self, member: Member, blocks: dict[BufferName, BufferName], turn: Turn

@@ -20,7 +20,7 @@ from einmap.distribute.cost_model import (
 )
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.moves import Paths, TensorPlaces, shortest_paths
-from einmap.distribute.placement import Placement
+from einmap.distribute.placement import MeshPart, Placement, parts_of_mesh
 from einmap.distribute.request import Context, Request
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Apply, MapExpression, Operand
@@ -103,7 +103,7 @@ def search_space(
         whole = tuple(dict.fromkeys(tensor for tensor, _ in windowed(workload)))
     ways: dict[str, Ways] = {}
     for einsum in workload.einsums:
-        scene = _scene(context, einsum, blocks, addends)
+        scene = replace(_scene(context, einsum, blocks, addends), on=_parts_asked_for(request))
         pinned = request.loops.get(einsum.name)
         key = None if pinned is None else tuple(sorted(pinned.items()))
         widths = tuple(bits[access.tensor] for access in einsum.accesses)
@@ -134,9 +134,13 @@ def _with_blocks(
         context.workload, context.mesh, context.sizes, request.placements.items(), context.imperfect, halos
     )
     return blocks, {
-        tensor: _paths_of(context, blocks, addends.get(tensor), tensor, model, bits[tensor])
+        tensor: _paths_of(context, request, blocks, addends.get(tensor), tensor, model, bits[tensor])
         for tensor in context.workload.tensors
     }
+
+
+def _parts_asked_for(request: Request) -> tuple[MeshPart, ...]:
+    return parts_of_mesh(placement.on for placement in request.placements.values())
 
 
 def no_way_to_spread(context: Context, einsum: Einsum, request: Request) -> SpecError:
@@ -250,6 +254,7 @@ def _ways(
 
 def _paths_of(
     context: Context,
+    request: Request,
     blocks: Blocks,
     addend: Addend | None,
     tensor: TensorName,
@@ -260,7 +265,9 @@ def _paths_of(
     splits = tuple(split for rank, _ in sizes for split in blocks.splits[tensor, rank])
     reduction, partial = addend or ("sum", ())
     try:
-        return _named_paths(TensorPlaces(context.mesh, sizes, splits, partial, reduction), model, bits)
+        return _named_paths(
+            TensorPlaces(context.mesh, sizes, splits, partial, reduction, _parts_asked_for(request)), model, bits
+        )
     except ValueError as error:
         raise SpecError(
             f"{tensor!r} can lie in {error} on the mesh {context.mesh}",
@@ -297,7 +304,7 @@ def _homes_of(
         allowed = tuple(
             number
             for number, place in enumerate(placements)
-            if not place.partial and (readers or not any(split.halo for split in place.splits))
+            if not place.stacked and (readers or not any(split.halo for split in place.splits))
         )
     else:
         allowed = tuple(range(len(placements)))

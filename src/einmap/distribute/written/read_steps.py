@@ -163,6 +163,7 @@ class _Reader:
             tuple(tuple(context.sizes[access.tensor].items()) for access in einsum.accesses),
             tuple((variable, (part,)) for variable, part in parts.items()),
             tuple((tensor, (place.reduction, place.partial)) for tensor, place in reads.items() if place.partial),
+            tuple({place.on: None for place in reads.values() if place.on}),
         )
         ways = choices(scene, tuple((variable, axes) for variable, (axes, _) in parts.items()))
         for choice in ways:
@@ -206,7 +207,7 @@ class _Reader:
     def _hop(
         self, tensor: TensorName, before: Placement, after: Placement, kind: str, axes: tuple[str, ...]
     ) -> Hop | None:
-        target = Placement(after.splits, after.partial, before.reduction)
+        target = Placement(after.splits, after.partial, before.reduction, after.on)
         hops = hops_between(self.context.mesh, self.context.sizes[tensor], before, target)
         return next((hop for hop in hops if (hop.kind, hop.axes) == (kind, axes)), None)
 
@@ -214,7 +215,7 @@ class _Reader:
         """The version of a tensor that lies so; how addends are joined is known from where they were made."""
         asked = placement_at(self.context, where, tensor, value)
         for place in self.held.get(tensor, ()):
-            if (place.splits, place.partial) == (asked.splits, asked.partial):
+            if (place.splits, place.partial, place.on) == (asked.splits, asked.partial, asked.on):
                 return place
         raise self._not_there(where, tensor, asked)
 

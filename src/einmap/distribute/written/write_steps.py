@@ -50,6 +50,8 @@ def written_placement(mesh: Mesh, sizes: Mapping[Rank, int], placement: Placemen
     written = {split.rank: _split(mesh, sizes[split.rank], split) for split in placement.splits}
     if placement.partial:
         written["partial"] = written_axes(placement.partial)
+    if placement.on:
+        written["on"] = dict(placement.on)
     return written or "replicated"
 
 

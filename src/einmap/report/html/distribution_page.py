@@ -175,6 +175,8 @@ def _placed(mesh: Mesh, buffer: Buffer) -> Figure:
     more = f" The first {_MOST_PES} of {mesh.n_devices:,} PEs." if mesh.n_devices > _MOST_PES else ""
     partial = buffer.placement.partial
     addends = f" Each PE holds addends over {', '.join(partial)}." if partial else ""
+    if buffer.placement.on:
+        addends += f" Only PEs at {', '.join(f'{axis} = {place}' for axis, place in buffer.placement.on)} hold it."
     text = f"Placement {buffer.placement}.{addends}{more}"
     return Figure(f"placement-{buffer.name}", f"The part of {buffer.name} that each PE holds", plot, text, text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from einmap.spec.schema.base import Input
 from einmap.spec.schema.documented import documented, one_of
@@ -58,7 +58,12 @@ class LoopSplitInput(Input):
     ] = None
 
 
-type PlacementInput = str | dict[str, AxisNames | RankSplitInput] | None
+type PartOfMesh = Annotated[
+    dict[str, StrictInt],
+    # so that a split without its axes is not taken for positions along axes
+    Field(json_schema_extra={"propertyNames": {"not": {"enum": list(RankSplitInput.model_fields)}}}),
+]
+type PlacementInput = str | dict[str, AxisNames | RankSplitInput | PartOfMesh] | None
 
 
 class ComputeStepInput(Input):
@@ -90,10 +95,22 @@ class MoveStepInput(Input):
     move: Annotated[str, documented("The tensor.", "Z")]
     by: Annotated[
         str,
-        one_of(("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo", "slice")),
+        one_of(
+            (
+                "all_gather",
+                "reduce_scatter",
+                "all_reduce",
+                "all_to_all",
+                "permute",
+                "halo",
+                "broadcast",
+                "reduce",
+                "slice",
+            )
+        ),
         documented(
             "The collective, `permute` where PEs exchange whole blocks, `halo` where each gets what its halo lacks "
-            "from the next one, or `slice`.",
+            "from the next one, `broadcast` from the PEs that `on` says, `reduce` to them, or `slice`.",
             "reduce_scatter",
         ),
     ]
@@ -147,9 +164,13 @@ class DistributionInput(Input):
         dict[str, PlacementInput],
         documented(
             "Where tensors lie: for each, its ranks with the axes over which they are split, in contiguous blocks; "
-            "`partial` with axes along which PEs hold addends; or the word `replicated`. Over axes that are not named, "
-            "a tensor is replicated.",
-            *({"A": {"K": "x"}, "Z": {"M": ["x", "y"]}}, {"W": "replicated", "P": {"partial": "x"}}),
+            "`partial` with axes along which PEs hold addends; `on` with a position along an axis, where only PEs "
+            "there hold it; or the word `replicated`. Over axes that are not named, a tensor is replicated.",
+            *(
+                {"A": {"K": "x"}, "Z": {"M": ["x", "y"]}},
+                {"W": "replicated", "P": {"partial": "x"}},
+                {"A": {"K": "x", "on": {"y": 0}}},
+            ),
             without="inputs are replicated, results complete, anything between lies as it is cheapest",
         ),
     ] = {}

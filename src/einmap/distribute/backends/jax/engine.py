@@ -345,11 +345,11 @@ def _joined(plan: Plan, tensor: TensorName, buffer: Buffer, answers: Sequence[Me
 
     Raises InvariantError when blocks are missing.
     """
-    partial = buffer.placement.partial
+    placement = buffer.placement
     sizes = tuple(size for _, size in buffer.sizes)
-    addends = (plan.mesh.parts(partial),) if partial else ()
-    whole = np.zeros(addends + sizes, plan.dtype)
-    received = np.zeros(addends + sizes, bool)
+    stacked = (plan.mesh.parts(placement.stacked),) if placement.stacked else ()
+    whole = np.zeros(stacked + sizes, plan.dtype)
+    received = np.zeros(stacked + sizes, bool)
     for answer in answers:
         for name, (owner, begins) in answer.document["parts"].items():
             if owner == tensor:
@@ -358,8 +358,14 @@ def _joined(plan: Plan, tensor: TensorName, buffer: Buffer, answers: Sequence[Me
                 whole[place], received[place] = part, True
     if not received.all():
         raise InvariantError(f"the processes returned {received.sum():,} of {received.size:,} values of {tensor!r}")
-    if not partial:
+    if placement.on:
+        shape = [plan.mesh.size(axis) for axis, _ in placement.on]
+        addends = whole.reshape(plan.mesh.parts(placement.partial), *shape, *sizes)
+        for _, position in placement.on:
+            addends = addends[:, position]
+        whole = addends
+    if not placement.stacked:
         return whole
-    reduce = {"sum": np.add, "max": np.maximum, "min": np.minimum}[buffer.placement.reduction].reduce
+    reduce = {"sum": np.add, "max": np.maximum, "min": np.minimum}[placement.reduction].reduce
     reduced: NDArray[Any] = reduce(whole, axis=0)
     return reduced

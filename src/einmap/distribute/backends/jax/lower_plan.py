@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import addend_share
 from einmap.distribute.collectives import Pairs
-from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of
+from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of, rounds_of
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Split
 from einmap.distribute.plan import (
@@ -100,10 +100,12 @@ def program(plan: Plan, devices: Sequence[jax.Device]) -> Program:
 
 
 def partition_spec(buffer: Buffer) -> PartitionSpec:
-    """The placement in JAX's words: mesh axes for each rank, those of partial sums on a leading axis."""
+    """The placement in JAX's words: mesh axes for each rank, those of partial sums and parts of the mesh on a leading
+    axis.
+    """
     splits = [buffer.placement.of(rank) for rank in buffer.ranks]
     by_rank = [split.axes if split else None for split in splits]
-    return PartitionSpec(*([buffer.placement.partial] if buffer.placement.partial else []), *by_rank)
+    return PartitionSpec(*([buffer.placement.stacked] if buffer.placement.stacked else []), *by_rank)
 
 
 def global_shape(plan: Plan, buffer: Buffer) -> tuple[int, ...]:
@@ -112,25 +114,27 @@ def global_shape(plan: Plan, buffer: Buffer) -> tuple[int, ...]:
     for rank, size in buffer.sizes:
         split = buffer.placement.of(rank)
         shape.append(split.room * plan.mesh.parts(split.axes) if split else size)
-    partial_axes = buffer.placement.partial
-    return (*([plan.mesh.parts(partial_axes)] if partial_axes else []), *shape)
+    stacked = buffer.placement.stacked
+    return (*([plan.mesh.parts(stacked)] if stacked else []), *shape)
 
 
 def padded(plan: Plan, buffer: Buffer, whole: NDArray[Any]) -> NDArray[Any]:
-    """`whole` in its `global_shape`: blocks with their halos, one after another; padding is NaN; addends are shares of
-    the values, as in the `local` engine.
+    """`whole` in its `global_shape`: blocks with their halos, one after another; padding is NaN, as is what a PE does
+    not hold; addends are shares of the values, as in the `local` engine.
     """
-    shape = global_shape(plan, buffer)
-    axes = buffer.placement.partial
+    placement = buffer.placement
     filled = whole.astype(plan.dtype)
     for axis, (rank, size) in enumerate(buffer.sizes):
         split = buffer.placement.of(rank)
         if split is not None:
             filled = _in_turn(filled, axis, _coordinates(plan, split, size))
-    if not axes:
+    if not placement.stacked:
         return filled
-    line = Mesh((("addends", shape[0]),))
-    shares = [addend_share(line, ("addends",), place) for place in range(shape[0])]
+    stacked = Mesh(tuple((axis, plan.mesh.size(axis)) for axis in placement.stacked))
+    shares = [
+        addend_share(stacked, placement.partial, place) if placement.is_held(stacked.coordinates(place)) else np.nan
+        for place in range(stacked.n_devices)
+    ]
     return np.stack([filled * share for share in shares]).astype(plan.dtype)
 
 
@@ -154,7 +158,7 @@ def _in_turn(whole: NDArray[Any], axis: int, coordinates: NDArray[np.intp]) -> N
 def _run(plan: Plan, *inputs: Array) -> tuple[Array, ...]:
     memory: Memory = {}
     for (_, name), values in zip(plan.inputs, inputs, strict=True):
-        memory[name] = values[0] if plan.by_name[name].placement.partial else values
+        memory[name] = values[0] if plan.by_name[name].placement.stacked else values
     _run_steps(plan, plan.steps, memory, turn=0)
     outputs = [(plan.by_name[name], memory[name]) for _, name in plan.outputs]
     # JAX drops what no result depends on, also the collective that brings a tensor where it is asked for
@@ -162,7 +166,7 @@ def _run(plan: Plan, *inputs: Array) -> tuple[Array, ...]:
     unread = [memory[step.target] for step in plan.steps if isinstance(step, Move) and step.target not in read]
     kept, _ = lax.optimization_barrier((tuple(values for _, values in outputs), unread))
     whole = zip((buffer for buffer, _ in outputs), kept, strict=True)
-    return tuple(values[None] if buffer.placement.partial else values for buffer, values in whole)
+    return tuple(values[None] if buffer.placement.stacked else values for buffer, values in whole)
 
 
 def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: Any) -> None:
@@ -233,6 +237,10 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
             axes, pairs = _in_mesh_order(plan.mesh, step.axes, pairs_of(plan, step))
             part = lax.ppermute(lax.slice_in_dim(values, start, start + count, axis=axis), axes, pairs)
             moved = jnp.concatenate((values, part), axis=axis)
+        case "broadcast" | "reduce":
+            moved = _along_tree(plan, step, values)
+        case "slice" if step.scatter is None:
+            moved = values
         case "slice" if only_halo_is_cut(plan, step):
             moved = values
         case "slice" if step.turn is None:
@@ -259,6 +267,17 @@ def _permuted(plan: Plan, step: Move, values: Array) -> Array:
     receives = np.zeros(plan.mesh.parts(axes), dtype=bool)
     receives[[receiver for _, receiver in pairs]] = True
     return moved if receives.all() else jnp.where(jnp.asarray(receives)[_position(axes)], moved, values)
+
+
+def _along_tree(plan: Plan, step: Move, values: Array) -> Array:
+    """What the PE has after a broadcast or a reduction on a part of the mesh, a permute of some PEs for each round."""
+    for pairs in rounds_of(plan, step):
+        sent = lax.ppermute(values, step.axes, pairs)
+        receives = np.zeros(plan.mesh.parts(step.axes), dtype=bool)
+        receives[[receiver for _, receiver in pairs]] = True
+        joined = sent if step.kind == "broadcast" else _JOIN[step.reduction](values, sent)
+        values = jnp.where(jnp.asarray(receives)[_position(step.axes)], joined, values)
+    return values
 
 
 def _put(plan: Plan, step: Put, part: Array, whole: Array, turn: Any) -> Array:

@@ -147,7 +147,7 @@ def _parts(values: Any, buffer: Buffer, dtype: str) -> list[tuple[list[int], NDA
 
     Raises InvariantError where copies of a block are not alike.
     """
-    addends = [values.shape[0]] if buffer.placement.partial else []
+    addends = [values.shape[0]] if buffer.placement.stacked else []
     ends = [*addends, *(size for _, size in buffer.sizes)]
     blocks: dict[tuple[int, ...], NDArray[Any]] = {}
     for shard in values.addressable_shards:
