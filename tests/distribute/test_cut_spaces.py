@@ -210,3 +210,28 @@ def test_blocks_of_keys_that_travel_meet_the_diagonal_once():
     # blocks on the diagonal have 3 of 4 points; in every other turn some PE has a whole block
     assert plan_cost(turned).points == 3 + 4 + 4 + 4
     assert plan_cost(turned).mean_points == 36 / 4
+
+
+@pytest.mark.parametrize(
+    "cuts", [["p <= m"], ["m <= p"], ["p <= m", "m < p + 3"], ["p + m < 12", "p + m >= 3"]], ids=" and ".join
+)
+@pytest.mark.parametrize("size", [4, 10])
+def test_the_online_softmax_leaves_out_what_is_cut(cuts, size):
+    texts = (
+        ("QK[m, p] = Q[m, e] * K[p, e]", "sum", cuts),
+        ("GM[m] = QK[m, p]", "max", cuts),
+        ("SN[m, p] = exp(QK[m, p] - GM[m])", "sum", cuts),
+        ("SD[m] = SN[m, p]", "sum", cuts),
+        ("AN[m, f] = SN[m, p] * V[p, f]", "sum", cuts),
+        ("AV[m, f] = AN[m, f] / SD[m]", "sum", []),
+    )
+    einsums = [{"einsum": text, "reduction": kind, "iteration_space_shape": bounds} for text, kind, bounds in texts]
+    sizes = {"rank_sizes": {"M": size, "P": size, "E": 2, "F": 2}, "bits_per_value": {"All": 8}}
+    workload = Spec.from_dict(workload=sizes | {"einsums": einsums}).workload
+    group = ("QK", "GM", "SN", "SD", "AN")
+    placements = {"Q": {"M": "x"}, "K": {"P": "x"}, "V": {"P": "x"}, "AV": {"M": "x"}}
+    plan = distribute_workload(workload, {"x": 4}, placements, loops={name: {"m": "x"} for name in group})
+    turned = in_turns(plan, Turns(group, "p", ("x",)))
+    inputs = sample_inputs(workload, 0)
+    (check,) = check_outputs(workload, inputs, LocalEngine().run(turned, inputs).outputs)
+    assert check.agrees
