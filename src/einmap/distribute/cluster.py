@@ -248,6 +248,11 @@ class Cluster:
         return replace(link, bandwidth=link.bandwidth / mesh.parts(sharing)) if sharing else link
 
 
+def default_cluster(mesh: Mesh) -> Cluster:
+    """What is taken where no cluster is given: links of 100 GB/s and 1 us, PEs of 100 Tera-operations/s."""
+    return flat_cluster(mesh, 100e9, 1e-6, 100e12)
+
+
 def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float) -> Cluster:
     """Equal links along all axes: bytes/s, s; a PE with one peak for all types, operations/s."""
     link = Link(bandwidth, latency)

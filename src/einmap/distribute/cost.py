@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 
-from einmap.distribute.cluster import Cluster, flat_cluster
+from einmap.distribute.cluster import Cluster, default_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import ClusterCost, LocalWork
 from einmap.distribute.hops.pairs import fetched_by, rounds_of
@@ -130,7 +130,7 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
     value of each tensor, for the seconds; without, all are as wide as `plan.dtype`. Raises SpecError where the mesh of
     the plan does not fit the cluster.
     """
-    cluster = cluster or flat_cluster(plan.mesh, 100e9, 1e-6, 100e12)
+    cluster = cluster or default_cluster(plan.mesh)
     cluster.check(plan.mesh)
     timed = _Timed(plan, cluster, bits or {})
     moving, computing, together = _seconds(timed, plan.steps)

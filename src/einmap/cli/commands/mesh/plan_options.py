@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from einmap.distribute.cluster import Cluster, flat_cluster
+from einmap.distribute.cluster import default_cluster
 from einmap.distribute.cost_model import PLAN_METRICS, PlanMetric
 from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import MAX_DEVICES, Mesh
@@ -75,7 +75,7 @@ def plan_request(
     if given is not None:
         attempt(problems, partial(given.check, options.mesh))
     raise_all(problems)
-    cluster = given or _default_cluster(options.mesh)
+    cluster = given or default_cluster(options.mesh)
     return PlanRequest(options.mesh, cluster, options.metric, options.memory, placements, time_limit)
 
 
@@ -149,7 +149,3 @@ def _placement_of(text: str, rest: str) -> object:
             raise SpecError(f"--fix {text!r}: rank {rank} is split twice", hint=hint)
         ranks[rank] = [axis.strip() for axis in axes.split("*")]
     return ranks
-
-
-def _default_cluster(mesh: Mesh) -> Cluster:
-    return flat_cluster(mesh, 100e9, 1e-6, 100e12)

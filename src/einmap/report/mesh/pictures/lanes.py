@@ -23,6 +23,8 @@ WIDTH, HEIGHT, BETWEEN = 960.0, 30.0, 12.0
 NARROW = 2.0
 """Pixels below which a step is drawn together with its neighbours in the lane."""
 TICKS = 6
+MANY, ENLARGED = 80, 40
+"""Steps that take time of which the first are shown enlarged, and how many these are."""
 HUES = {
     "compute": BLUE, "all-gather": ORANGE, "reduce-scatter": GREEN, "all-reduce": VERMILION, "all-to-all": PURPLE,
     "permute": TEAL, "shift": YELLOW, "turns": SKY, "several steps": GREY,
@@ -67,9 +69,19 @@ def lanes_svg(
     y = canvas.wrapped(title, MARGIN, MARGIN - 4, WIDTH, Line("", 16, bold=True))
     y = canvas.wrapped(_in_short(steps, whole), MARGIN, y, WIDTH, Line("", 12, muted=True))
     y = _legend(canvas, steps, y + 8) + 10
+    y = _lanes(canvas, lanes, steps, whole, y)
+    timed = sorted((step for step in steps if step.lanes and step.end > step.start), key=lambda one: one.start)
+    if len(timed) > MANY:
+        first = timed[:ENLARGED]
+        y = canvas.text(Line(f"the first {len(first)} steps, enlarged", 12, muted=True), MARGIN, y + 26) + 8
+        _lanes(canvas, lanes, first, max(step.end for step in first), y)
+    return to_svg(canvas.picture(title, _in_short(steps, whole)))
+
+
+def _lanes(canvas: Canvas, lanes: Sequence[str], steps: Sequence[ShownStep], whole: float, y: float) -> float:
+    """All lanes from time 0 to `whole`, with their axis; gives where they end."""
     left = MARGIN + max(Line(lane, 12).width for lane in lanes) + 12
     scale = WIDTH / whole if whole else 0.0
-    bottom = y + len(lanes) * (HEIGHT + BETWEEN)
     for lane in lanes:
         line = Line(lane, 12)
         canvas.text(line, left - 12 - line.width, y + (HEIGHT - line.height) / 2)
@@ -77,8 +89,8 @@ def lanes_svg(
         for bar in _bars([step for step in steps if lane in step.lanes], NARROW / scale if scale else math.inf):
             _bar(canvas, bar, Box(left + bar.start * scale, y, max((bar.end - bar.start) * scale, 1.0), HEIGHT))
         y += HEIGHT + BETWEEN
-    _axis(canvas, left, bottom, whole)
-    return to_svg(canvas.picture(title, _in_short(steps, whole)))
+    _axis(canvas, left, y, whole)
+    return y + 24
 
 
 def _in_short(steps: Sequence[ShownStep], whole: float) -> str:
