@@ -7,7 +7,12 @@ operands from the nearest home to where they are read, by shortest paths. Homes 
 problem, moves its edges, and `selection` chooses.
 
 - `actions`: a choice as steps: moves and local Einsums.
+- `bands`: large spaces, of which only what is near the lower bound is searched.
+- `bounds`: lower bounds of the cost of a plan, in all and for each way and home.
+- `homes`: where a tensor may be kept.
 - `memory`: limits on the memory of a PE at every moment of a plan.
+- `narrowed`: a smaller space: some ways of Einsums and some homes of tensors.
+- `parts`: the parts that the cost of a plan is a sum of.
 - `problem`: homes and ways as a selection problem.
 - `refinement`: costs that take long to find out, by lower bounds of them.
 - `search`: the cheapest plan, and what is known about it.

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.distribute.search.homes import Costs, Homes, Numbers
 from einmap.distribute.search.problem import Problem
-from einmap.distribute.search.space import Costs, Homes, Numbers, SearchSpace
+from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Limit
 from einmap.einsum.einsum import Einsum, TensorName
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from einmap.distribute.search.space import SearchSpace
+from einmap.distribute.search.homes import Costs, Homes, Numbers
+from einmap.distribute.search.space import SearchSpace, Ways
 from einmap.distribute.selection.problem import Edge, Limit, Selection
 from einmap.einsum.einsum import TensorName
 
@@ -49,34 +49,34 @@ class Problem:
 
 
 def selection_problem(space: SearchSpace) -> Problem:
-    """Costs without limits."""
+    """Costs without limits. Equal Einsums share their tables."""
     workload = space.context.workload
     nodes = Nodes(workload.einsum_names, workload.tensors)
     number = {name: position for position, name in enumerate((*nodes.einsums, *(f"\0{t}" for t in nodes.tensors)))}
     costs = [space.ways[name].costs for name in nodes.einsums] + [space.homes[name].costs for name in nodes.tensors]
     edges: list[Edge] = []
     position: dict[tuple[str, TensorName], int] = {}
+    tables: dict[tuple[Ways, int, Homes], Costs] = {}
     for einsum in workload.einsums:
         ways = space.ways[einsum.name]
-        for access, lies in zip(einsum.accesses, ways.lies, strict=True):
+        for which, access in enumerate(einsum.accesses):
             homes = space.homes[access.tensor]
-            made = homes.paths.distances[np.ix_(lies, homes.first)]
-            table = made if access.output else homes.reach[:, lies].T
+            key = ways, which, homes
+            if key not in tables:
+                tables[key] = _moving(homes, ways.lies[which], access.output)
             position[einsum.name, access.tensor] = len(edges)
-            edges.append(Edge(number[einsum.name], number[f"\0{access.tensor}"], table))
+            edges.append(Edge(number[einsum.name], number[f"\0{access.tensor}"], tables[key]))
     return Problem(nodes, Selection(tuple(costs), tuple(edges)), position)
+
+
+def _moving(homes: Homes, lies: Numbers, output: bool) -> Costs:
+    """What moving costs between an Einsum and the home, by way and home."""
+    if output:
+        return np.asarray(homes.paths.distances[np.ix_(lies, homes.first)])
+    return np.asarray(homes.reach[:, lies].T)
 
 
 def with_limits(problem: Problem, limits: Sequence[Limit]) -> Problem:
     """The problem with limits on its nodes and edges."""
     selection = problem.selection
     return Problem(problem.nodes, Selection(selection.nodes, selection.edges, tuple(limits)), problem.edges)
-
-
-def without_ways(problem: Problem, excluded: Mapping[str, NDArray[np.bool_]]) -> Problem:
-    """The problem in which some ways of some Einsums may not be taken."""
-    costs = list(problem.selection.nodes)
-    for name, ways in excluded.items():
-        node = problem.nodes.einsum(name)
-        costs[node] = np.where(ways, np.inf, costs[node])
-    return Problem(problem.nodes, replace(problem.selection, nodes=tuple(costs)), problem.edges)

@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from einmap.distribute.search.homes import Costs
 from einmap.distribute.search.problem import Nodes, Problem
-from einmap.distribute.search.space import Costs, SearchSpace
+from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Selected, Selection
 from einmap.errors import SpecError
 from einmap.progress import Progress

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from einmap.distribute.actions import PlanAction
 from einmap.distribute.placement import Placement
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
+from einmap.distribute.search.bands import Searched, in_bands, is_small
 from einmap.distribute.search.memory import memory_limits
-from einmap.distribute.search.problem import Problem, selection_problem, with_limits, without_ways
+from einmap.distribute.search.narrowed import narrowed
+from einmap.distribute.search.problem import Problem, selection_problem, with_limits
 from einmap.distribute.search.refinement import solve_refined
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
@@ -59,13 +61,33 @@ def cheapest(
     `excluded`: for some Einsums, which of their ways may not be taken. `progress` may stop the search, which then gives
     the best so far with a bound.
     """
-    problem = selection_problem(space)
     if excluded:
-        problem = without_ways(problem, excluded)
-    if memory is not None:
-        problem = with_limits(problem, memory_limits(space, problem, memory))
-    selected = solve_refined(space, problem, lambda costed: solve(costed, time_limit, progress), progress)
-    return _found(space, problem, selected)
+        space = narrowed(space, {name: ~ways for name, ways in excluded.items()})
+    if any(not len(ways.choices) for ways in space.ways.values()):
+        return NotFound(True)
+
+    def solved(inner: SearchSpace) -> Searched:
+        problem = selection_problem(inner)
+        if memory is not None:
+            problem = with_limits(problem, memory_limits(inner, problem, memory))
+        selected = solve_refined(inner, problem, lambda costed: solve(costed, time_limit, progress), progress)
+        return Searched(inner, problem, selected)
+
+    if is_small(space) or _has_slow_costs(space):
+        whole = solved(space)
+        return _found(space, whole.problem, _of_some_homes(whole.selected) if space.cut else whole.selected)
+    searched = in_bands(space, solved, time_limit, progress)
+    return NotFound(True) if searched is None else _found(searched.space, searched.problem, searched.selected)
+
+
+def _has_slow_costs(space: SearchSpace) -> bool:
+    """Whether costs of ways are bounds until they are asked for: what may be done at all is not known by then."""
+    return any(ways.slow is not None for ways in space.ways.values())
+
+
+def _of_some_homes(selected: Selected) -> Selected:
+    """What is known where pairs of homes were left out."""
+    return replace(selected, bound=0.0)
 
 
 def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[float, float]:
@@ -85,13 +107,13 @@ def thriftiest(
     edges = tuple(Edge(edge.first, edge.second, np.where(np.isfinite(edge.costs), 0.0, np.inf)) for edge in bare.edges)
     weighed = Problem(problem.nodes, Selection(nodes, edges, tuple(limits), excess_cost=1.0), problem.edges)
     selected = solve_refined(space, weighed, lambda costed: solve(costed, time_limit, progress), progress, priced=False)
-    return _found(space, problem, selected)
+    return _found(space, problem, _of_some_homes(selected) if space.cut else selected)
 
 
 def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | NotFound:
     if selected.choice is None:
-        return NotFound(bool(selected.proven) and not space.cut)
+        return NotFound(bool(selected.proven))
     actions = chosen_actions(space, problem.nodes, selected.choice)
     homes = chosen_homes(space, problem.nodes, selected.choice)
-    is_open = space.cut or any(ways.slow is not None and not ways.slow.proven for ways in space.ways.values())
+    is_open = any(ways.slow is not None and not ways.slow.proven for ways in space.ways.values())
     return Found(actions, homes, selected.cost, 0.0 if is_open else selected.bound, selected.choice)

@@ -22,15 +22,10 @@ from einmap.distribute.hops.hop import Hop
 from einmap.distribute.moves import Paths, TensorPlaces, shortest_paths
 from einmap.distribute.placement import MeshPart, Placement, parts_of_mesh
 from einmap.distribute.request import Context, Request
+from einmap.distribute.search.homes import Costs, HomeRole, Homes, Numbers, homes_of
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Apply, MapExpression, Operand
 from einmap.errors import SpecError
-
-type Numbers = NDArray[np.intp]
-type Costs = NDArray[np.float64]
-
-MAX_PAIRS, MAX_LIMITED_PAIRS = 1000, 200
-"""Pairs of homes of one tensor that are told apart, and where memory is limited; where there are more, it has one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,27 +41,18 @@ class Ways:
     slow: SlowEinsumCost | None = None
     works: tuple[LocalWork, ...] = ()
 
-
-@dataclass(frozen=True, eq=False)
-class Homes:
-    """Where a tensor may be kept. `first`, `second`: numbers of placements, equal where there is one home only;
-    `costs`: of making the second from the first; `nearest`: whether the second is nearer to each placement;
-    `reach`: the cost from the nearer home to each placement; `cut`: whether there are more pairs of homes than these.
-    """
-
-    paths: Paths
-    first: Numbers
-    second: Numbers
-    costs: Costs
-    nearest: NDArray[np.bool_]
-    reach: Costs
-    cut: bool = False
+    def only(self, kept: NDArray[np.bool_]) -> Ways:
+        """Some of them."""
+        numbers = np.nonzero(kept)[0]
+        choices = tuple(self.choices[number] for number in numbers)
+        works = tuple(self.works[number] for number in numbers) if self.works else ()
+        return Ways(choices, self.costs[kept], tuple(lies[kept] for lies in self.lies), self.slow, works)
 
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """All that may be chosen. `bits`: of a value of each tensor; `cut`: tensors whose second homes were left out, for
-    there would be too many.
+    """All that may be chosen. `bits`: of a value of each tensor; `cut`: tensors whose pairs of homes are not listed,
+    for there are too many.
     """
 
     context: Context
@@ -315,81 +301,9 @@ def _homes_of(
         pinned is not None,
         options.limited,
     )
-    return _homes(paths, role)
+    return homes_of(paths, role)
 
 
 def _lies(einsum: Einsum, ways: Ways, tensor: TensorName) -> tuple[int, ...]:
     position = [access.tensor for access in einsum.accesses].index(tensor)
     return tuple(sorted({int(number) for number in ways.lies[position]}))
-
-
-@dataclass(frozen=True, slots=True)
-class HomeRole:
-    """What a tensor is there for: the homes that are `allowed`, where each reader may read it, where it may come out
-    (None: a graph input), whether it is pinned to `allowed`, and whether memory is limited.
-    """
-
-    allowed: tuple[int, ...]
-    needs: tuple[tuple[int, ...], ...]
-    produced: tuple[int, ...] | None
-    pinned: bool
-    limited: bool
-
-
-@lru_cache(maxsize=1000)
-def _homes(paths: Paths, role: HomeRole) -> Homes:
-    """One home of those allowed, or two where that may save something."""
-    cut = False
-    pairs = [(home, home) for home in role.allowed]
-    if role.needs and role.pinned and role.produced is not None:
-        # on its way to where it is asked for it may rest elsewhere
-        (end,) = role.allowed
-        ways_there = np.isfinite(paths.distances[:, end])
-        pairs += [(int(first), end) for first in np.nonzero(ways_there)[0] if first != end]
-    if len(role.needs) >= (2 if role.pinned or (role.limited and role.produced is None) else 3):
-        second = _second_homes(paths.distances, role)
-        cut = not role.pinned and len(second) > (MAX_LIMITED_PAIRS if role.limited else MAX_PAIRS)
-        pairs += [] if cut else second
-    ends = np.array(pairs, dtype=np.intp)
-    homes = _with_costs(paths, ends[:, 0], ends[:, 1], cut)
-    if role.limited or len(pairs) == len(role.allowed):
-        return homes
-    kept = _not_replaced(homes, role)
-    return _with_costs(paths, homes.first[kept], homes.second[kept], cut)
-
-
-def _with_costs(paths: Paths, first: Numbers, second: Numbers, cut: bool) -> Homes:
-    distances = paths.distances
-    nearest = distances[second] < distances[first]
-    reach = np.where(nearest, distances[second], distances[first])
-    return Homes(paths, first, second, distances[first, second], nearest, reach, cut)
-
-
-def _second_homes(distances: Costs, role: HomeRole) -> list[tuple[int, int]]:
-    """Pairs of homes whose second saves the readers more than it costs."""
-    pairs: list[tuple[int, int]] = []
-    for first in role.allowed:
-        saved = np.zeros(len(distances))
-        for reader in role.needs:
-            reached = np.isfinite(distances[first, list(reader)])
-            columns = np.array(reader, dtype=np.intp)[reached]
-            saved += (distances[first, columns] - distances[:, columns]).clip(min=0).max(axis=1, initial=0)
-        useful = np.isfinite(distances[first]) & (saved > distances[first])
-        pairs += [(first, int(second)) for second in np.nonzero(useful)[0]]
-    return pairs
-
-
-def _not_replaced(homes: Homes, role: HomeRole) -> Numbers:
-    """All single homes, and the pairs that no single home replaces at the same cost for all readers and producers."""
-    every = sorted({need for reader in role.needs for need in reader})
-    columns = [homes.reach[:, every]]
-    if role.produced is not None:
-        columns.append(homes.paths.distances[np.ix_(list(role.produced), homes.first)].T + homes.costs[:, None])
-    else:
-        columns.append(homes.costs[:, None])
-    table = np.hstack(columns)
-    single = homes.first == homes.second
-    replaced = np.zeros(len(table), dtype=bool)
-    for row in table[single]:
-        replaced |= (row <= table).all(axis=1)
-    return np.asarray(np.nonzero(single | ~replaced)[0])

@@ -44,19 +44,19 @@ def eliminate(problem: Selection) -> tuple[Choice, float] | None:
     if order is None:
         return None
     tables = _Tables(problem)
-    known: dict[object, tuple[Costs, Strategies]] = {}
+    known: dict[object, tuple[Costs, Strategies, int]] = {}
     steps: list[_Step] = []
     constant = 0.0
     for node in order:
-        scope, parts = tables.taken(node)
+        scope, parts, names = tables.taken(node)
         # equal layers have equal tables
-        key = tuple((part.shape, blake2b(part.tobytes()).digest()) for part in parts)
-        if key not in known:
-            known[key] = _minimised([sizes[other] for other in scope], sizes[node], parts)
-        least, best = known[key]
+        if names not in known:
+            least, best = _minimised([sizes[other] for other in scope], sizes[node], parts)
+            known[names] = least, best, tables.named(("least", names))
+        least, best, name = known[names]
         steps.append(_Step(node, scope, best))
         if scope:
-            tables.add(scope, least)
+            tables.add(scope, least, name)
         else:
             constant += float(least)
     choice = [0] * len(sizes)
@@ -65,8 +65,12 @@ def eliminate(problem: Selection) -> tuple[Choice, float] | None:
     return tuple(choice), constant
 
 
-def elimination_order(sizes: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int] | None:
-    """Nodes in the order of elimination, that with the fewest sums to compare next; None where they are too many."""
+def elimination_order(sizes: Sequence[int], edges: Sequence[tuple[int, int]], most: int = MAX_WORK) -> list[int] | None:
+    """Nodes in the order of elimination, that with the fewest sums to compare next; None where they are too many.
+
+    Of equal ones first those whose neighbours have been eliminated least: a chain of equal layers becomes half as long
+    in each round, and all of a round are equal.
+    """
     neighbours: list[set[int]] = [set() for _ in sizes]
     for first, second in edges:
         if first != second:
@@ -78,42 +82,64 @@ def elimination_order(sizes: Sequence[int], edges: Sequence[tuple[int, int]]) ->
 
     order: list[int] = []
     work = 0
-    queue = [(sums(node), node) for node in range(len(sizes))]
+    rounds = [0] * len(sizes)
+    queue = [(sums(node), 0, node) for node in range(len(sizes))]
     heapq.heapify(queue)
     done = [False] * len(sizes)
     while queue:
-        count, node = heapq.heappop(queue)
-        if done[node] or count != sums(node):
+        count, round_, node = heapq.heappop(queue)
+        if done[node] or (count, round_) != (sums(node), rounds[node]):
             continue
         work += count
-        if count > MAX_ENTRIES * sizes[node] or work > MAX_WORK:
+        if count > MAX_ENTRIES * sizes[node] or work > most:
             return None
         done[node] = True
         order.append(node)
         for other in neighbours[node]:
             neighbours[other] |= neighbours[node]
             neighbours[other] -= {node, other}
+            rounds[other] = max(rounds[other], round_ + 1)
         for other in neighbours[node]:
-            heapq.heappush(queue, (sums(other), other))
+            heapq.heappush(queue, (sums(other), rounds[other], other))
     return order
 
 
 class _Tables:
-    """The cost tables that are left, by the nodes that they are about (ascending)."""
+    """The cost tables that are left, by the nodes that they are about (ascending). Equal tables have equal names."""
 
     def __init__(self, problem: Selection) -> None:
         self._of: dict[Scope, Costs] = {}
+        self._name_of: dict[Scope, int] = {}
         self._scopes: list[dict[Scope, None]] = [{} for _ in problem.nodes]
-        for node, costs in enumerate(problem.nodes):
-            self.add((node,), costs)
-        for edge in problem.edges:
-            ordered = edge.first < edge.second
-            scope = (edge.first, edge.second) if ordered else (edge.second, edge.first)
-            self.add(scope, edge.costs if ordered else edge.costs.T)
+        self._names: dict[object, int] = {}
+        self._sums: dict[int, Costs] = {}
+        digests: dict[int, int] = {}
 
-    def add(self, scope: Scope, table: Costs) -> None:
+        def first_name(table: Costs) -> int:
+            if id(table) not in digests:
+                digests[id(table)] = self.named((table.shape, blake2b(table.tobytes()).digest()))
+            return digests[id(table)]
+
+        for node, costs in enumerate(problem.nodes):
+            self.add((node,), costs, first_name(costs))
+        for edge in problem.edges:
+            if edge.first < edge.second:
+                self.add((edge.first, edge.second), edge.costs, first_name(edge.costs))
+            else:
+                self.add((edge.second, edge.first), edge.costs.T, self.named(("turned", first_name(edge.costs))))
+
+    def named(self, what: object) -> int:
+        """A number for what a table is made of."""
+        return self._names.setdefault(what, len(self._names))
+
+    def add(self, scope: Scope, table: Costs, name: int) -> None:
         """One more table; tables about the same nodes are summed."""
-        self._of[scope] = self._of[scope] + table if scope in self._of else table
+        if scope in self._of:
+            name = self.named(("sum", self._name_of[scope], name))
+            if name not in self._sums:
+                self._sums[name] = self._of[scope] + table
+            table = self._sums[name]
+        self._of[scope], self._name_of[scope] = table, name
         for node in scope:
             self._scopes[node][scope] = None
 
@@ -121,13 +147,17 @@ class _Tables:
         """The other nodes of its tables."""
         return tuple(sorted({other for scope in self._scopes[node] for other in scope} - {node}))
 
-    def taken(self, node: int) -> tuple[Scope, list[Costs]]:
-        """All tables of a node, which are taken out; their axes are its neighbours in order, and itself at the end."""
+    def taken(self, node: int) -> tuple[Scope, list[Costs], object]:
+        """All tables of a node, which are taken out; their axes are its neighbours in order, and itself at the end.
+
+        Also what they are: tables of the same names and axes.
+        """
         scope = self.neighbours(node)
         axes = (*scope, node)
-        tables = []
+        tables, names = [], []
         for table_scope in list(self._scopes[node]):
             table = self._of.pop(table_scope)
+            names.append((self._name_of.pop(table_scope), tuple(axes.index(other) for other in table_scope)))
             for other in table_scope:
                 del self._scopes[other][table_scope]
             order = sorted(range(len(table_scope)), key=lambda axis: axes.index(table_scope[axis]))
@@ -135,7 +165,7 @@ class _Tables:
             for axis, size in zip(table_scope, table.shape, strict=True):
                 shape[axes.index(axis)] = size
             tables.append(table.transpose(order).reshape(shape))
-        return scope, tables
+        return scope, tables, tuple(names)
 
 
 def _minimised(shape: Sequence[int], size: int, tables: Sequence[Costs]) -> tuple[Costs, Strategies]:

@@ -81,5 +81,5 @@ class Selected:
 
     @property
     def proven(self) -> bool:
-        """Whether no choice costs less: cost and bound agree to 1e-9 of the cost."""
-        return self.cost - self.bound <= 1e-9 * max(1.0, abs(self.cost)) if np.isfinite(self.cost) else self.bound > 0
+        """Whether no choice costs less: cost and bound agree to 1e-8 of the cost."""
+        return self.cost - self.bound <= 1e-8 * abs(self.cost) if np.isfinite(self.cost) else self.bound == np.inf

@@ -7,8 +7,9 @@ from random import Random
 
 import numpy as np
 
+from einmap.distribute.search.homes import Costs
 from einmap.distribute.search.problem import Problem
-from einmap.distribute.search.space import Costs, SearchSpace
+from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice
 from einmap.einsum.einsum import Einsum, TensorName
 
