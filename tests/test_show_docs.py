@@ -23,6 +23,6 @@ def test_the_picture_is_what_the_command_draws(words, tmp_path):
 
 
 def test_every_picture_is_drawn_and_shown():
-    measured = set(re.findall(r"\(images/(\S+)\)", (DOCS / "performance.md").read_text()))
-    pictures = {path.name for path in (DOCS / "images").glob("*.svg")} - measured
-    assert pictures == {Path(words[-1]).name for words in COMMANDS} == set(re.findall(r"\(images/(\S+)\)", TEXT))
+    shown = {path.name: set(re.findall(r"\(images/(\S+\.svg)\)", path.read_text())) for path in DOCS.glob("*.md")}
+    assert shown["show.md"] == {Path(words[-1]).name for words in COMMANDS}
+    assert set.union(*shown.values()) == {path.name for path in (DOCS / "images").glob("*.svg")}

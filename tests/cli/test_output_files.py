@@ -41,6 +41,9 @@ TABLE = {
     "emit": Writes(("emit", *SPEC, *SMALL), ending=".c"),
     "plan-matmul": Writes(("plan-matmul", "128", "128", "128", "--machine", "machine.yaml", "--dtype", "fp8")),
     "plan": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2")),
+    "plan --svg": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--svg", ".svg"),
+    "plan --timeline": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--timeline", ".svg"),
+    "plan --trace": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--trace", ".json"),
     "simulate --plot": Writes(("simulate", *SPEC, *SMALL), "--plot", ".png"),
     "simulate --trace": Writes(("simulate", *SPEC, *SMALL), "--trace", ".csv"),
 }
@@ -73,9 +76,10 @@ def names_here() -> list[str]:
 def options_that_write():
     """Name of command and option, for all options of the command line that take a path to write to."""
     group = typer.main.get_command(app)
+    written = {"--output", "--plot", "--svg", "--timeline", "--trace"}
     for name in group.commands:
         for parameter in group.commands[name].params:
-            if {"--output", "--plot", "--trace"} & {*parameter.opts}:
+            if written & {*parameter.opts}:
                 yield name, parameter.opts, [option for one in group.commands[name].params for option in one.opts]
 
 
