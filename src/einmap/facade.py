@@ -94,10 +94,13 @@ def cluster_in(spec: Spec, root: FolderNames = ()) -> Cluster | None:
     That file lies beside the one with the cluster or below it, or in the folders `root`, or is a shipped example. The
     mapper costs the Einsums of the workload of `spec` on it. Raises SpecError: all problems of the cluster together.
     """
-    return cluster_of(checked_spec(spec, "cluster_in"), partial(_arch_of_pes, root))
+    return cluster_of(checked_spec(spec, "cluster_in"), partial(arch_of_pes, root))
 
 
-def _arch_of_pes(root: FolderNames, name: str, at: At) -> Spec:
+def arch_of_pes(root: FolderNames, name: str, at: At) -> Spec:
+    """The architecture that a cluster names at `at`: a file beside that one or below, or in the folders `root`, or a
+    shipped example. Raises SpecError.
+    """
     shipped = example_paths((ARCHES,))
     folder = Path(at.file).parent if at.file else Path()
     beside = folder / name if name and "\0" not in name else folder

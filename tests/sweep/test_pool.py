@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from einmap.sweep import pool as pools
-from einmap.sweep.pool import Lost, Pool
+from einmap.sweep.engines import pool as pools
+from einmap.sweep.engines.engine import Lost
+from einmap.sweep.engines.pool import Pool
 
 
 @pytest.fixture

@@ -48,10 +48,19 @@ def test_a_file_is_read(tmp_path):
         ({"options": {"max_fusd_loops": 1}}, "has no option 'max_fusd_loops'\n  hint: did you mean 'max_fused_loops'"),
         ({"axes": []}, "sweep.axes: a sweep without axes has no points"),
         ({"axes": [{"values": [1]}]}, "sweep.axes[0]: an axis has either a path or a variable"),
-        ({"axes": [{"variable": "M"}]}, "sweep.axes[0]: an axis has one of values, range, powers_of_two, found none"),
+        ({"axes": [{"variable": "M"}]}, "sweep.axes[0]: an axis has one of values, range, powers_of_two, geometric, found none"),
         ({"axes": [{"variable": "M", "values": [1, "2 - 1"]}]}, "sweep.axes[0].values: a value stands there twice"),
         ({"axes": [{"variable": "M", "range": {"least": 3, "most": 2}}]}, "an axis without a value"),
         ({"axes": [{"variable": "M", "range": {"least": 0, "most": 9e9}}]}, "9,000,000,001 values, more than"),
+        ({"axes": [{"variable": "M", "geometric": {"least": 0, "most": 8, "count": 3}}]}, "geometric.least: least must be"),
+        ({"axes": [{"variable": "M", "geometric": {"least": 8, "most": 8, "count": 3}}]}, "most must be above least"),
+        ({"axes": [{"variable": "M", "geometric": {"least": 1, "most": 8, "count": 1}}]}, "an integer of at least 2"),
+        ({"mesh": {"x": 2}}, "sweep.mesh: a mesh is for the action plan"),
+        ({"action": "plan", "mesh": {"x": 0}}, "sweep.mesh.x: mesh axis x must be >= 1, found 0"),
+        ({"action": "plan", "metric": "tme"}, "sweep.metric: unknown metric 'tme' of plans\n  hint: did you mean 'time'"),
+        ({"action": "plan"}, "has no distribution\n  hint: give `mesh`"),
+        ({"objectives": ["sent_bytes"]}, "sweep.objectives[0]: the action evaluate gives no sent_bytes"),
+        ({"action": "plan", "objectives": ["area"]}, "sweep.objectives[0]: the action plan gives no area"),
         ({"axes": [{"variable": "M", "values": [1]}] * 2}, "sweep.axes[1]: two axes are called 'M'"),
         (
             {"axes": [{"variable": "M", "values": [1]}, {"variable": "N", "values": [1], "linked_with": "m"}]},
@@ -123,3 +132,13 @@ def test_a_sample_is_a_latin_hypercube(small):
     kept = read_sweep({**small, "axes": axes, "where": "a + b < 6"}).grid
     assert set(kept.sample(4, seed=0)) < set(kept.numbers())
     assert len(kept.sample(4, seed=0)) == 4
+
+
+def test_equal_ratios_have_the_ends_that_were_written_and_integers_between_integers(small):
+    def values(**fields):
+        axes = [{"name": "a", "path": "arch.GlobalBuffer.size", "geometric": fields}]
+        return read_sweep({**small, "axes": axes}).grid.axes[0].values
+
+    assert values(least=256, most=2**25, count=18) == tuple(256 * 2**i for i in range(18))
+    assert values(least=10, most=100, count=3) == (10, 32, 100)
+    assert values(least=0.1, most=0.9, count=3) == (0.1, pytest.approx(0.3), 0.9)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import einmap
 from einmap import Progress, SpecError, sweep
 from einmap.errors import At
-from einmap.sweep import outcome as outcomes
 from einmap.sweep import run as running
+from einmap.sweep.actions import perform as outcomes
+from einmap.sweep.engines.engine import Lost
 from einmap.sweep.front import Front
 from einmap.sweep.outcome import Outcome
-from einmap.sweep.pool import Lost
 from einmap.sweep.replay import replayed
 from einmap.sweep.result import PointResult, front_of
 from einmap.sweep.store import Store

@@ -12,6 +12,7 @@ from einmap.distribute.mesh import Mesh, check_axis
 from einmap.distribute.plan import Dtype, Plan
 from einmap.distribute.request import Where, checked_request
 from einmap.distribute.written.read_steps import STEPS, read_steps
+from einmap.einsum.einsum import TensorName
 from einmap.errors import At, EinmapError, SpecError, attempt, raise_all
 from einmap.spec.raw import Raw, RawMap, place, placed, to_python
 from einmap.spec.schema.base import sound_values
@@ -50,6 +51,21 @@ def plan_of(spec: Spec, dtype: Dtype | None = None) -> Plan:
     if STEPS in named:
         return plan_from(context, request, read_steps(context, request, named[STEPS]), kind)
     return cheapest_plan(context, request, kind, traffic_first(context.mesh))
+
+
+def mesh_and_placements(spec: Spec) -> tuple[Mesh, Mapping[TensorName, Any]]:
+    """The mesh that the specification's `distribution` names, and the placements that it asks for, not yet checked.
+
+    Raises SpecError, all problems of the mesh together, with their places.
+    """
+    raw = _key(spec)
+    problems: list[EinmapError] = []
+    values = sound_values(DistributionInput, raw, spec.raw, (KEY,), problems, drop=NAMED)
+    mesh = _mesh(spec.raw, values.get("mesh", {}), problems)
+    raise_all(problems)
+    assert mesh is not None
+    placements = raw.get("placements")
+    return mesh, {} if placements is None else dict(to_python(placements))
 
 
 def _mesh(raw: Raw, axes: Mapping[str, Any], problems: list[EinmapError]) -> Mesh | None:

@@ -12,13 +12,13 @@ from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, rai
 from einmap.expressions.arithmetic import evaluate, number
 from einmap.expressions.interpreter import plain
 from einmap.expressions.scope import Scope
-from einmap.sweep.inputs import AxisInput
+from einmap.sweep.inputs import AxisInput, GeometricInput
 from einmap.visible import brief, short
 
 type Value = bool | int | float | str
 MOST_VALUES = 1_000_000
 """Values of one axis."""
-_WAYS = ("values", "range", "powers_of_two")
+_WAYS = ("values", "range", "powers_of_two", "geometric")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ def _values(fields: AxisInput, at: Callable[..., At]) -> tuple[Value, ...]:
         count = math.floor((most - least) / step + 1e-9) + 1
         _check_count(count, at("range"))
         made = tuple(least + i * step for i in range(count))
+    elif fields.geometric is not None:
+        made = _geometric(fields.geometric, partial(at, "geometric"))
     else:
         assert fields.powers_of_two is not None
         powers = fields.powers_of_two
@@ -79,6 +81,21 @@ def _values(fields: AxisInput, at: Callable[..., At]) -> tuple[Value, ...]:
         raise SpecError("a value stands there twice", at=at(ways[0]))
     _check_count(len(made), at(ways[0]))
     return made
+
+
+def _geometric(fields: GeometricInput, at: Callable[..., At]) -> tuple[int | float, ...]:
+    least, most, given = (_bound(getattr(fields, name), at(name), name) for name in ("least", "most", "count"))
+    if least <= 0:
+        raise SpecError(f"least must be > 0, found {least:g}", at=at("least"))
+    if given != int(given) or given < 2:
+        raise SpecError(f"count is an integer of at least 2, found {given:g}", at=at("count"))
+    if most <= least:
+        raise SpecError(f"most must be above least, found {most:g}", at=at("most"))
+    count = int(given)
+    _check_count(count, at())
+    # the ends are what was written, not what rounding makes of them
+    made = (least, *(least * (most / least) ** (i / (count - 1)) for i in range(1, count - 1)), most)
+    return tuple(round(value) for value in made) if isinstance(least, int) and isinstance(most, int) else made
 
 
 def _check_count(count: int, at: At) -> None:

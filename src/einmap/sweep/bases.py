@@ -55,7 +55,12 @@ class Bases:
         files = [*workload.files, *self.definition.files]
         with noted_reading() as read:
             spec = load(files, define=define, root=self.definition.root)
-        if spec.runs_code:
+            if self.definition.asked.action == "plan":
+                from einmap.sweep.actions.planned import for_planning  # takes long to import
+
+                spec = for_planning(spec, self.definition.mesh, self.definition.root)
+        self._check_sections(spec, workload)
+        if spec.raw.get("arch") is not None and spec.runs_code:
             hint = "einmap map takes it; results are told apart by what a specification says"
             raise SpecError("a sweep takes no specification whose costs Python code decides", hint=hint)
         base = Base(spec, _places(spec, self.definition.grid.axes), tuple(read.files), frozenset(read.variables))
@@ -86,16 +91,25 @@ class Bases:
     def _checked(self, workload: SweptWorkload, first: Point) -> Base:
         base = self.base(workload, first)
         spec = with_settings(base.spec, self.settings(base, first))
-        for section in ("arch", "workload"):
-            if spec.raw.get(section) is None:
-                hint = "name a file with it under `specs` or `files`"
-                raise SpecError(f"the specification of workload {workload.name!r} has no {section}", hint=hint)
-        if self.definition.asked.action == "evaluate" and spec.raw.get("mapping") is None:
-            hint = "add a file with a mapping, or use action: map"
-            raise SpecError(f"there is no mapping to evaluate for workload {workload.name!r}", hint=hint)
+        if self.definition.asked.action == "plan":
+            from einmap.sweep.actions.planned import planning_of
+
+            planning_of(spec, self.definition.asked)
+            return base
         for part in ("arch_inputs", "mapper_options", "model_options"):
             getattr(spec, part)  # for their errors: the shape of what the values were put into
         return base
+
+    def _check_sections(self, spec: Spec, workload: SweptWorkload) -> None:
+        action = self.definition.asked.action
+        for section in ("distribution", "workload") if action == "plan" else ("arch", "workload"):
+            if spec.raw.get(section) is None:
+                hint = "name a file with it under `specs` or `files`"
+                hint = "give `mesh`, such as {x: 8}" if section == "distribution" else hint
+                raise SpecError(f"the specification of workload {workload.name!r} has no {section}", hint=hint)
+        if action == "evaluate" and spec.raw.get("mapping") is None:
+            hint = "add a file with a mapping, or use action: map"
+            raise SpecError(f"there is no mapping to evaluate for workload {workload.name!r}", hint=hint)
 
 
 def with_settings(spec: Spec, settings: Settings) -> Spec:

@@ -17,8 +17,15 @@ OBJECTIVES = {
     "area": "m^2",
     "dynamic_energy": "J",
     "leak_energy": "J",
+    "sent_bytes": "B",
+    "peak_memory": "B",
+    "processing_elements": "",
 }
 """What points may be judged by, each with its unit; smaller is better."""
+OF_PLANS = ("sent_bytes", "peak_memory", "processing_elements")
+"""Objectives that plans alone have."""
+NOT_OF_PLANS = ("area", "dynamic_energy", "leak_energy")
+"""Objectives that plans do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class SweptWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is done with each specification; `time_limit` in seconds, None for none."""
+    """What is done with each specification; `metric`: of mappings, or of plans; `time_limit` in seconds, None: none."""
 
     action: str
     metric: str
@@ -59,5 +66,7 @@ class Definition:
     content: str
     read: tuple[str, ...] = ()
     """The files that were read for it, beside those of specifications."""
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    """Of the action `plan`: the PEs along each axis; empty where specifications have them."""
     root: FolderNames = ()
     """Folders from which specifications may include files, beside their own."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
 
-ACTIONS = ("map", "evaluate")
+ACTIONS = ("map", "evaluate", "plan")
 """What may be done at each point."""
 
 
@@ -26,6 +26,17 @@ class PowersInput(Input):
     most: Annotated[Expression, documented("No value is above it.", "2**20 * 8")]
 
 
+class GeometricInput(Input):
+    """Numbers from `least` to `most`, both included, each the same number of times the one before."""
+
+    least: Annotated[Expression, documented("The first value.", "32 * 8")]
+    most: Annotated[Expression, documented("The last value.", "2**22 * 8")]
+    count: Annotated[
+        Expression,
+        documented("How many values; where `least` and `most` are integers, they are rounded to integers.", 32),
+    ]
+
+
 class AxisInput(Input):
     """One parameter and its values: a place in the specification, or a template variable."""
 
@@ -39,6 +50,10 @@ class AxisInput(Input):
     range: Annotated[RangeInput | None, documented("Equal steps.", {"least": 8, "most": 64, "step": 8})] = None
     powers_of_two: Annotated[
         PowersInput | None, documented("Each value twice the one before.", {"least": "32 * 8", "most": "2**20"})
+    ] = None
+    geometric: Annotated[
+        GeometricInput | None,
+        documented("Equal ratios.", {"least": "32 * 8", "most": "2**22 * 8", "count": 32}),
     ] = None
     linked_with: Annotated[
         str | None,
@@ -79,15 +94,35 @@ class SweepInput(Input):
     ] = []
     action: Annotated[
         str,
-        documented("`map`: search the best mapping; `evaluate`: take the one in the specification.", "map"),
+        documented(
+            "`map`: search the best mapping; `evaluate`: take the one in the specification; `plan`: search the best "
+            "distribution over a mesh.",
+            "map",
+        ),
         one_of(ACTIONS),
     ] = "map"
     metric: Annotated[
-        str, documented("What each mapping is searched for, as `--metrics` of `einmap map`.", "energy")
-    ] = "energy_delay_product"
+        str | None,
+        documented(
+            "What each mapping or plan is searched for, as `--metrics` of `einmap map` and `einmap plan`.",
+            "energy",
+            without="energy_delay_product, or the time of a plan",
+        ),
+    ] = None
+    mesh: Annotated[
+        dict[str, Expression],
+        documented(
+            "Of the action `plan`: axes of the mesh with their PEs; `distribution.mesh.x` is a path to one.", {"x": 8}
+        ),
+    ] = {}
     objectives: Annotated[
-        list[str], documented("What points are judged by; those that none beats are the front.", ["energy", "area"])
-    ] = ["energy", "latency"]
+        list[str] | None,
+        documented(
+            "What points are judged by; those that none beats are the front.",
+            ["energy", "area"],
+            without="energy and latency, or latency and peak_memory of plans",
+        ),
+    ] = None
     semantics: Annotated[str | None, documented("Counting rules.", "exact", without="model.semantics, or exact")] = None
     fuse: Annotated[bool, documented("Whether intermediate tensors may stay inside.", False)] = True
     options: Annotated[

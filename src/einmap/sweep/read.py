@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from einmap.distribute.cost_model import PLAN_METRICS
+from einmap.distribute.mesh import check_axis
 from einmap.errors import At, EinmapError, SpecError, attempt, closest, did_you_mean, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
@@ -22,7 +24,7 @@ from einmap.spec.raw import Raw, RawMap, content, from_python, place
 from einmap.spec.schema.base import check
 from einmap.spec.schema.options import MapperInput
 from einmap.sweep.axes import linked, read_axis
-from einmap.sweep.definition import OBJECTIVES, Asked, Definition, SweptWorkload
+from einmap.sweep.definition import NOT_OF_PLANS, OBJECTIVES, OF_PLANS, Asked, Definition, SweptWorkload
 from einmap.sweep.grid import Condition, Grid
 from einmap.sweep.inputs import ACTIONS, SweepInput
 from einmap.visible import short
@@ -121,14 +123,25 @@ def _definition(raw: Raw, name: str, folder: _Folder, read: tuple[str, ...], roo
     workloads = attempt(problems, partial(_workloads, fields, folder, at))
     asked = attempt(problems, partial(_asked, fields, at))
     objectives = attempt(problems, partial(_objectives, fields, at))
+    mesh = attempt(problems, partial(_mesh, fields, at))
     files = attempt(problems, partial(folder.files, fields.specs, partial(at, "specs")))
     if not fields.specs and not any(w.files for w in fields.workloads):
         problems.append(SpecError("a sweep names at least one file", at=at("specs")))
     raise_all(problems)
     assert grid is not None and workloads is not None and asked is not None
-    assert objectives is not None and files is not None
+    assert objectives is not None and files is not None and mesh is not None
     return Definition(
-        fields.name or name, files, dict(fields.define), grid, workloads, asked, objectives, content(top), read, root
+        name=fields.name or name,
+        files=files,
+        define=dict(fields.define),
+        grid=grid,
+        workloads=workloads,
+        asked=asked,
+        objectives=objectives,
+        content=content(top),
+        read=read,
+        mesh=mesh,
+        root=root,
     )
 
 
@@ -162,10 +175,7 @@ def _asked(fields: SweepInput, at: Callable[..., At]) -> Asked:
     if fields.action not in ACTIONS:
         hint = did_you_mean(fields.action, ACTIONS, listing="actions")
         raise SpecError(f"unknown action {fields.action!r}", at=at("action"), hint=hint)
-    metrics = metrics_named(fields.metric, option="metric", at=at("metric"))
-    if len(metrics) != 1:
-        hint = "a point is one mapping of each workload; `objectives` compare points"
-        raise SpecError("a mapping is searched for one metric", at=at("metric"), hint=hint)
+    metric = _metric(fields, at)
     for name in fields.options:
         if name not in MapperInput.model_fields:
             hint = did_you_mean(name, MapperInput.model_fields, listing="options")
@@ -176,15 +186,52 @@ def _asked(fields: SweepInput, at: Callable[..., At]) -> Asked:
     if limit is not None:
         limit = number(limit, Scope(), at=at("time_limit"), what="time_limit", minimum=0, allow_inf=False)
     seconds = None if limit is None else float(limit)
-    return Asked(fields.action, metrics[0], fields.semantics, fields.fuse, dict(fields.options), seconds)
+    return Asked(fields.action, metric, fields.semantics, fields.fuse, dict(fields.options), seconds)
+
+
+def _metric(fields: SweepInput, at: Callable[..., At]) -> str:
+    if fields.action == "plan":
+        metric = fields.metric or PLAN_METRICS[0]
+        if metric not in PLAN_METRICS:
+            hint = did_you_mean(metric, PLAN_METRICS, listing="metrics of plans")
+            raise SpecError(f"unknown metric {metric!r} of plans", at=at("metric"), hint=hint)
+        return metric
+    metrics = metrics_named(fields.metric or "energy_delay_product", option="metric", at=at("metric"))
+    if len(metrics) != 1:
+        hint = "a point is one mapping of each workload; `objectives` compare points"
+        raise SpecError("a mapping is searched for one metric", at=at("metric"), hint=hint)
+    return metrics[0]
+
+
+def _mesh(fields: SweepInput, at: Callable[..., At]) -> dict[str, int]:
+    """The PEs along each axis of the mesh."""
+    if fields.mesh and fields.action != "plan":
+        raise SpecError("a mesh is for the action plan", at=at("mesh"), hint="write action: plan")
+    sizes: dict[str, int] = {}
+    for name, given in fields.mesh.items():
+        size = number(given, Scope(), at=at("mesh", name), what=f"mesh axis {name}", minimum=1, allow_inf=False)
+        if size != int(size):
+            raise SpecError(f"mesh axis {name!r} has {size:g} PEs; expected an integer", at=at("mesh", name))
+        with _at(at("mesh", name)):
+            check_axis(name, int(size))
+        sizes[name] = int(size)
+    return sizes
 
 
 def _objectives(fields: SweepInput, at: Callable[..., At]) -> tuple[str, ...]:
-    names = [_ALIASES.get(name, name) for name in fields.objectives]
+    given = fields.objectives
+    if given is None:
+        given = ["latency", "peak_memory"] if fields.action == "plan" else ["energy", "latency"]
+    names = [_ALIASES.get(name, name) for name in given]
+    absent = NOT_OF_PLANS if fields.action == "plan" else OF_PLANS
+    listed = [name for name in OBJECTIVES if name not in absent]
     for i, name in enumerate(names):
         if name not in OBJECTIVES:
-            hint = did_you_mean(name, OBJECTIVES, listing="objectives")
+            hint = did_you_mean(name, listed, listing="objectives")
             raise SpecError(f"unknown objective {name!r}", at=at("objectives", i), hint=hint)
+        if name in absent:
+            hint = f"objectives are {', '.join(listed)}"
+            raise SpecError(f"the action {fields.action} gives no {name}", at=at("objectives", i), hint=hint)
     if not names:
         raise SpecError("points are judged by at least one objective", at=at("objectives"))
     return tuple(dict.fromkeys(names))

@@ -11,7 +11,7 @@ from einmap.sweep.store import KeptSweep, Store
 
 
 def replayed(store: Store, kept: KeptSweep, number: int, workload: str) -> Spec:
-    """The specification of a workload at a point, with the mapping that was found; as it would stand in a file.
+    """The specification of a workload at a point, with the mapping or plan that was found; as it would stand in a file.
 
     Raises SpecError where the store has no such point, and where it has no mapping, with the reason.
     """
@@ -21,7 +21,7 @@ def replayed(store: Store, kept: KeptSweep, number: int, workload: str) -> Spec:
         why = "it is not finished" if outcome is None else f"{outcome.status}: {outcome.reason}"
         raise SpecError(f"point {number} has no mapping of {workload}: {why}")
     spec = with_settings(Spec(read_text(text)[0]), settings)
-    mapping = read_text(outcome.mapping)[0].get("mapping")
-    changed = set_value(spec.raw, ("mapping",), from_python(mapping))
+    key = "distribution" if kept.outline.action == "plan" else "mapping"
+    changed = set_value(spec.raw, (key,), from_python(read_text(outcome.mapping)[0].get(key)))
     assert isinstance(changed, RawMap)
     return Spec(changed)

@@ -91,8 +91,23 @@ class PointResult:
     @property
     def area(self) -> float | None:
         """m^2, the largest of all workloads; None where a component gives none."""
-        areas = [outcome.area for outcome in self.outcomes.values()]
-        return max((a for a in areas if a is not None), default=None) if None not in areas else None
+        return self._largest("area")
+
+    @property
+    def sent_bytes(self) -> float | None:
+        """Bytes that one PE sends on average, over all workloads; None where one has no plan."""
+        return self._sum("sent_bytes")
+
+    @property
+    def peak_memory(self) -> float | None:
+        """Bytes that one PE holds at most, the largest of all workloads; None where one has no plan."""
+        return self._largest("peak_memory")
+
+    @property
+    def processing_elements(self) -> int | None:
+        """The PEs of the mesh; None where a workload has no plan."""
+        count = self._largest("processing_elements")
+        return None if count is None else int(count)
 
     @property
     def optimal(self) -> bool | None:
@@ -114,9 +129,14 @@ class PointResult:
         return tuple(value for value in values if value is not None)
 
     def _sum(self, field: str) -> float | None:
-        if len(self.outcomes) < len(self.weights) or any(not outcome.done for outcome in self.outcomes.values()):
+        values = {name: getattr(outcome, field) for name, outcome in self.outcomes.items()}
+        if len(values) < len(self.weights) or None in values.values():
             return None
-        return float(sum(weight * getattr(self.outcomes[name], field) for name, weight in self.weights.items()))
+        return float(sum(weight * values[name] for name, weight in self.weights.items()))
+
+    def _largest(self, field: str) -> float | None:
+        values = [getattr(outcome, field) for outcome in self.outcomes.values()]
+        return None if not values or None in values else float(max(values))
 
 
 def front_of(results: Sequence[PointResult]) -> list[PointResult]:

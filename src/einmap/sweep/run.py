@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.progress import Progress
+from einmap.sweep.actions.perform import Task, outcome_of
 from einmap.sweep.bases import Bases
 from einmap.sweep.definition import OBJECTIVES, Definition
+from einmap.sweep.engines.engine import Engine, Inline, Lost
+from einmap.sweep.engines.pool import GRACE, Pool
 from einmap.sweep.front import Front
 from einmap.sweep.keys import sweep_key
 from einmap.sweep.open_point import Opener, OpenPoint
-from einmap.sweep.outcome import CRASH, TIME, Outcome, Task, failure, outcome_of
-from einmap.sweep.pool import GRACE, Engine, Inline, Lost, Pool
+from einmap.sweep.outcome import CRASH, TIME, Outcome, failure
 from einmap.sweep.result import PointResult
 from einmap.sweep.settings import RunSettings
 from einmap.sweep.store import KeptSweep, Outline, Store

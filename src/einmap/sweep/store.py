@@ -24,7 +24,11 @@ from einmap.sweep.result import PointResult
 from einmap.sweep.tables import opened, reported
 from einmap.visible import brief
 
-_NUMBERS = "status, reason, energy, latency, leak_energy, area, optimal, lower_bound, seconds"
+_NUMBERS = (
+    "status, reason, energy, latency, leak_energy, area, optimal, lower_bound, sent_bytes, peak_memory, "
+    "processing_elements, seconds"
+)
+_DOCUMENTS = "energy_by_component, seconds_by_step, mapping"
 _OF_OUTCOMES = ", ".join(f"o.{name}" for name in _NUMBERS.split(", "))
 _RESULTS = f"""
 SELECT p.number, p.axis_values, p.better, c.workload, {_OF_OUTCOMES}, {{more}}
@@ -140,9 +144,11 @@ class Store:
                     execute("INSERT OR REPLACE INTO cases VALUES (?, ?, ?, ?, ?, ?)", row)
             for key, outcome in outcomes:
                 row = (key, *(getattr(outcome, name) for name in _NUMBERS.split(", ")))
-                execute(f"INSERT OR REPLACE INTO outcomes (key, {_NUMBERS}) VALUES (?{', ?' * 9})", row)
+                execute(f"INSERT OR REPLACE INTO outcomes (key, {_NUMBERS}) VALUES (?{', ?' * 12})", row)
                 energies = json.dumps(dict(outcome.energy_by_component))
-                execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (key, energies, outcome.mapping))
+                times = json.dumps(dict(outcome.seconds_by_step))
+                document = (key, energies, times, outcome.mapping)
+                execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", document)
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
@@ -160,14 +166,14 @@ class Store:
 
     def outcome(self, key: str) -> Outcome | None:
         """The outcome with this key; None where there is none."""
-        text = f"SELECT {_NUMBERS}, energy_by_component, mapping FROM outcomes JOIN documents USING (key) WHERE key = ?"
+        text = f"SELECT {_NUMBERS}, {_DOCUMENTS} FROM outcomes JOIN documents USING (key) WHERE key = ?"
         with reported(self.path):
             row = self._connection.execute(text, (key,)).fetchone()
         return None if row is None else _outcome(row)
 
     def results(self, kept: KeptSweep, number: int | None = None, *, whole: bool = False) -> Iterator[PointResult]:
         """The points of a sweep by number, or one of them; `whole`: with their mappings."""
-        more = "d.energy_by_component, d.mapping" if whole else "NULL, NULL"
+        more = "d.energy_by_component, d.seconds_by_step, d.mapping" if whole else "NULL, NULL, NULL"
         join = "LEFT JOIN documents d ON d.key = c.key" if whole else ""
         text = _RESULTS.format(more=more, join=join, which="" if number is None else "AND p.number = ?")
         with reported(self.path):
@@ -212,10 +218,11 @@ def _values(pairs: list[list[Any]]) -> list[tuple[str, Value]]:
 
 
 def _outcome(row: Sequence[Any]) -> Outcome:
-    status, reason, energy, latency, leak, area, optimal, bound, seconds, energies, mapping = row
-    proof = None if optimal is None else bool(optimal)
-    by_component = json.loads(energies) if energies else {}
-    return Outcome(status, reason, energy, latency, leak, area, proof, bound, by_component, mapping or "", seconds)
+    fields = dict(zip([*_NUMBERS.split(", "), *_DOCUMENTS.split(", ")], row, strict=True))
+    optimal = fields.pop("optimal")
+    parts = {name: json.loads(fields.pop(name) or "{}") for name in ("energy_by_component", "seconds_by_step")}
+    mapping = fields.pop("mapping") or ""
+    return Outcome(**fields, **parts, optimal=None if optimal is None else bool(optimal), mapping=mapping)
 
 
 def _outline(text: str) -> Outline:

@@ -12,7 +12,7 @@ from einmap.frontends.files import check_target
 
 APPLICATION = 0x65_69_6E_6D
 """What SQLite's header says of a store: `einm`."""
-FORMAT = 1
+FORMAT = 2
 """Version of the tables."""
 PATIENCE = 60.0
 """Seconds that one process waits for another that writes."""
@@ -24,8 +24,10 @@ CREATE TABLE points (sweep INTEGER NOT NULL, number INTEGER NOT NULL, axis_value
 CREATE TABLE cases (sweep INTEGER NOT NULL, number INTEGER NOT NULL, workload INTEGER NOT NULL, key TEXT NOT NULL,
     base TEXT NOT NULL, settings TEXT NOT NULL, PRIMARY KEY (sweep, number, workload)) WITHOUT ROWID;
 CREATE TABLE outcomes (key TEXT PRIMARY KEY, status TEXT NOT NULL, reason TEXT NOT NULL, energy REAL, latency REAL,
-    leak_energy REAL, area REAL, optimal INTEGER, lower_bound REAL, seconds REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (key TEXT PRIMARY KEY, energy_by_component TEXT NOT NULL, mapping TEXT NOT NULL);
+    leak_energy REAL, area REAL, optimal INTEGER, lower_bound REAL, sent_bytes REAL, peak_memory REAL,
+    processing_elements INTEGER, seconds REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (key TEXT PRIMARY KEY, energy_by_component TEXT NOT NULL, seconds_by_step TEXT NOT NULL,
+    mapping TEXT NOT NULL);
 CREATE TABLE bases (key TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
 _HINT = "the file is left as it is; name another one with --store"

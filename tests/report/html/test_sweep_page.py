@@ -20,8 +20,9 @@ def page_of(objectives=("energy", "latency"), text=HOSTILE, failed=1, done=6):
     weights = {text: 2.0}
     points = []
     for n in range(done):
+        energy, latency, parts = 8.0 / (n + 1), n + 1.0 + 9 * (n == 1), {text: 3.0, "b": 1.0}
         cost = Outcome(
-            "done", "proven", 8.0 / (n + 1), n + 1.0 + 9 * (n == 1), 0.0, 1e-6, True, None, {text: 3.0, "b": 1.0}, text
+            "done", "proven", energy, latency, 0.0, 1e-6, optimal=True, energy_by_component=parts, mapping=text
         )
         points.append(PointResult(n, {"size": n * 8, "mode": text}, {text: cost}, weights, objectives))
     for n in range(done, done + failed):
@@ -37,15 +38,23 @@ def test_sections_and_what_is_in_them():
     assert [s.key for s in page.sections] == ["summary", "front", "axes", "sensitivity", "points", "failed"]
     front = page.sections[1].parts[0]
     assert isinstance(front, Choices)
-    assert len(front.options) == 5  # of six points one is beaten
+    assert len(front.options) == 6  # those of the front first; of six points one is beaten
     marks = front.figure.plot["data"]["values"]
-    assert sorted(row["index"] for row in marks) == [-1, 0, 1, 2, 3, 4]
+    assert [(row["index"], row["front"]) for row in marks] == [(5, False), *((i, True) for i in range(5))]
     lines = page.sections[2].parts[0]
     assert isinstance(lines, Figure)
     rows = lines.plot["layer"][0]["data"]["values"]
     assert len(rows) == 6 * 4  # two axes, two objectives
     assert {row["at"] for row in rows if row["axis"] == "size"} == {0, 0.2, 0.4, 0.6, 0.8, 1}
     assert all(0 <= row["at"] <= 1 for row in rows)
+
+
+def test_of_many_points_those_of_the_front_and_some_others_can_be_chosen(monkeypatch):
+    monkeypatch.setattr("einmap.report.html.sweep_page.MOST_CHOSEN", 3)
+    front = page_of().sections[1].parts[0]
+    assert isinstance(front, Choices)
+    assert len(front.options) == 3
+    assert sorted(row["index"] for row in front.figure.plot["data"]["values"]) == [-1, -1, -1, 0, 1, 2]
 
 
 def test_texts_of_others_are_text_and_the_page_is_the_same_each_time():

@@ -253,8 +253,9 @@ def _show(
     else:
         print_report(point_report(point))
     if target is not None:
+        reader = "run" if kept.outline.action == "plan" else "explain"
         target.write(dump(replayed(store, kept, number, workload or names[0])))
-        print_hint(f"wrote the specification to {target.path}; try einmap explain {target.path}")
+        print_hint(f"wrote the specification to {target.path}; try einmap {reader} {target.path}")
 
 
 def _tell(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,8 +72,13 @@ def chosen_plan(space: SearchSpace, found: Found, model: CostModel, dtype: Dtype
     workload = context.workload
     inputs = {tensor: found.homes[tensor][0] for tensor in workload.tensors if tensor not in workload.producers}
     plan = named_plan(context.mesh, workload, sizes, inputs, found.actions, dtype)
-    parts = tuple(_part(space, action, model) for action in found.actions)
+    parts = parts_of(space, found.actions, model)
     return ChosenPlan(plan, found.actions, found.homes, found.cost, found.bound, found.proven, parts, space.bits)
+
+
+def parts_of(space: SearchSpace, actions: Sequence[PlanAction], model: CostModel) -> tuple[Part, ...]:
+    """What each action costs by a cost model, which need not be the one that it was chosen by."""
+    return tuple(_part(space, action, model) for action in actions)
 
 
 def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:

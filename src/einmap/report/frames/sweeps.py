@@ -41,13 +41,15 @@ def _points(points: Sequence[PointResult]) -> Iterable[Row]:
     front = {point.number for point in front_of(points)}
     for p in points:
         values = (p.energy, p.latency, p.energy_delay_product, p.area, p.leak_energy)
-        yield (p.number, p.status, p.reason, *values, p.optimal, p.number in front)
+        of_plans = (p.sent_bytes, p.peak_memory, p.processing_elements)
+        yield (p.number, p.status, p.reason, *values, *of_plans, p.optimal, p.number in front)
 
 
 def _outcomes(points: Sequence[PointResult]) -> Iterable[Row]:
     for p in points:
         for name, o in p.outcomes.items():
-            yield (p.number, name, o.status, o.reason, o.energy, o.latency, o.area, o.leak_energy, o.optimal)
+            values = (o.energy, o.latency, o.area, o.leak_energy, o.sent_bytes, o.peak_memory, o.processing_elements)
+            yield (p.number, name, o.status, o.reason, *values, o.optimal)
 
 
 def _components(points: Sequence[PointResult]) -> Iterable[Row]:
@@ -58,13 +60,14 @@ def _components(points: Sequence[PointResult]) -> Iterable[Row]:
 
 
 _VALUES = number("energy [J]", "latency [s]")
+_OF_PLANS = (*number("sent [B]", "peak memory [B]"), *integer("PEs"))
 TABLES: dict[str, tuple[Table, ...]] = {
     "PointResult": (
         PointTable(
             "points",
             (
                 *integer("point"), *text("status", "reason"), *_VALUES, *number("EDP [J*s]", "area [m^2]"),
-                *number("leak energy [J]"), *truth("optimal", "on front"),
+                *number("leak energy [J]"), *_OF_PLANS, *truth("optimal", "on front"),
             ),
             _points,
         ),
@@ -72,7 +75,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
             "outcomes",
             (
                 *integer("point"), *text("workload", "status", "reason"), *_VALUES, *number("area [m^2]"),
-                *number("leak energy [J]"), *truth("optimal"),
+                *number("leak energy [J]"), *_OF_PLANS, *truth("optimal"),
             ),
             _outcomes,
         ),

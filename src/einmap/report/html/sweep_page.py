@@ -9,14 +9,24 @@ from typing import Any
 from einmap.report.formatting import NONE, Scale, percent
 from einmap.report.html.charts import colour, log_ticks
 from einmap.report.html.parts import Choices, Code, Figure, Folded, Option, Page, Part, Section, Table, Tile, Tiles
-from einmap.report.sweeps.points import Effect, axis_text, best_points, effects, failures, shown, summary, title
+from einmap.report.sweeps.points import (
+    Effect,
+    axis_text,
+    best_points,
+    breakdown,
+    effects,
+    failures,
+    shown,
+    summary,
+    title,
+)
 from einmap.sweep.axes import Value
 from einmap.sweep.definition import OBJECTIVES
 from einmap.sweep.result import PointResult, front_of
 from einmap.sweep.store import KeptSweep
 
 MOST_CHOSEN = 200
-"""Points of the front that can be chosen."""
+"""Points that can be chosen, those of the front first."""
 MOST_DRAWN = 5_000
 """Points of a plot; of more every so many are drawn, and all of the front."""
 MOST_LINES = 1_000
@@ -42,7 +52,7 @@ def sweep_page(kept: KeptSweep, points: Sequence[PointResult]) -> Page:
         _failed(points),
     ]
     outline = kept.outline
-    what = f"searched for {title(outline.metric)}" if outline.action == "map" else "of given mappings"
+    what = "of given mappings" if outline.action == "evaluate" else f"searched for {title(outline.metric)}"
     subtitle = f"{', '.join(outline.axes)}; workloads {', '.join(outline.workloads)}; {what}"
     return Page(f"Sweep {outline.name}", subtitle, tuple(section for section in sections if section is not None))
 
@@ -73,9 +83,12 @@ def _label(point: PointResult) -> str:
 def _front(front: Sequence[PointResult], done: Sequence[PointResult]) -> Section | None:
     if not front:
         return None
-    chosen = tuple(front[:MOST_CHOSEN])
+    on_front = {point.number for point in front}
+    chosen = [*front, *(point for point in done if point.number not in on_front)][:MOST_CHOSEN]
     options = tuple(Option(_label(point), _point_parts(point)) for point in chosen)
-    lead = "No point is better than one of these in all objectives. Click a coloured mark, or choose from the list."
+    lead = "No point is better than a coloured one in all objectives. Click a mark, or choose from the list."
+    if len(chosen) < len(done):
+        lead += f" {len(chosen):,} of {len(done):,} points can be chosen, those of the front first."
     return Section("front", "Pareto front", (Choices("point", _scatter(chosen, front, done), options),), lead)
 
 
@@ -85,17 +98,18 @@ def _point_parts(point: PointResult) -> tuple[Part, ...]:
     )
     parts: list[Part] = [Tiles(tiles)]
     for name, outcome in point.outcomes.items():
-        total = sum(outcome.energy_by_component.values())
-        ordered = sorted(outcome.energy_by_component.items(), key=lambda item: (-item[1], item[0]))
-        shares = tuple(energy / total if total else 0.0 for _, energy in ordered)
+        objective, ordered = breakdown(outcome)
+        total = sum(value for _, value in ordered)
+        shares = tuple(value / total if total else 0.0 for _, value in ordered)
         rows = tuple(
-            (component, shown(energy, "energy"), percent(share))
-            for (component, energy), share in zip(ordered, shares, strict=True)
+            (part, shown(value, objective), percent(share))
+            for (part, value), share in zip(ordered, shares, strict=True)
         )
         caption = f"{name}: {shown(outcome.energy, 'energy')}, {shown(outcome.latency, 'latency')}"
         bars = {2: tuple(min(max(share, 0.0), 1.0) for share in shares)}
-        parts.append(Table((name, "energy", "part"), rows, bars=bars, caption=caption))
-        parts.append(Folded(f"mapping of {name}", (Code(outcome.mapping),)))
+        parts.append(Table((name, title(objective), "part"), rows, bars=bars, caption=caption))
+        what = "plan" if outcome.seconds_by_step else "mapping"
+        parts.append(Folded(f"{what} of {name}", (Code(outcome.mapping),)))
     return tuple(parts)
 
 
@@ -117,7 +131,7 @@ def _scatter(chosen: Sequence[PointResult], front: Sequence[PointResult], done: 
         rows.append({**row, "index": places.get(point.number, -1), "front": point.number in on_front})
     y = second or first
     across = (
-        _quantity("x", f"{title(first)} ({scales[first].unit})", [row["x"] for row in rows])
+        _quantity("x", _named(title(first), scales[first]), [row["x"] for row in rows])
         if second
         else {"field": "x", "type": "ordinal", "sort": None, "axis": {"title": axis, "labelAngle": 0}}
     )
@@ -129,7 +143,7 @@ def _scatter(chosen: Sequence[PointResult], front: Sequence[PointResult], done: 
         "mark": {"type": "point", "filled": True, "stroke": "var(--ink)", "cursor": "pointer", "size": 90},
         "encoding": {
             "x": across,
-            "y": _quantity("y", f"{title(y)} ({scales[y].unit})", [row["y"] for row in rows]),
+            "y": _quantity("y", _named(title(y), scales[y]), [row["y"] for row in rows]),
             "color": {
                 "condition": [{**is_chosen, "value": colour(5)}, {"test": "datum.front", "value": colour(0)}],
                 "value": "var(--muted)",
@@ -151,7 +165,14 @@ def _scale(objective: str, points: Sequence[PointResult]) -> Scale:
 
 
 def _scale_of(objective: str, values: Iterable[float]) -> Scale:
-    return Scale(1e-6, "mm^2", 2) if objective == "area" else Scale.of(values, OBJECTIVES[objective])
+    if objective == "area":
+        return Scale(1e-6, "mm^2", 2)
+    unit = OBJECTIVES[objective]
+    return Scale.of(values, unit) if unit else Scale(1.0, "", 0)
+
+
+def _named(name: str, scale: Scale) -> str:
+    return f"{name} ({scale.unit})" if scale.unit else name
 
 
 def _thinned(points: Sequence[PointResult], always: set[int], most: int) -> list[PointResult]:
@@ -297,7 +318,7 @@ def _curve(effect: Effect, number: int) -> Figure:
         "mark": {"type": "line", "point": {"size": 60}, "color": colour(0)},
         "encoding": {
             "x": across,
-            "y": _quantity("y", f"least {name} ({scale.unit})", [float(str(row["y"])) for row in rows]),
+            "y": _quantity("y", _named(f"least {name}", scale), [float(str(row["y"])) for row in rows]),
             "tooltip": [{"field": "label", "title": "least"}],
         },
     }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from einmap.report.formatting import NONE, area
 from einmap.sweep.axes import Value
 from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.outcome import Outcome
 from einmap.sweep.result import PointResult
 from einmap.sweep.store import KeptSweep
 from einmap.units import format_si
@@ -56,11 +57,24 @@ def best_points(points: Sequence[PointResult]) -> dict[str, PointResult]:
     }  # fmt: skip
 
 
+def breakdown(outcome: Outcome) -> tuple[str, list[tuple[str, float]]]:
+    """An objective, and its parts, the largest first: of a mapping J by component, of a plan s by step without those
+    that take none.
+    """
+    objective, parts = "energy", outcome.energy_by_component
+    if outcome.seconds_by_step:
+        objective, parts = "latency", {step: value for step, value in outcome.seconds_by_step.items() if value}
+    return objective, sorted(parts.items(), key=lambda item: (-item[1], item[0]))
+
+
 def shown(value: float | None, objective: str) -> str:
     """A value of an objective with its unit."""
     if value is None:
         return NONE
-    return area(value) if objective == "area" else format_si(value, OBJECTIVES[objective])
+    if objective == "area":
+        return area(value)
+    unit = OBJECTIVES[objective]
+    return format_si(value, unit) if unit else f"{value:,.10g}"
 
 
 def title(objective: str) -> str:

@@ -9,7 +9,17 @@ from rich.text import Text
 
 from einmap.report.formatting import NONE, percent
 from einmap.report.layout import new_table, section_title
-from einmap.report.sweeps.points import Effect, axis_text, best_points, effects, failures, shown, summary, title
+from einmap.report.sweeps.points import (
+    Effect,
+    axis_text,
+    best_points,
+    breakdown,
+    effects,
+    failures,
+    shown,
+    summary,
+    title,
+)
 from einmap.sweep.definition import OBJECTIVES
 from einmap.sweep.result import PointResult, front_of
 from einmap.sweep.store import KeptSweep
@@ -75,7 +85,8 @@ def point_report(point: PointResult) -> RenderableType:
         parts.append(Text(point.reason))
     parts.append(Text(", ".join(f"{name} {axis_text(value)}" for name, value in point.values.items())))
     if point.status == "done":
-        parts.append(Text(", ".join(f"{title(name)} {shown(point.value(name), name)}" for name in OBJECTIVES)))
+        known = [name for name in OBJECTIVES if point.value(name) is not None]
+        parts.append(Text(", ".join(f"{title(name)} {shown(point.value(name), name)}" for name in known)))
     for name, outcome in point.outcomes.items():
         if not outcome.done:
             continue
@@ -83,8 +94,8 @@ def point_report(point: PointResult) -> RenderableType:
         times = f" ({weight:g} times)" if weight != 1 else ""
         energy, latency = shown(outcome.energy, "energy"), shown(outcome.latency, "latency")
         parts += [Text(""), section_title(f"{name}{times}"), Text(f"energy {energy}, latency {latency}")]
-        total = sum(outcome.energy_by_component.values())
-        rows = sorted(outcome.energy_by_component.items(), key=lambda item: (-item[1], item[0]))
-        shares = (f"{component} {percent(value / total) if total else NONE}" for component, value in rows)
+        _, rows = breakdown(outcome)
+        total = sum(value for _, value in rows)
+        shares = (f"{part} {percent(value / total) if total else NONE}" for part, value in rows)
         parts += [Text(", ".join(shares)), Text(outcome.reason), Text(outcome.mapping.rstrip())]
     return Group(*parts)

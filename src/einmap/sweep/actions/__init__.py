@@ -1,0 +1,5 @@
+"""What a sweep does with each specification.
+
+- `perform`: maps, evaluates or plans; whatever goes wrong is the outcome.
+- `planned`: the best distribution over a mesh.
+"""
