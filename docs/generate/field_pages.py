@@ -8,7 +8,7 @@ from einmap.einsum.operation import REDUCTIONS
 from einmap.mapper.metrics import METRICS
 from einmap.matmul.data_types import DATA_TYPES
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
-from einmap.spec.schema import arch, cluster, distribution, machine, mapping, options, placement, workload
+from einmap.spec.schema import arch, cluster, distribution, latency, machine, mapping, options, placement, workload
 
 KINDS = paragraph(
     "How to read a field: what it may be, its unit, what is taken without it; then what it does. An *expression* is "
@@ -104,6 +104,8 @@ def architecture() -> str:
         "## Components that move values", meaning(arch.CarrierInput), fields_list(arch.CarrierInput),
         "## Memories and tolls", meaning(arch.HolderInput), fields_list(arch.HolderInput),
         "## Memory", meaning(arch.MemoryInput), fields_list(arch.MemoryInput),
+        "## Ports: the field `ports`", meaning(latency.PortsInput), fields_list(latency.PortsInput),
+        "## Banks: the field `banks`", meaning(latency.BanksInput), fields_list(latency.BanksInput),
         "## Toll", meaning(arch.TollInput), fields_list(arch.TollInput),
         "## Network", meaning(arch.NetworkInput), fields_list(arch.NetworkInput),
         "## Compute", meaning(arch.ComputeInput), fields_list(arch.ComputeInput),

@@ -1,4 +1,4 @@
-"""Rows 130 to 149: clusters, meshes and distributions."""
+"""Rows 130 to 142: clusters, meshes and distributions."""
 
 from functools import partial
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
+from einmap.arch.ports import Ports
 from einmap.visible import brief
 
 type Direction = Literal["up", "down", "up_and_down"]
@@ -91,7 +92,8 @@ class _Priced:
 class Memory(_Priced):
     """Stores tiles over time. `size_bits` is that of one instance, may be inf.
 
-    `bits_per_value`: for each tensor of the Einsum, as stored here.
+    `bits_per_value`: for each tensor of the Einsum, as stored here. `ports`: None for one port, which serves reads and
+    writes one after another, or as `total_latency` says.
     """
 
     __repr__ = brief
@@ -100,6 +102,7 @@ class Memory(_Priced):
     bits_per_value: tuple[tuple[str, float], ...] = ()
     placement: Placement | None = None
     skip_initial_output_write: bool = True
+    ports: Ports | None = None
 
     @cached_property
     def bits(self) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""Seconds from action counts: a component is busy for the sum of its actions, or as its expression says."""
+"""Seconds from action counts: a component is busy for the sum of its actions, or as its ports or expression say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from einmap.arch.component import Component, Network
+from einmap.arch.component import Component, Memory, Network
 from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
@@ -38,17 +38,20 @@ def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> 
     Counts may be arrays. Raises SpecError when an action that is used has no throughput, and
     ExpressionError when `total_latency` is not a number >= 0.
     """
-    if component.total_latency is None:
-        total: Any = 0.0
-        for action in component.actions:
-            count = calls.get(action.name, 0)
-            if math.isinf(action.throughput) or _is_zero(count):
-                continue
-            if action.throughput == 0:
-                raise SpecError(f"division by zero: {component.name}.{action.name} has throughput 0 and is used")
-            total = total + count / action.throughput
-        return total
-    return _expression(component, calls, einsum, {})
+    if component.total_latency is not None:
+        return _expression(component, calls, einsum, {})
+    ports = component.ports if isinstance(component, Memory) else None
+    total: Any = 0.0
+    by_action: dict[str, Any] = {}
+    for action in component.actions:
+        count = calls.get(action.name, 0)
+        if math.isinf(action.throughput) or _is_zero(count):
+            continue
+        if action.throughput == 0:
+            raise SpecError(f"division by zero: {component.name}.{action.name} has throughput 0 and is used")
+        by_action[action.name] = count / action.throughput
+        total = total + count / action.throughput
+    return total if ports is None else ports.seconds(by_action.get("read", 0.0), by_action.get("write", 0.0))
 
 
 def _is_zero(count: Count) -> bool:

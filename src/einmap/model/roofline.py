@@ -45,7 +45,7 @@ class Roofline:
 def roofline(cost: Cost, spec: Spec) -> Roofline:
     """The roofline of a cost, outermost memories first.
 
-    The bandwidth of a memory is that of its fastest action and its widest tensor.
+    The bandwidth of a memory is that of its fastest action on all its ports and its widest tensor.
     """
     instances = {row.component: row.instances for row in cost.components}
     moved: dict[tuple[str, str], float] = {}
@@ -62,7 +62,8 @@ def roofline(cost: Cost, spec: Spec) -> Roofline:
             continue
         bits = moved_bits(row, unit)
         moved[row.einsum, unit.name] = moved.get((row.einsum, unit.name), 0.0) + bits
-        rate = unit.action(row.action).throughput * bits / row.count * instances[unit.name] / 8
+        ports = 1.0 if unit.ports is None else unit.ports.shares[-1].at_once
+        rate = unit.action(row.action).throughput * ports * bits / row.count * instances[unit.name] / 8
         bandwidths[unit.name] = max(bandwidths.get(unit.name, 0.0), rate)
     place = {row.component: number for number, row in enumerate(cost.components)}
     points = [

@@ -74,6 +74,7 @@ def _of_path(einsum: Einsum, arch: Architecture, unit: Compute) -> LowerBound:
 def _through(outer: Memory, einsum: Einsum, arch: Architecture) -> tuple[float, float]:
     """Energy and busy time of the outermost memory for the tensors that it must keep, each moved once."""
     energy = busy = 0.0
+    by_action = {"read": 0.0, "write": 0.0}
     kept = outer.placement.choices({})[0] if outer.placement else frozenset()
     for access in einsum.accesses:
         if access.tensor in kept:
@@ -82,6 +83,9 @@ def _through(outer: Memory, einsum: Einsum, arch: Architecture) -> tuple[float, 
             energy += actions * outer.actions_scale * moved.energy
             seconds = actions * outer.actions_scale / moved.throughput if moved.throughput > 0 else 0.0
             busy += seconds / arch.instances[outer.name]
+            by_action[moved.name] += seconds / arch.instances[outer.name]
+    if outer.ports is not None:
+        busy = float(outer.ports.seconds(by_action["read"], by_action["write"]))
     return energy, busy
 
 

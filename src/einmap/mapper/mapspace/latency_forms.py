@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from einmap.arch.component import Component, Compute, Toll
+from einmap.arch.component import Component, Compute, Memory, Toll
 from einmap.model.latency import busy_time
 
 
@@ -25,8 +25,8 @@ class Form:
 def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
     """The forms whose maximum is the busy time, none where it is always 0, None where it is no such maximum.
 
-    Without `total_latency` it is one sum. An expression is a sum or a maximum of its actions' times if it has
-    these values on its axes and at many points of all magnitudes.
+    Without `total_latency` it is one sum, or one for each limit of the memory's ports. An expression is a sum or a
+    maximum of its actions' times if it has these values on its axes and at many points of all magnitudes.
     """
     if isinstance(component, Compute):
         return None
@@ -35,7 +35,13 @@ def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
         if 0 in times:
             return None
         seconds = [0.0 if math.isinf(t) else 1 / t for t in times]
-        return () if not any(seconds) else (Form(seconds[0], sum(seconds[1:])),)
+        if not any(seconds):
+            return ()
+        read, write = seconds[0], sum(seconds[1:])
+        if not isinstance(component, Memory) or component.ports is None:
+            return (Form(read, write),)
+        shares = component.ports.shares
+        return tuple(Form(share.reads * read / share.at_once, share.writes * write / share.at_once) for share in shares)
     rng = np.random.default_rng(0)
     reads, writes = (10.0 ** rng.uniform(0, 16, 96) for _ in range(2))
     try:

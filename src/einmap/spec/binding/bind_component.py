@@ -27,6 +27,7 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_costs import ComponentCosts, rate_of
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.binding.component_placement import direction_of, placement_of, refuse_back
+from einmap.spec.binding.component_ports import ports_of
 from einmap.spec.binding.misspelt_attributes import misspelt_attributes
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.schema.arch import (
@@ -220,6 +221,7 @@ def _component(
             problems: list[EinmapError] = []
             size = attempt(problems, lambda: context.number("size", given.size, minimum=0))
             placement = attempt(problems, lambda: placement_of(context, given.tensors))
+            ports = attempt(problems, lambda: ports_of(context, given))
             raise_all(problems)
             assert size is not None
             skip = given.skip_initial_output_write
@@ -229,6 +231,7 @@ def _component(
                 bits_per_value=tuple(bits.items()),
                 placement=placement,
                 skip_initial_output_write=skip,
+                ports=ports,
             )
         case TollInput():
             placement = placement_of(context, given.tensors)

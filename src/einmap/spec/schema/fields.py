@@ -31,6 +31,7 @@ from einmap.spec.schema.distribution import (
     TurnsInput,
 )
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
+from einmap.spec.schema.latency import BanksInput, PortsInput
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
 from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, SplitInput
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
@@ -55,6 +56,8 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     SetExpression: ("set", "sets"),
     AxisNames: ("mesh axis or list of them", "mesh axes"),
     AccessInput: ("access", "accesses"),
+    BanksInput: ("banks", "banks"),
+    PortsInput: ("ports", "ports"),
     ActionInput: ("action", "actions"),
     ComparisonInput: ("limit", "limits"),
     ComputeUnitInput: ("compute unit", "compute units"),
@@ -113,6 +116,8 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
         **LEAVES,
         **BRANCHES,
         "Action": ActionInput,
+        "Ports": PortsInput,
+        "Banks": BanksInput,
         "Spatial": SpatialInput,
         "Tensors": TensorsInput,
         "Comparison": ComparisonInput,

@@ -1,0 +1,42 @@
+"""The mapper is optimal with what changes the latency alone: against brute force on random problems."""
+
+import random
+
+import pytest
+from tests.mapper.latency_options import draw
+from tests.mapper.problems import spec_of
+from tests.mapper.test_optimal import covers, front
+
+import einmap
+
+
+def compared(seed, most):
+    """Compare the search with brute force on one random problem; False when that takes too long."""
+    rng = random.Random(seed)
+    given = spec_of(draw(rng))
+    goals = rng.choice([["latency"], ["latency"], ["energy_delay_product"], ["energy", "latency"]])
+    semantics = rng.choice(["exact", "accelforge"])
+    theirs, result = front(given, goals, semantics=semantics, brute_force=True, max_evaluations=most)
+    if result is not None and not result.optimal:
+        return False
+    ours, result = front(given, goals, semantics=semantics)
+    assert covers(ours, theirs), (seed, ours, theirs)
+    assert covers(theirs, ours), (seed, ours, theirs)
+    if result is None:
+        return False
+    assert result.optimal
+    for found in result.front:
+        again = einmap.evaluate(given, found.mapping, semantics=semantics)
+        assert (again.energy, again.latency) == (found.cost.energy, found.cost.latency)
+    return all(part["brute_force"] is None for part in result.stats.by_einsum.values())
+
+
+def test_the_optimum_is_that_of_brute_force():
+    assert sum(compared(seed, 3_000) for seed in range(60)) >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
+    assert sum(compared(seed, 100_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
