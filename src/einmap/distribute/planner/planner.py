@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,8 @@ ALTERNATIVES = 3
 class Planned:
     """The best plan; the best that differ from it in the spread of a heavy Einsum; and the best without the limit on
     memory, where the limit costs something. `changes`: what one change of memory or links would alter, if asked for;
-    `walked`: what a Metropolis walk came to, where there was one, which looks for no other plans.
+    `walked`: what a Metropolis walk came to, where there was one, which looks for no other plans; `least_peak`: for the
+    metric `memory`, bytes that every plan needs at least.
     """
 
     __repr__ = brief
@@ -38,6 +39,7 @@ class Planned:
     unlimited: ChosenPlan | None
     changes: tuple[Change, ...] = ()
     walked: Walked | None = None
+    least_peak: float | None = None
 
 
 def plan_workload(
@@ -54,8 +56,17 @@ def plan_workload(
     if best.chosen is None:
         raise too_little(planning, best, progress)
     others = () if best.walked else _others(planning, best, best.chosen, progress)
+    chosen, others = _best_first(best.chosen, others)
     changes = () if what_if is None else what_changes(planning, best, what_if, progress)
-    return Planned(request, best.memory, best.chosen, others, best.unlimited, changes, best.walked)
+    return Planned(request, best.memory, chosen, others, best.unlimited, changes, best.walked, best.least_peak)
+
+
+def _best_first(chosen: ChosenPlan, others: tuple[ChosenPlan, ...]) -> tuple[ChosenPlan, tuple[ChosenPlan, ...]]:
+    """The best of all, which may be another one where the time was over before the proof, and the rest."""
+    if chosen.proven or not others or chosen.cost <= others[0].cost:
+        return chosen, others
+    best = replace(others[0], bound=min(chosen.bound, others[0].cost), proven=False)
+    return best, tuple(sorted((chosen, *others[1:]), key=lambda one: one.cost))
 
 
 def _others(planning: Planning, best: Best, chosen: ChosenPlan, progress: Progress | None) -> tuple[ChosenPlan, ...]:

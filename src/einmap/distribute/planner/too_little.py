@@ -33,14 +33,16 @@ def too_little(planning: Planning, best: Best, progress: Progress | None = None)
     if plan is None:
         return SpecError(f"no plan keeps to {format_bits(8 * memory)} on each PE", hint="lay the mesh over more PEs")
     peak = plan.peak.bytes
+    known = "" if plan.proven else "that was found "
     held = ", ".join(f"{tensor} {format_bits(8 * size)}" for tensor, size in _largest(plan))
     timed = (progress or Progress()).within(SECONDS)
-    hint = ", or ".join([f"allow {format_bits(8 * peak)}", *_that_help(planning, memory, timed)])
-    if " or " not in hint:
+    said, decided = _that_help(planning, memory, timed)
+    hint = ", or ".join([f"allow {format_bits(8 * peak)}", *said])
+    if not said:
         more = f"up to {FACTORS[-1]} times as many PEs along one axis would not do"
-        hint += "; lay the mesh over more PEs" if timed.stopped else f"; {more}"
+        hint += f"; {more}" if decided else "; lay the mesh over more PEs"
     return SpecError(
-        f"no plan keeps to {format_bits(8 * memory)} on each PE: the thriftiest needs {format_bits(8 * peak)}, "
+        f"no plan keeps to {format_bits(8 * memory)} on each PE: the thriftiest {known}needs {format_bits(8 * peak)}, "
         f"{format_bits(8 * (peak - memory))} more; then it holds {held}",
         hint=hint,
     )
@@ -56,27 +58,32 @@ def _largest(plan: ChosenPlan) -> list[tuple[str, float]]:
     return sorted(sizes.items(), key=lambda item: -item[1])[:4]
 
 
-def _that_help(planning: Planning, memory: float, progress: Progress) -> list[str]:
-    """For each axis how many PEs would do, and each placement without which a plan keeps to the memory."""
+def _that_help(planning: Planning, memory: float, progress: Progress) -> tuple[list[str], bool]:
+    """For each axis how many PEs would do, and each placement without which a plan keeps to the memory; and whether
+    all others that were tried would not.
+    """
     request = planning.request
     said: list[str] = []
+    decided = True
     for axis in request.mesh.names:
         for factor in FACTORS:
             longer = _longer(request, axis, factor)
-            needed = None if longer is None else _needed(planning, longer, progress)
-            if longer is None or needed is None:
+            if longer is None:
                 break
-            if needed <= memory:
-                said.append(
-                    f"lay the mesh over {longer.mesh.size(axis)} PEs along {axis} ({format_bits(8 * needed)} do)"
-                )
+            plan = _tried(planning, longer, progress)
+            if plan is not None and plan.peak.bytes <= memory:
+                size, needed = longer.mesh.size(axis), format_bits(8 * plan.peak.bytes)
+                said.append(f"lay the mesh over {size} PEs along {axis} ({needed} do)")
+                break
+            decided &= plan is not None and plan.proven
+            if plan is None:
                 break
     for tensor in request.placements or {}:
         kept = {name: place for name, place in (request.placements or {}).items() if name != tensor}
-        needed = _needed(planning, replace(request, placements=kept), progress)
-        if needed is not None and needed <= memory:
-            said.append(f"do not fix {tensor} ({format_bits(8 * needed)} do)")
-    return said
+        plan = _tried(planning, replace(request, placements=kept), progress)
+        if plan is not None and plan.peak.bytes <= memory:
+            said.append(f"do not fix {tensor} ({format_bits(8 * plan.peak.bytes)} do)")
+    return said, decided
 
 
 def _longer(request: PlanRequest, axis: AxisName, factor: int) -> PlanRequest | None:
@@ -88,12 +95,11 @@ def _longer(request: PlanRequest, axis: AxisName, factor: int) -> PlanRequest | 
     return replace(request, mesh=Mesh(tuple((n, size if n == axis else s) for n, s in request.mesh.axes)))
 
 
-def _needed(planning: Planning, request: PlanRequest, progress: Progress) -> float | None:
-    """The least memory of a PE in bytes; None where the time is over."""
+def _tried(planning: Planning, request: PlanRequest, progress: Progress) -> ChosenPlan | None:
+    """A plan with the least memory; None where the time is over."""
     left = np.inf if progress.deadline is None else progress.deadline - time.monotonic()
     if progress.stopped or left <= 0:
         return None
     progress.report("changes that would help", 0)
     tried = Planning(planning.workload, replace(request, time_limit=min(request.time_limit, left)))
-    plan = thriftiest_plan(tried, progress)
-    return None if plan is None else plan.peak.bytes
+    return thriftiest_plan(tried, progress)

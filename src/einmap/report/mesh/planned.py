@@ -46,10 +46,9 @@ def head_section(planned: Planned) -> RenderableType:
     """The mesh, the cost, and whether it is proven."""
     best, metric = planned.best, planned.request.metric
     mesh = planned.request.mesh
-    known = "proven least" if best.proven else f"not proven least, at least {amount(best.bound, metric)}"
     return Group(
         Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
-        Text(f"cost {amount(best.cost, metric)} ({known})"),
+        Text(f"cost {amount(best.cost, metric)} ({known_of(planned)})"),
         *(Text(line) for line in walk_lines(planned)),
         Text(overlap_line(planned)),
         Text(
@@ -57,6 +56,16 @@ def head_section(planned: Planned) -> RenderableType:
             + (f" of {format_bits(8 * planned.memory)}" if planned.memory is not None else "")
         ),
     )
+
+
+def known_of(planned: Planned) -> str:
+    """How it is known that no plan is better, or what any plan costs or needs at least."""
+    best = planned.best
+    if best.proven:
+        return "proven least"
+    if planned.least_peak is not None:
+        return f"the least memory is not proven: any plan needs at least {format_bits(8 * planned.least_peak)}"
+    return f"not proven least, at least {amount(best.bound, planned.request.metric)}"
 
 
 def walk_lines(planned: Planned) -> Sequence[str]:
@@ -193,6 +202,7 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         "schema": SCHEMA,
         "metric": planned.request.metric,
         "memory_limit_bytes": planned.memory,
+        "least_peak_bytes": planned.least_peak,
         "search": _search(planned),
         **_plan(planned.best),
         "latency_seconds": times.latency,
