@@ -122,6 +122,11 @@ def _cumulative(total: int, parts: int) -> NDArray[np.int64]:
 
 def rank(composition: Sequence[int]) -> int:
     """The inverse of `unrank` for one composition."""
+    return _rank(tuple(composition))
+
+
+@lru_cache(maxsize=1 << 16)
+def _rank(composition: tuple[int, ...]) -> int:
     result, left = 0, sum(composition)
     for position, value in enumerate(composition[:-1]):
         parts = len(composition) - position - 1

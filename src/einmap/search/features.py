@@ -7,12 +7,12 @@ whole tensor, tiles to their memory, lanes to the fanout. All numbers are logari
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from dataclasses import dataclass
 
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.arrays import Floats
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.mapspace import Point
@@ -27,16 +27,17 @@ PER_NODE = 3
 
 ABSENT = -64.0
 """The number of what is not there: a tensor that a memory does not keep, a role that the Einsum does not have."""
+AT_ONCE = 4_096
+"""Points whose features are worked out together."""
 
 
 def features(problem: SearchProblem, points: Sequence[Point]) -> Floats:
     """A row for each point; as many columns for every workload on one architecture."""
-    memories = memories_of(problem)
-    fanouts = [(leaf.name, d.name, d.fanout) for leaf in problem.arch.leaves.values() for d in leaf.spatial]
-    width = len(memories) * (PER_NODE * ROLES + 1) + len(fanouts) + 1 + 2 * ROLES
-    table = np.empty((len(points), width))
-    for template, rows, shapes in problem.shapes(points):
-        table[rows] = _of_template(problem, template, shapes, memories, fanouts)
+    layout = _Layout.of(problem)
+    table = np.empty((len(points), layout.width))
+    for begin in range(0, len(points), AT_ONCE):
+        some = points[begin : begin + AT_ONCE]
+        table[begin : begin + AT_ONCE] = _table(layout, _Nests.of(layout, problem.shapes(some), len(some)))
     return table
 
 
@@ -47,80 +48,149 @@ def memories_of(problem: SearchProblem) -> list[Memory]:
 
 def roles(einsum: Einsum) -> list[str]:
     """Tensors by their role: outputs, then inputs by falling size."""
-    sizes = {access.tensor: _values(einsum, access.tensor, einsum.extents) for access in einsum.accesses}
+    extents = np.array([[float(bound) for _, bound in einsum.bounds]])
+    sizes = {access.tensor: _values(einsum, access.tensor, extents)[0] for access in einsum.accesses}
     inputs = sorted((a.tensor for a in einsum.accesses if not a.output), key=lambda t: -float(sizes[t]))
     return [*(a.tensor for a in einsum.accesses if a.output), *inputs]
 
 
-def _values(einsum: Einsum, tensor: str, extents: object) -> Floats:
-    """Values of a tensor's tile for the extents of the rank variables (ints, or arrays of them)."""
-    total: Floats = np.ones(())
+def _values(einsum: Einsum, tensor: str, extents: Floats) -> Floats:
+    """Values of a tensor's tiles; `extents` has a row for each tile, a column for each rank variable."""
+    column = {v: i for i, (v, _) in enumerate(einsum.bounds)}
+    total = np.ones(len(extents))
     for _, index in einsum.by_tensor[tensor].projection:
-        length: Floats = np.ones(())
+        length = np.ones(len(extents))
         for v, a in index.terms:
-            length = length + abs(a) * (np.asarray(extents[v], dtype=np.float64) - 1)  # type: ignore[index]
-        total = total * length
+            length += abs(a) * (extents[:, column[v]] - 1)
+        total *= length
     return total
 
 
-def _of_template(
-    problem: SearchProblem,
-    template: Template,
-    shapes: Floats,
-    memories: list[Memory],
-    fanouts: list[tuple[str, str, int]],
-) -> Floats:
-    einsum, n = problem.einsum, len(shapes)
-    order = roles(einsum)
-    whole = {t: float(_values(einsum, t, einsum.extents)) for t in order}
-    extents: dict[str, Floats] = {v: np.full(n, float(bound)) for v, bound in einsum.bounds}
-    above: list[tuple[str, Floats]] = []
-    alike = {t: np.ones(n) for t in order}
-    lanes = {(component, name): np.ones(n) for component, name, _ in fanouts}
-    bits = {memory.name: np.zeros(n) for memory in memories}
-    nodes: dict[tuple[str, str], tuple[Floats, Floats, Floats]] = {}
-    loop = -1
-    for node in template.nodes:
-        if isinstance(node, OpenTemporal | OpenSpatial):
-            loop += 1
-            trips = extents[node.rank_variable] / shapes[:, loop]
-            extents[node.rank_variable] = shapes[:, loop]
-            above.append((node.rank_variable, trips))
-            if isinstance(node, OpenSpatial):
-                lanes[node.component, node.name] = lanes[node.component, node.name] * trips
-                for tensor in order:
-                    if einsum.by_tensor[tensor].relevance(node.rank_variable) is Relevance.NONE:
-                        alike[tensor] = alike[tensor] * trips
-        elif isinstance(node, tree.Storage):
-            tensor = node.tensors[0]
-            tile = _values(einsum, tensor, extents) * np.ones(n)
-            traffic = tile * _fills(einsum, tensor, above, n)
-            nodes[node.component, tensor] = tile / whole[tensor], traffic / whole[tensor], alike[tensor]
-            alike[tensor] = np.ones(n)
-            memory = next(m for m in memories if m.name == node.component)
-            bits[node.component] += tile * memory.bits[tensor]
-    columns: list[Floats] = []
-    for memory in memories:
-        for role in range(ROLES):
-            tensor = order[role] if role < len(order) else ""
-            numbers = nodes.get((memory.name, tensor))
-            columns += [np.full(n, ABSENT)] * PER_NODE if numbers is None else [np.log2(x) for x in numbers]
-        columns.append(np.log2(np.maximum(bits[memory.name], 1) / min(memory.size_bits, 2.0**60)))
-    columns += [np.log2(lanes[component, name] / fanout) for component, name, fanout in fanouts]
-    columns.append(np.log2(prod(lanes.values(), start=np.ones(n))))
-    columns += [np.log2(alike[order[role]]) if role < len(order) else np.full(n, ABSENT) for role in range(ROLES)]
-    operations = float(einsum.n_computes)
-    columns += [
-        np.full(n, np.log2(operations / whole[order[role]]) if role < len(order) else ABSENT) for role in range(ROLES)
+@dataclass(frozen=True)
+class _Layout:
+    """What the columns are: memories from the outside in, tensors by role, `fanouts` as (component, dimension, lanes).
+
+    `whole`: values of each tensor; `relevant`: a row for each tensor, whether each rank variable indexes it.
+    """
+
+    einsum: Einsum
+    memories: list[Memory]
+    fanouts: list[tuple[str, str, int]]
+    tensors: list[str]
+    whole: Floats
+    relevant: Bools
+
+    @staticmethod
+    def of(problem: SearchProblem) -> _Layout:
+        einsum, tensors = problem.einsum, roles(problem.einsum)
+        extents = np.array([[float(bound) for _, bound in einsum.bounds]])
+        whole = np.array([_values(einsum, tensor, extents)[0] for tensor in tensors])
+        relevant = [
+            [einsum.by_tensor[tensor].relevance(v) is not Relevance.NONE for v, _ in einsum.bounds]
+            for tensor in tensors
+        ]
+        fanouts = [(leaf.name, d.name, d.fanout) for leaf in problem.arch.leaves.values() for d in leaf.spatial]
+        return _Layout(einsum, memories_of(problem), fanouts, tensors, whole, np.array(relevant))
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.memories) * (PER_NODE * ROLES + 1) + len(self.fanouts) + 1 + 2 * ROLES
+
+
+@dataclass(frozen=True)
+class _Nests:
+    """Many points at once, a row for each; nests with fewer loops end with loops of one iteration.
+
+    `shapes`, `variables`, `fanouts`: tile shape, rank variable and fanout of each loop, numbered; fanout -1: temporal.
+    `at`: how many loops stand above the node of a memory (row) for a tensor (column), -1 where there is none;
+    `before`: the same for the next node of the tensor further out, 0 where there is none; `last`: for the innermost.
+    """
+
+    shapes: Floats
+    variables: Ints
+    fanouts: Ints
+    at: Ints
+    before: Ints
+    last: Ints
+
+    @staticmethod
+    def of(layout: _Layout, groups: Sequence[tuple[Template, Ints, Floats]], n: int) -> _Nests:
+        """Points of several templates: for each the rows of its points, and their tile shapes."""
+        loops = max((shapes.shape[1] for _, _, shapes in groups), default=0)
+        variable = {v: i for i, (v, _) in enumerate(layout.einsum.bounds)}
+        fanout = {(component, name): i for i, (component, name, _) in enumerate(layout.fanouts)}
+        memory = {each.name: i for i, each in enumerate(layout.memories)}
+        tensor = {name: i for i, name in enumerate(layout.tensors)}
+        kinds = np.zeros((len(groups), 2, loops), dtype=np.int64)
+        kinds[:, 1] = -1
+        nodes = np.zeros((len(groups), 2, len(memory), len(tensor)), dtype=np.int64)
+        nodes[:, 0] = -1
+        last = np.zeros((len(groups), len(tensor)), dtype=np.int64)
+        tiles, group_of = np.ones((n, loops)), np.zeros(n, dtype=np.int64)
+        for g, (template, rows, shapes) in enumerate(groups):
+            group_of[rows] = g
+            tiles[rows, : shapes.shape[1]] = shapes
+            loop = 0
+            for node in template.nodes:
+                if isinstance(node, tree.Storage):
+                    m, t = memory[node.component], tensor[node.tensors[0]]
+                    nodes[g, :, m, t] = loop, last[g, t]
+                    last[g, t] = loop
+                elif isinstance(node, OpenTemporal | OpenSpatial):
+                    kinds[g, 0, loop] = variable[node.rank_variable]
+                    if isinstance(node, OpenSpatial):
+                        kinds[g, 1, loop] = fanout[node.component, node.name]
+                    loop += 1
+        # a loop that only fills up has the tile of its variable, which is 1 inside all other loops
+        (variables, fanouts), (at, before) = kinds[group_of].swapaxes(0, 1), nodes[group_of].swapaxes(0, 1)
+        return _Nests(tiles, variables, fanouts, at, before, last[group_of])
+
+
+def _table(layout: _Layout, nests: _Nests) -> Floats:
+    """The features of some points."""
+    n, loops = nests.shapes.shape
+    rows = np.arange(n)
+    extents = np.tile([float(bound) for _, bound in layout.einsum.bounds], (loops + 1, n, 1))
+    trips = np.ones((n, loops))
+    for loop in range(loops):
+        extents[loop + 1 :, rows, nests.variables[:, loop]] = nests.shapes[:, loop]
+        trips[:, loop] = extents[loop, rows, nests.variables[:, loop]] / nests.shapes[:, loop]
+    trips = np.log2(trips)
+    spatial = nests.fanouts >= 0
+    nodes = np.full((n, len(layout.memories), ROLES, PER_NODE), ABSENT)
+    bits = np.zeros((n, len(layout.memories)))
+    alike = np.full((n, ROLES), ABSENT)
+    for t, tensor in enumerate(layout.tensors):
+        relevant = layout.relevant[t][nests.variables]
+        # iterations of all loops down to the innermost one that indexes the tensor
+        fills = _from_zero(np.maximum.accumulate(np.where(relevant & (trips > 0), trips.cumsum(axis=1), 0), axis=1))
+        lanes = _from_zero(np.where(spatial & ~relevant, trips, 0).cumsum(axis=1))
+        if t < ROLES:
+            alike[:, t] = lanes[:, -1] - lanes[rows, nests.last[:, t]]
+        for m, memory in enumerate(layout.memories):
+            kept = np.flatnonzero(nests.at[:, m, t] >= 0)
+            at = nests.at[kept, m, t]
+            tile = _values(layout.einsum, tensor, extents[at, kept])
+            bits[kept, m] += tile * memory.bits.get(tensor, 0)
+            if t < ROLES:
+                size = np.log2(tile / layout.whole[t])
+                of_lanes = lanes[kept, at] - lanes[kept, nests.before[kept, m, t]]
+                nodes[kept, m, t] = np.stack([size, size + fills[kept, at], of_lanes], axis=1)
+    occupied = np.log2(np.maximum(bits, 1) / [min(memory.size_bits, 2.0**60) for memory in layout.memories])
+    by_memory = np.concatenate([nodes.reshape(n, len(layout.memories), -1), occupied[:, :, None]], axis=2)
+    used = [
+        np.where(nests.fanouts == f, trips, 0).sum(axis=1) - np.log2(fanout)
+        for f, (_, _, fanout) in enumerate(layout.fanouts)
     ]
-    return np.stack(columns, axis=1)
+    all_lanes = np.where(spatial, trips, 0).sum(axis=1)
+    reuse = np.full(ROLES, ABSENT)
+    reuse[: len(layout.tensors)] = np.log2(float(layout.einsum.n_computes) / layout.whole)[:ROLES]
+    columns = [by_memory.reshape(n, -1), *(column[:, None] for column in (*used, all_lanes)), alike]
+    # the same product of factors in another order is the same number
+    return np.round(np.concatenate([*columns, np.tile(reuse, (n, 1))], axis=1), 9)
 
 
-def _fills(einsum: Einsum, tensor: str, above: list[tuple[str, Floats]], n: int) -> Floats:
-    """How often a tile is filled: iterations of all loops down to the innermost one that indexes the tensor."""
-    iterations, fills = np.ones(n), np.ones(n)
-    for variable, trips in above:
-        iterations = iterations * trips
-        if einsum.by_tensor[tensor].relevance(variable) is not Relevance.NONE:
-            fills = np.where(trips > 1, iterations, fills)
-    return fills
+def _from_zero(sums: Floats) -> Floats:
+    """Sums over the loops above each place of a nest, from none to all."""
+    return np.concatenate([np.zeros((len(sums), 1)), sums], axis=1)

@@ -6,16 +6,15 @@ there; what is too much or missing is taken from, or given to, a random loop of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.mapper.mapspace.mapspace import Digit, Point, Subspace
-from einmap.mapping import nodes as tree
-from einmap.mapping.template import OpenTemporal
+from einmap.mapper.mapspace.mapspace import Digit, Point
 from einmap.numbers import composition, rank
 from einmap.search.space import SearchSpace
 
@@ -27,6 +26,10 @@ TRIES = 20
 """How often a move is drawn anew that leads nowhere, before a random mapping is taken."""
 NEAR = 16
 """Uses of the fanouts that count as neighbours of one."""
+MOST_SPREADS = 1_000
+"""Points whose spreads are kept; steps are made from the same good mappings again and again."""
+KINDS = tuple((np.cumsum((0.45, 0.15, 0.2, 0.2)) / np.cumsum((0.45, 0.15, 0.2, 0.2))[-1]).tolist())
+"""Probabilities of the kinds of moves, summed up: a factor moved, loops swapped, a node changed, lanes bound anew."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,13 @@ class Moves:
 
     space: SearchSpace
     _near: dict[tuple[int, int], Ints] = field(default_factory=dict, compare=False, repr=False)
+    _spreads: dict[Point, Spread] = field(default_factory=dict, compare=False, repr=False)
 
     def random(self, point: Point, rng: np.random.Generator) -> Point:
         """A random neighbour: a factor moved, two loops swapped, a storage node changed, or lanes bound anew."""
         kinds = (self.with_factor_moved, self.with_loops_swapped, self.with_node_changed, self.with_lanes_changed)
         for _ in range(TRIES):
-            kind = kinds[int(rng.choice(4, p=(0.45, 0.15, 0.2, 0.2)))]
+            kind = kinds[bisect_right(KINDS, rng.random())]
             moved = kind(point, rng)
             if moved is not None and moved != point:
                 return moved
@@ -50,7 +54,7 @@ class Moves:
         """One prime factor in another temporal loop of its variable."""
 
         def moved(counts: list[int]) -> None:
-            source = int(rng.choice([i for i, n in enumerate(counts) if n]))
+            source = one_of([i for i, n in enumerate(counts) if n], rng)
             target = int(rng.integers(len(counts) - 1))
             counts[source] -= 1
             counts[target + (target >= source)] += 1
@@ -72,7 +76,7 @@ class Moves:
         free = [i for i, digit in enumerate(all_digits) if digit.radix > 1]
         if not free:
             return None
-        column = int(rng.choice(free))
+        column = one_of(free, rng)
         counts = spread_of(all_digits[column], digits[column])
         change(counts)
         return number, (*digits[:column], rank(counts), *digits[column + 1 :])
@@ -97,8 +101,8 @@ class Moves:
         n_lanes = len(self.space.parts[part].lanes)
         if n_lanes < 2:
             return None
-        near = self._near_lanes(part, lane) if rng.random() < 0.5 else np.arange(n_lanes)
-        number = self.space.number(part, nest, int(rng.choice(near)))
+        near = self._near_lanes(part, lane) if rng.random() < 0.5 else range(n_lanes)
+        number = self.space.number(part, nest, one_of(near, rng))
         if not self.space.sizes[number]:
             return None
         return self.point_near(number, self.spread(point), rng)
@@ -165,8 +169,16 @@ class Moves:
 
     def spread(self, point: Point) -> Spread:
         """How the factors of each variable and prime are spread over the gaps."""
+        known = self._spreads.get(point)
+        if known is None:
+            if len(self._spreads) >= MOST_SPREADS:
+                self._spreads.clear()
+            known = self._spreads[point] = self._spread(point)
+        return known
+
+    def _spread(self, point: Point) -> Spread:
         subspace = self.space.subspace(point[0])
-        gaps = gaps_of(subspace)
+        gaps = subspace.temporal_gaps
         return {
             (digit.variable, digit.prime): {
                 gap: n for gap, n in zip(gaps[digit.variable], spread_of(digit, at), strict=True) if n
@@ -177,16 +189,15 @@ class Moves:
     def point_near(self, number: int, wanted: Spread, rng: np.random.Generator) -> Point:
         """The point of a subspace that has factors in the gaps that are wanted, as far as that can be."""
         subspace = self.space.subspace(number)
-        gaps = gaps_of(subspace)
+        gaps = subspace.temporal_gaps
         digits = []
         for digit in subspace.digits:
             slots = gaps[digit.variable]
             counts = [0] * digit.loops
             for gap, n in wanted.get((digit.variable, digit.prime), {}).items():
-                # the nearest loop, the inner one of two that are as near
-                counts[min(range(digit.loops), key=lambda i: (abs(slots[i] - gap), -i))] += n
+                counts[nearest(slots, gap)] += n
             while sum(counts) > digit.exponent:
-                counts[int(rng.choice([i for i, n in enumerate(counts) if n]))] -= 1
+                counts[one_of([i for i, n in enumerate(counts) if n], rng)] -= 1
             while sum(counts) < digit.exponent:
                 counts[int(rng.integers(digit.loops))] += 1
             digits.append(rank(counts))
@@ -198,16 +209,15 @@ def spread_of(digit: Digit, at: int) -> list[int]:
     return [*composition(at, digit.exponent, digit.loops)]
 
 
-def gaps_of(subspace: Subspace) -> dict[str, list[int]]:
-    """For each rank variable the gaps of its temporal loops: how many storage nodes stand above each."""
-    gaps: dict[str, list[int]] = {v: [] for v, _ in subspace.bounds}
-    above = 0
-    for node in subspace.template.nodes:
-        if isinstance(node, tree.Storage):
-            above += 1
-        elif isinstance(node, OpenTemporal):
-            gaps[node.rank_variable].append(above)
-    return gaps
+def one_of(numbers: Sequence[int] | Ints, rng: np.random.Generator) -> int:
+    """One of some numbers; for a few of them `rng.choice` takes ten times as long to say the same."""
+    return int(numbers[int(rng.integers(len(numbers)))])
+
+
+@lru_cache(maxsize=1 << 16)
+def nearest(slots: tuple[int, ...], gap: int) -> int:
+    """The loop whose gap is nearest, the inner one of two that are as near; `slots`: the gap of each loop."""
+    return min(range(len(slots)), key=lambda i: (abs(slots[i] - gap), -i))
 
 
 def _shifted(by_gap: dict[int, int], gaps: dict[int, int]) -> dict[int, int]:

@@ -73,6 +73,18 @@ class Subspace:
         return {v: tuple(slots) for v, slots in slots_of.items()}
 
     @cached_property
+    def temporal_gaps(self) -> Mapping[str, tuple[int, ...]]:
+        """For each variable the gaps of its temporal loops: how many storage nodes stand above each."""
+        gaps: dict[str, list[int]] = {v: [] for v, _ in self.bounds}
+        above = 0
+        for node in self.template.nodes:
+            if isinstance(node, tree.Storage):
+                above += 1
+            elif isinstance(node, OpenTemporal):
+                gaps[node.rank_variable].append(above)
+        return {v: tuple(of_one) for v, of_one in gaps.items()}
+
+    @cached_property
     def digits(self) -> tuple[Digit, ...]:
         """The free choices. A variable that cannot be brought down to 1 has a digit of radix 0."""
         spatial = {v: 1 for v, _ in self.bounds}
