@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search_problems import PUBLISHED, SHIPPED, unreachable_minimum
 
+from einmap.report.html.search_pages import gap_ticks
 from einmap.report.search.strategies import gap_text
 from einmap.search.experiment import Run
 from einmap.search.summary import ROUNDING, Quartiles, bootstrap_median, checkpoints, gap
@@ -21,7 +22,7 @@ MARKS = re.compile(r"(<!-- strategies -->\n).*?(<!-- end -->\n)", re.DOTALL)
 SMALLEST = 1e-4
 """Gaps below this stand at the lower end of a plot."""
 COLOURS = {
-    "random": "#7f7f7f", "random-pruned": "#bcbd22", "annealing": "#1f77b4", "mcmc": "#2ca02c",
+    "random": "#7f7f7f", "random-pruned": "#bcbd22", "exhaustive": "#e377c2", "annealing": "#1f77b4", "mcmc": "#2ca02c",
     "evolutionary": "#9467bd", "bayesian": "#ff7f0e", "cma-es": "#17becf", "learned": "#d62728", "tree": "#8c564b",
 }  # fmt: skip
 
@@ -147,6 +148,9 @@ def _plot(
             panel.plot(steps, middle, color=COLOURS[strategy], label=strategy, linewidth=1.4)
             panel.fill_between(steps, low, high, color=COLOURS[strategy], alpha=0.12, linewidth=0)
         panel.set(xscale="log", yscale="log", title=name, ylim=(SMALLEST, 1e4))
+        ticks = gap_ticks(1e4)
+        panel.set_yticks(ticks, [gap_text(tick) for tick in ticks])
+        panel.minorticks_off()
         panel.grid(alpha=0.3)
     for panel in axes.flat[len(names) :]:
         panel.axis("off")

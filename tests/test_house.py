@@ -17,14 +17,14 @@ LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/map.py:map_command": "a command: a parameter for each option",
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
-    "cli/commands/search.py:search_command": "a command: a parameter for each option",
+    "cli/commands/lab/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/mesh/run.py:run_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
 }
 """Functions of more than 60 lines, with the reason."""
 MANY_ARGUMENTS: dict[str, str] = {
-    "cli/commands/census.py:census_command": "a command: a parameter for each option",
+    "cli/commands/lab/census.py:census_command": "a command: a parameter for each option",
     "cli/commands/components.py:components_command": "a command: a parameter for each option",
     "cli/commands/diff.py:diff_command": "a command: a parameter for each option",
     "cli/commands/evaluate.py:evaluate_command": "a command: a parameter for each option",
@@ -35,7 +35,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "cli/commands/rewrite.py:rewrite_command": "a command: a parameter for each option",
     "cli/commands/mesh/run.py:run_command": "a command: a parameter for each option",
-    "cli/commands/search.py:search_command": "a command: a parameter for each option",
+    "cli/commands/lab/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/show.py:show_command": "a command: a parameter for each option",
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",
     "distribute/derive.py:distribute_workload": "a parameter for each field of a distribution",
@@ -46,7 +46,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
-    "cli/commands/skislope.py:skislope_command": "a command: a parameter for each option",
+    "cli/commands/lab/skislope.py:skislope_command": "a command: a parameter for each option",
     "facade.py:map_workload": "public: a keyword for each option",
     "matmul/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",

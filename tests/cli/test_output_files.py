@@ -44,6 +44,11 @@ TABLE = {
     "plan --svg": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--svg", ".svg"),
     "plan --timeline": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--timeline", ".svg"),
     "plan --trace": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--trace", ".json"),
+    "search --save-model": Writes(
+        ("search", *SPEC[:2], *SMALL, "--strategy", "random", "--evaluations", "9", "--seeds", "1", "--workers", "1"),
+        "--save-model",
+        ".model",
+    ),
     "simulate --plot": Writes(("simulate", *SPEC, *SMALL), "--plot", ".png"),
     "simulate --trace": Writes(("simulate", *SPEC, *SMALL), "--trace", ".csv"),
 }
@@ -76,7 +81,7 @@ def names_here() -> list[str]:
 def options_that_write():
     """Name of command and option, for all options of the command line that take a path to write to."""
     group = typer.main.get_command(app)
-    written = {"--output", "--plot", "--svg", "--timeline", "--trace"}
+    written = {"--output", "--plot", "--svg", "--timeline", "--trace", "--save-model"}
     for name in group.commands:
         for parameter in group.commands[name].params:
             if written & {*parameter.opts}:

@@ -10,7 +10,10 @@ from einmap.search.journal import open_journal
 from einmap.search.summary import Quartiles, bootstrap_median, gap, summarised
 
 EXPERIMENT = {"specification": "abc", "evaluations": 10}
-RUNS = [Run("random", seed, 10, 0.5, 9, ((1, 0.1, 8.0), (4, 0.2, 2.0 + seed))) for seed in range(3)]
+RUNS = [
+    Run("random", seed, 10, 0.5, 9, ((1, 0.1, 8.0), (4, 0.2, 2.0 + seed)), ((2.0 + seed, (7, (0, 3))),))
+    for seed in range(3)
+]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.mapper.specs import SPECS
 import einmap
 from einmap.errors import SpecError
 from einmap.search.problem import problem_of
-from einmap.search.remeasure import candidates_of, remeasured, timed
+from einmap.search.remeasure import remeasured, timed
 from einmap.search.run import search
 from einmap.search.strategy import Budget
 
@@ -21,10 +21,10 @@ def result(request):
 
 
 def test_candidates_are_the_best_mappings_each_once(result):
-    found = candidates_of(result, 5)
-    values = [value for _, _, value in found]
+    found = result.candidates(5)
+    values = [one.value for one in found]
     assert values == sorted(values) and values[0] == result.best_value
-    assert len({mapping for _, mapping, _ in found}) == len(found) == 5
+    assert len({one.mapping for one in found}) == len(found) == 5
 
 
 def test_the_simulator_counts_what_the_model_predicts(result):
@@ -40,6 +40,7 @@ def test_compiled_mappings_come_in_the_order_of_their_seconds():
     found = remeasured(search(problem, "annealing", Budget(60)), "c", top=3)
     seconds = [one.measured for one in found]
     assert len(found) == 3 and seconds == sorted(seconds) and seconds[-1] > 0
+    assert sorted(one.place for one in found) == [1, 2, 3]
 
 
 def test_counters_are_left_out_of_what_is_timed():

@@ -9,7 +9,6 @@ from tests.mapper.specs import SPECS, two_level
 
 import einmap
 from einmap.errors import SpecError
-from einmap.search.cost_model import CostModel, load_cost_model
 from einmap.search.problem import problem_of
 from einmap.search.run import search
 from einmap.search.strategy import BUILT_IN, Budget, register, strategy_names
@@ -85,26 +84,3 @@ def test_a_name_that_is_taken_is_refused():
     with pytest.raises(SpecError, match="already"):
         register("random")
     assert "random" in strategy_names()
-
-
-@pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="extra")
-def test_a_saved_cost_model_ranks_mappings_that_it_has_not_seen(small, tmp_path):
-    rng = np.random.default_rng(0)
-    points = small.space.draw(rng, 1_000)
-    values = small.evaluate(points)
-    model = CostModel()
-    model.learn(small, points[:800], values[:800])
-    file = tmp_path / "model.npz"
-    file.write_bytes(model.to_bytes())
-    held_out = [p for p, v in zip(points[800:], values[800:], strict=True) if np.isfinite(v)]
-    truth = values[800:][np.isfinite(values[800:])]
-    predicted = load_cost_model(file).predict(small, held_out)
-    assert np.corrcoef(predicted, np.log2(truth))[0, 1] > 0.75
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x93NUMPY"])
-def test_a_file_that_is_not_a_cost_model_is_refused(tmp_path, content):
-    file = tmp_path / "model.npz"
-    file.write_bytes(content)
-    with pytest.raises(SpecError, match="cannot read a cost model"):
-        load_cost_model(file)

@@ -33,13 +33,13 @@ COMMANDS = {
     "evaluate": Entry("evaluate", "Evaluate a mapping: energy, latency, area, traffic and how full memories are."),
     "map": Entry("map", "Find the best mapping of a workload onto an architecture, and say how good it is."),
     "search": Entry(
-        "search", "Compare search strategies on the mapspace of one Einsum, judged against the proven optimum."
+        "lab.search", "Compare search strategies on the mapspace of one Einsum, judged against the proven optimum."
     ),
     "census": Entry(
-        "census", "Show the shape of a mapspace: how many mappings there are, and how valid ones are distributed."
+        "lab.census", "Show the shape of a mapspace: how many mappings there are, and how valid ones are distributed."
     ),
     "skislope": Entry(
-        "skislope", "Show the least traffic to and from main memory as a function of the capacity of one buffer."
+        "lab.skislope", "Show the least traffic to and from main memory as a function of the capacity of one buffer."
     ),
     "rewrite": Entry("rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
     "partition": Entry(

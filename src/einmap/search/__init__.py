@@ -6,6 +6,7 @@
 - `features`: numbers of a mapping that mean the same for every workload on an architecture.
 - `genome`: mappings as vectors of numbers, for samplers that know no others.
 - `journal`: finished runs in a file, so that an experiment that was killed goes on.
+- `model_file`: cost models in files, saved and loaded.
 - `moves`: local moves between mappings.
 - `problem`: one Einsum on one architecture, an objective, and the evaluation of points.
 - `remeasure`: the best mappings of a run judged anew by the simulator, or as C on this machine.

@@ -1,18 +1,11 @@
-"""A learned cost model: gradient-boosted trees from features of a mapping to its objective.
-
-A saved model is what it was trained on: a table of numbers, from which loading trains it again. So a file that comes
-from elsewhere runs no code, as a pickled model would.
-"""
+"""A learned cost model: gradient-boosted trees from features of a mapping to its objective."""
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +14,7 @@ from einmap.arrays import Floats
 from einmap.errors import SpecError
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.optional import require
-from einmap.search.features import features
+from einmap.search.features import features, n_features, parts_of
 from einmap.search.problem import SearchProblem
 
 PENALTY = 3.0
@@ -34,8 +27,8 @@ MOST_ROWS = 20_000
 """Mappings that a model is trained on at most: the newest."""
 MOST_WEIGHT = 10.0
 """How many mappings of other workloads one of the problem itself counts for at most."""
-LARGEST_FILE = 100_000_000
-"""Bytes of a saved model."""
+LEAST = 1e-300
+"""Objectives below count for as much: a logarithm has no zero."""
 
 
 def scale(problem: SearchProblem) -> float:
@@ -43,15 +36,25 @@ def scale(problem: SearchProblem) -> float:
     return problem.compulsory if 0 < problem.compulsory < np.inf else float(problem.einsum.n_computes)
 
 
+def training_data(problem: SearchProblem, points: Sequence[Point], values: Floats) -> tuple[Floats, Floats]:
+    """What a model learns from evaluated mappings: a row of features for each, and log2 of its objective over `scale`.
+
+    `values`: objectives (J, s, J*s); inf, and so its target, where a mapping is not valid.
+    """
+    return features(problem, points), np.log2(np.maximum(values, LEAST) / scale(problem))
+
+
 @dataclass
 class CostModel:
     """Predicts log2 of the objective over `scale`. `rows`, `targets`: what it is trained on; inf: not valid.
 
-    `known`: how many of them, the first ones, come from elsewhere (`begun_from`).
+    `parts`: memories and fanouts of the architecture that the rows are of; none as long as there are no rows.
+    `known`: how many of the rows, the first ones, come from elsewhere (`begun_from`).
     """
 
     rows: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     targets: Floats = field(default_factory=lambda: np.zeros(0))
+    parts: tuple[str, ...] = ()
     seed: int = 0
     known: int = 0
     _trees: Any = None
@@ -62,6 +65,7 @@ class CostModel:
         """A model that begins with what another one was trained on, or with nothing."""
         model = CostModel(seed=seed)
         if other is not None:
+            model.parts = other.parts
             model.learn_rows(other.rows, other.targets)
             model.known, model._trained_on = len(model.targets), 0
         return model
@@ -73,17 +77,26 @@ class CostModel:
 
     def learn(self, problem: SearchProblem, points: Sequence[Point], values: Floats) -> None:
         """Take evaluated mappings in; the trees are grown anew once a quarter more were evaluated here."""
-        targets = np.log2(np.maximum(values, 1e-300) / scale(problem))
-        self.learn_rows(features(problem, points), targets)
+        self.check(problem)
+        self.parts = parts_of(problem)
+        self.learn_rows(*training_data(problem, points, values))
+
+    def check(self, problem: SearchProblem) -> None:
+        """Raises SpecError where the model was learned on another architecture."""
+        here = parts_of(problem)
+        if self.parts and self.parts != here:
+            raise SpecError(
+                f"the cost model was learned on an architecture with {_listed(self.parts)}, this one has "
+                f"{_listed(here)}",
+                hint="a model serves other workloads on the architecture that it was learned on",
+            )
+        if self.parts and self.rows.shape[1] != n_features(problem):
+            raise SpecError(
+                f"the cost model has {self.rows.shape[1]} features of a mapping, expected {n_features(problem)}"
+            )
 
     def learn_rows(self, rows: Floats, targets: Floats) -> None:
         """Take rows of features with log2 of the objective over `scale` in."""
-        if len(self.targets) and rows.shape[1] != self.rows.shape[1]:
-            raise SpecError(
-                f"the saved cost model has {self.rows.shape[1]} features of a mapping, this architecture has "
-                f"{rows.shape[1]}",
-                hint="a model can be used on the architecture that it was trained on",
-            )
         self.rows = np.concatenate([self.rows.reshape(-1, rows.shape[1]), rows])
         self.targets = np.concatenate([self.targets, targets])
         surplus = max(len(self.targets) - MOST_ROWS, 0)
@@ -111,22 +124,16 @@ class CostModel:
 
     def predict(self, problem: SearchProblem, points: Sequence[Point]) -> Floats:
         """log2 of the objective over `scale` for each point, as far as the model can tell."""
+        self.check(problem)
         rows = features(problem, points)
-        if rows.shape[1] != self.rows.shape[1]:
-            raise SpecError(
-                f"the saved cost model has {self.rows.shape[1]} features of a mapping, this architecture has "
-                f"{rows.shape[1]}",
-                hint="a model can be used on the architecture that it was trained on",
-            )
         with _one_thread():
             predictions: Floats = self._trees.predict(rows)
         return predictions
 
-    def to_bytes(self) -> bytes:
-        """The file of the model."""
-        stream = io.BytesIO()
-        np.savez_compressed(stream, rows=self.rows.astype(np.float32), targets=self.targets)
-        return stream.getvalue()
+
+def _listed(parts: Sequence[str]) -> str:
+    """The first of some names."""
+    return ", ".join(parts[:8]) + (", ..." if len(parts) > 8 else "")
 
 
 def _one_thread() -> AbstractContextManager[Any]:
@@ -138,20 +145,3 @@ def _one_thread() -> AbstractContextManager[Any]:
 @cache
 def _thread_pools() -> Any:
     return require("threadpoolctl", "search").ThreadpoolController()
-
-
-def load_cost_model(path: str | Path, seed: int = 0) -> CostModel:
-    """A saved model, trained again. Raises SpecError for a file that is not one."""
-    file = Path(path)
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"more than {LARGEST_FILE:,} bytes")
-        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
-            rows, targets = np.asarray(arrays["rows"], np.float64), np.asarray(arrays["targets"], np.float64)
-        if rows.ndim != 2 or targets.shape != rows.shape[:1] or not np.isfinite(targets).any():
-            raise ValueError("its arrays do not fit together")
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise SpecError(f"cannot read a cost model from {str(path)!r}: {error}") from None
-    model = CostModel(rows, targets, seed)
-    model.train()
-    return model

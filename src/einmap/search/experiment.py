@@ -10,14 +10,16 @@ import math
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import TimeoutError as NotYet
 from multiprocessing import get_context
 from typing import Any
 
+from einmap.arrays import Floats
+from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapper.warm import warm
 from einmap.progress import Progress
-from einmap.search.cost_model import CostModel
+from einmap.search.cost_model import CostModel, training_data
 from einmap.search.problem import SearchProblem, problem_of
 from einmap.search.run import SearchResult, check_budget, search
 from einmap.search.strategy import Budget, strategy_named
@@ -25,6 +27,8 @@ from einmap.spec.spec import Spec
 
 POLL = 0.2
 """Seconds between two looks at the progress token."""
+MOST_BEST = 32
+"""The best mappings of a run that are kept."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,9 @@ class Question:
 class Run:
     """What is kept of one run: `improvements` are (evaluations so far, s, objective in J, s or J*s).
 
-    `evaluations`, `seconds`: of the whole run; `valid`: evaluated mappings that are valid.
+    `evaluations`, `seconds`: of the whole run; `valid`: evaluated mappings that are valid. `best_points`: its best
+    mappings, each once, with their objective. `evaluated`: what a cost model learns from the run (`training_data`),
+    where that was asked for; not kept in journals.
     """
 
     strategy: str
@@ -57,13 +63,17 @@ class Run:
     seconds: float
     valid: int
     improvements: tuple[tuple[int, float, float], ...]
+    best_points: tuple[tuple[float, Point], ...] = ()
+    evaluated: tuple[Floats, Floats] | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
-    def of(strategy: str, seed: int, result: SearchResult) -> Run:
+    def of(strategy: str, seed: int, result: SearchResult, *, evaluated: bool = False) -> Run:
         """What is kept of a history."""
         seconds = float(result.seconds[-1]) if len(result.seconds) else 0.0
         valid = sum(math.isfinite(value) for value in result.values.tolist())
-        return Run(strategy, seed, len(result.values), seconds, valid, tuple(result.improvements()))
+        best = tuple((one.value, one.point) for one in result.candidates(MOST_BEST) if one.point is not None)
+        data = training_data(result.problem, result.points, result.values) if evaluated else None
+        return Run(strategy, seed, len(result.values), seconds, valid, tuple(result.improvements()), best, data)
 
     @property
     def best(self) -> float:
@@ -91,6 +101,7 @@ class Run:
             "seconds": self.seconds,
             "valid": self.valid,
             "improvements": [list(row) for row in self.improvements],
+            "best_points": [[value, number, list(digits)] for value, (number, digits) in self.best_points],
         }
 
     @staticmethod
@@ -98,16 +109,30 @@ class Run:
         """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
         rows = tuple((int(n), float(s), float(v)) for n, s, v in plain["improvements"])
         counts = int(plain["seed"]), int(plain["evaluations"]), float(plain["seconds"]), int(plain["valid"])
-        return Run(str(plain["strategy"]), *counts, rows)
+        best = tuple((float(v), (int(n), tuple(map(int, digits)))) for v, n, digits in plain["best_points"])
+        return Run(str(plain["strategy"]), *counts, rows, best)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all runs have in common. `model`: a cost model that they begin with; `evaluated`: see `Run`."""
+
+    budget: Budget
+    model: CostModel | None = None
+    evaluated: bool = False
+
+    def run(self, problem: SearchProblem, name: str, seed: int, progress: Progress | None = None) -> Run:
+        """Make one."""
+        result = search(problem, name, self.budget, seed=seed, model=self.model, progress=progress)
+        return Run.of(name, seed, result, evaluated=self.evaluated)
 
 
 def runs_of(
     question: Question,
     tasks: Sequence[tuple[str, int]],
-    budget: Budget,
+    terms: Terms,
     *,
     workers: int | None = None,
-    model: CostModel | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Run]:
     """Each (strategy, seed) once, as it is finished; ends early when the progress token says stop.
@@ -115,7 +140,7 @@ def runs_of(
     `workers`: processes, by default one for each processor; with 1 all runs are made here. Raises SpecError for an
     unknown strategy and a budget of nothing, before anything is run.
     """
-    check_budget(budget)
+    check_budget(terms.budget)
     for name in dict.fromkeys(name for name, _ in tasks):
         strategy_named(name)
     token = progress or Progress()
@@ -125,9 +150,9 @@ def runs_of(
     if count <= 1:
         if maps:
             warm(everything=False)
-        yield from _runs_here(question.problem(), tasks, budget, model, token)
+        yield from _runs_here(question.problem(), tasks, terms, token)
         return
-    with get_context("spawn").Pool(count, _begin, (question, budget, model, maps)) as pool:
+    with get_context("spawn").Pool(count, _begin, (question, terms, maps)) as pool:
         finished = pool.imap_unordered(_run, tasks)
         done = 0
         while done < len(tasks) and not token.stopped:
@@ -141,29 +166,30 @@ def runs_of(
 
 
 def _runs_here(
-    problem: SearchProblem, tasks: Sequence[tuple[str, int]], budget: Budget, model: CostModel | None, token: Progress
+    problem: SearchProblem, tasks: Sequence[tuple[str, int]], terms: Terms, token: Progress
 ) -> Iterator[Run]:
     for done, (name, seed) in enumerate(tasks):
-        result = search(problem, name, budget, seed=seed, model=model, progress=Progress(None, None, token._stop))
+        run = terms.run(problem, name, seed, Progress(None, None, token._stop))
         if token.stopped:
             return
         token.report(f"{name}, seed {seed}", done + 1, len(tasks))
-        yield Run.of(name, seed, result)
+        yield run
 
 
 _here: dict[str, Any] = {}
-"""What a worker process knows: the problem, the budget, the cost model."""
+"""What a worker process knows: the problem, and the terms of its runs."""
 
 
-def _begin(question: Question, budget: Budget, model: CostModel | None, maps: bool) -> None:
+def _begin(question: Question, terms: Terms, maps: bool) -> None:
     """Make the problem once in a worker process, which leaves Ctrl-C to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"
     if maps:
         warm(everything=False)
-    _here.update(problem=question.problem(), budget=budget, model=model)
+    _here.update(problem=question.problem(), terms=terms)
 
 
 def _run(task: tuple[str, int]) -> Run:
     name, seed = task
-    return Run.of(name, seed, search(_here["problem"], name, _here["budget"], seed=seed, model=_here["model"]))
+    run: Run = _here["terms"].run(_here["problem"], name, seed)
+    return run

@@ -46,6 +46,22 @@ def memories_of(problem: SearchProblem) -> list[Memory]:
     return [leaf for leaf in problem.arch.leaves.values() if isinstance(leaf, Memory)]
 
 
+def parts_of(problem: SearchProblem) -> tuple[str, ...]:
+    """Names of the memories and fanouts, in the order of their columns."""
+    fanouts = (f"{leaf.name}.{d.name}" for leaf in problem.arch.leaves.values() for d in leaf.spatial)
+    return (*(memory.name for memory in memories_of(problem)), *fanouts)
+
+
+def n_features(problem: SearchProblem) -> int:
+    """The number of columns."""
+    n_memories = len(memories_of(problem))
+    return _width(n_memories, len(parts_of(problem)) - n_memories)
+
+
+def _width(n_memories: int, n_fanouts: int) -> int:
+    return n_memories * (PER_NODE * ROLES + 1) + n_fanouts + 1 + 2 * ROLES
+
+
 def roles(einsum: Einsum) -> list[str]:
     """Tensors by their role: outputs, then inputs by falling size."""
     extents = np.array([[float(bound) for _, bound in einsum.bounds]])
@@ -95,7 +111,7 @@ class _Layout:
     @property
     def width(self) -> int:
         """The number of columns."""
-        return len(self.memories) * (PER_NODE * ROLES + 1) + len(self.fanouts) + 1 + 2 * ROLES
+        return _width(len(self.memories), len(self.fanouts))
 
 
 @dataclass(frozen=True)

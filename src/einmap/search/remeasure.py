@@ -10,11 +10,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from einmap.emit.emit import emit
 from einmap.errors import EinmapError, NotSupportedError, SpecError, did_you_mean
@@ -25,7 +23,7 @@ from einmap.model.evaluate import evaluate
 from einmap.model.latency import busy_time
 from einmap.progress import Progress
 from einmap.search.problem import SearchProblem
-from einmap.search.run import SearchResult
+from einmap.search.run import Candidate, SearchResult
 
 REPEATS = 3
 """Runs of a compiled mapping, of which the fastest counts."""
@@ -41,13 +39,14 @@ class Remeasured:
     """A candidate: `predicted`, the objective by the cost model; `measured`, by execution.
 
     By the simulator both are in the unit of the objective (J, s or J*s). In C `measured` is the processor time in
-    seconds that the loop nest takes on this machine.
+    seconds that the loop nest takes on this machine. `place`: the place by the cost model among those executed, from 1.
     """
 
-    point: Point
+    point: Point | None
     mapping: LoopTree
     predicted: float
     measured: float
+    place: int
 
 
 def remeasured(
@@ -59,37 +58,37 @@ def remeasured(
     against a plain loop nest). Raises SpecError for another way, for `top` below 1, where there is no C compiler, and
     NotSupportedError where none of the mappings can be executed.
     """
-    if by not in WAYS:
-        raise SpecError(f"mappings cannot be measured by {by!r}", hint=did_you_mean(by, WAYS, listing="ways"))
     if top < 1:
         raise SpecError(f"there is nothing to measure in {top} mappings", hint="at least 1")
+    return measured(result.problem, result.candidates(top), by, progress=progress)
+
+
+def measured(
+    problem: SearchProblem, candidates: Sequence[Candidate], by: str, *, progress: Progress | None = None
+) -> list[Remeasured]:
+    """Some mappings, the best first, in the order of what was measured; see `remeasured`."""
+    check_way(by)
     token = progress or Progress()
-    measure = WAYS[by](result.problem)
+    measure = WAYS[by](problem)
     found: list[Remeasured] = []
     failure: EinmapError | None = None
-    candidates = candidates_of(result, top)
-    for done, (point, mapping, predicted) in enumerate(candidates):
+    for done, one in enumerate(candidates):
         if token.stopped and found:
             break
         token.report("measuring", done, len(candidates))
         try:
-            found.append(Remeasured(point, mapping, predicted, measure(mapping)))
+            found.append(Remeasured(one.point, one.mapping, one.value, measure(one.mapping), done + 1))
         except EinmapError as error:
             failure = error
     if not found:
         raise NotSupportedError(f"none of the best mappings can be executed: {failure or 'none is valid'}")
-    return sorted(found, key=lambda one: (one.measured, one.predicted))
+    return sorted(found, key=lambda one: (one.measured, one.place))
 
 
-def candidates_of(result: SearchResult, top: int) -> list[tuple[Point, LoopTree, float]]:
-    """The best valid mappings of a run, each once, with their objective (J, s or J*s)."""
-    found: dict[LoopTree, tuple[Point, LoopTree, float]] = {}
-    for row in np.argsort(result.values, kind="stable").tolist():
-        if len(found) == top or not np.isfinite(result.values[row]):
-            break
-        mapping = result.problem.space.decode(result.points[row])
-        found.setdefault(mapping, (result.points[row], mapping, float(result.values[row])))
-    return list(found.values())
+def check_way(by: str) -> None:
+    """Raises SpecError for a way to measure that there is not, with the closest name."""
+    if by not in WAYS:
+        raise SpecError(f"mappings cannot be measured by {by!r}", hint=did_you_mean(by, WAYS, listing="ways"))
 
 
 def _by_simulator(problem: SearchProblem) -> Callable[[LoopTree], float]:

@@ -25,6 +25,15 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A mapping with its objective by the cost model (J, s or J*s). `point`: None where it is not in the space."""
+
+    point: Point | None
+    mapping: LoopTree
+    value: float
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """The history of a run: for each evaluation its point, objective (J, s or J*s; inf: not valid), and wall time (s).
 
@@ -56,6 +65,16 @@ class SearchResult:
         if not math.isfinite(self.best_value):
             return None
         return self.problem.space.decode(self.points[int(np.argmin(self.values))])
+
+    def candidates(self, top: int) -> list[Candidate]:
+        """The best valid mappings, each once, at most `top`, the best first."""
+        found: dict[LoopTree, Candidate] = {}
+        for row in np.argsort(self.values, kind="stable").tolist():
+            if len(found) == top or not math.isfinite(self.values[row]):
+                break
+            mapping = self.problem.space.decode(self.points[row])
+            found.setdefault(mapping, Candidate(self.points[row], mapping, float(self.values[row])))
+        return list(found.values())
 
     def improvements(self) -> list[tuple[int, float, float]]:
         """(evaluations so far, seconds, objective) at each evaluation that was better than all before."""

@@ -230,6 +230,14 @@ class SearchSpace:
             columns = [rng.integers(0, digit.radix, count) for digit in digits]
             yield number, np.stack(columns, axis=1) if columns else np.zeros((count, 0), dtype=np.int64)
 
+    def has(self, point: Point) -> bool:
+        """Whether there is such a point; for points that come from a file."""
+        number, at = point
+        if not 0 <= number < len(self.sizes) or not self.sizes[number]:
+            return False
+        digits = self.subspace(number).digits
+        return len(at) == len(digits) and all(0 <= a < digit.radix for a, digit in zip(at, digits, strict=True))
+
     def decode(self, point: Point) -> LoopTree:
         """The mapping of a point."""
         return self.subspace(point[0]).mapping(point[1])

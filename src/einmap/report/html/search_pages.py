@@ -18,12 +18,22 @@ from einmap.units import format_bits, format_count, format_si
 
 SMALLEST = 1e-4
 """Gaps below this stand at the lower end of the plot: a logarithm has no zero."""
+GAP_LABEL = "datum.value < 1 ? format(100 * datum.value, '~g') + ' %' : format(datum.value + 1, ',.0f') + ' x'"
+"""How the axis of gaps writes one, as `gap_text` does."""
+TIME_LABEL = {"evaluations": "format(datum.value, ',')", "seconds": "format(datum.value, '~s') + 's'"}
+"""How the other axis writes its values."""
 LEAST, BOUND = "least traffic", "lower bound"
 """The curves of a ski slope."""
 
 
-def search_page(problem: SearchProblem, optimum: Optimum, summaries: Sequence[StrategySummary], name: str = "") -> Page:
-    """Gaps by evaluations and seconds, and how soon they are small."""
+def search_page(
+    problem: SearchProblem,
+    optimum: Optimum,
+    summaries: Sequence[StrategySummary],
+    name: str = "",
+    executed: tuple[tuple[str, ...], Sequence[tuple[str, ...]]] | None = None,
+) -> Page:
+    """Gaps by evaluations and seconds, and how soon they are small; `executed`: columns and rows of mappings."""
     tiles = Tiles(
         (
             Tile("mappings", format_count(problem.space.size)),
@@ -53,8 +63,21 @@ def search_page(problem: SearchProblem, optimum: Optimum, summaries: Sequence[St
         _gaps("gap-by-seconds", "seconds", {s.strategy: s.by_seconds for s in summaries}),
     )
     lead = "How far the best mapping so far is above the optimum: medians over seeds, quartiles as bands."
-    sections = (Section("summary", "Summary", (tiles, Table(columns, rows))), Section("gaps", "Gaps", figures, lead))
-    return Page(f"Search strategies: {name or problem.name}", f"Einsum {problem.name}", sections)
+    sections = [Section("summary", "Summary", (tiles, Table(columns, rows))), Section("gaps", "Gaps", figures, lead)]
+    if executed is not None:
+        told = "The best mappings of each strategy, in the order of what was measured when they were executed."
+        sections.append(Section("executed", "Executed", (Table(executed[0], tuple(executed[1])),), told))
+    return Page(f"Search strategies: {name or problem.name}", f"Einsum {problem.name}", tuple(sections))
+
+
+def gap_ticks(largest: float) -> list[float]:
+    """Gaps that an axis from `SMALLEST` up has labels for: parts of the optimum, then whole multiples of it.
+
+    >>> gap_ticks(50)
+    [0.0001, 0.001, 0.01, 0.1, 1.0, 9.0]
+    """
+    multiples = (10.0**exponent - 1 for exponent in range(1, 16))
+    return [SMALLEST, 0.001, 0.01, 0.1, 1.0, *(gap for gap in multiples if gap <= largest)]
 
 
 def _soon(evaluations: float) -> str:
@@ -76,18 +99,24 @@ def _gaps(key: str, unit: str, curves: Mapping[str, Sequence[tuple[float, Quarti
         if math.isfinite(quartiles.median)
     ]
     colours = legend(colours_of(list(curves)), curves, "strategy")
+    if colours["legend"] is not None:
+        # otherwise as pale as the bands
+        colours["legend"]["symbolOpacity"] = 1
 
-    def axis(title: str, text_format: str, values: list[float]) -> dict[str, Any]:
-        ticks = log_ticks(min(values, default=1), max(values, default=1))
-        scale = {"type": "log", "nice": False}
-        return {
-            "type": "quantitative",
-            "scale": scale,
-            "axis": {"title": title, "format": text_format, "values": ticks},
-        }
+    def axis(**looks: Any) -> dict[str, Any]:
+        return {"type": "quantitative", "scale": {"type": "log", "nice": False}, "axis": looks}
 
-    x = {"field": "at", **axis(unit, "~s", [at for points in curves.values() for at, _ in points])}
-    y = axis("gap to the optimum", ".2~%", [float(row["high"] or row["median"]) for row in rows] + [SMALLEST])
+    times = [at for points in curves.values() for at, _ in points]
+    x = {
+        "field": "at",
+        **axis(
+            title="wall time" if unit == "seconds" else unit,
+            labelExpr=TIME_LABEL[unit],
+            values=log_ticks(min(times, default=1), max(times, default=1)),
+        ),
+    }
+    largest = max((float(row["high"] or row["median"]) for row in rows), default=1)
+    y = axis(title="gap to the optimum; 10 x: ten times the optimum", values=gap_ticks(largest), labelExpr=GAP_LABEL)
     shown = {"strategy": "strategy", "at": unit, "text": "gap"}
     tooltip = [{"field": field, "title": title} for field, title in shown.items()]
     plot: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,6 +12,7 @@ from rich.text import Text
 from einmap.report.formatting import NONE
 from einmap.report.layout import new_table, section_title
 from einmap.search.problem import Optimum, SearchProblem
+from einmap.search.remeasure import Remeasured
 from einmap.search.summary import Quartiles, StrategySummary
 from einmap.units import format_count, format_si
 
@@ -96,3 +97,39 @@ def _soon(summaries: Sequence[StrategySummary]) -> RenderableType:
         table.add_row(summary.strategy, *cells)
     note = f"medians over seeds; {NONE}: fewer than half of the seeds got there, in brackets how many did"
     return Group(table, Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+
+
+def executed_report(
+    problem: SearchProblem, by: str, reference: Remeasured, strategies: Mapping[str, Sequence[Remeasured]]
+) -> RenderableType:
+    """A table of mappings that were executed, after a blank line."""
+    what = "by the simulator" if by == "simulator" else "as C on this machine"
+    title = section_title(f"The best mappings of each strategy, executed {what}")
+    (columns, rows) = executed_rows(problem, by, reference, strategies)
+    table = new_table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    return Group(Text(""), title, table)
+
+
+def executed_rows(
+    problem: SearchProblem, by: str, reference: Remeasured, strategies: Mapping[str, Sequence[Remeasured]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns, and a row for each mapping: what the cost model says of it, and what was measured.
+
+    The last column is what was measured over the same for the mapping of the mapper.
+    """
+    predicted, measured = UNITS[problem.objective], UNITS[problem.objective] if by == "simulator" else "s"
+    columns = ("strategy", "place by model", "predicted", "measured", "over the mapper's")
+    named = [("the mapper", reference), *((name, one) for name, of_one in strategies.items() for one in of_one)]
+    rows: list[tuple[str, ...]] = [
+        (
+            name,
+            str(one.place) if one is not reference else NONE,
+            format_si(one.predicted, predicted),
+            format_si(one.measured, measured),
+            f"{one.measured / reference.measured:.3g} x" if reference.measured > 0 else NONE,
+        )
+        for name, one in named
+    ]
+    return columns, rows

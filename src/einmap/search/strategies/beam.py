@@ -40,6 +40,8 @@ class Beam:
         self.model = CostModel.begun_from(setup.model, int(self.rng.integers(2**31)))
         self.moves = Moves(self.space)
         self.tried: set[Point] = set()
+        # digits in a subspace that have the factors where a mapping of another one has them, for one beam search
+        self.near: dict[tuple[int, Point], tuple[int, ...]] = {}
         self.elite: list[tuple[float, Point]] = []
 
     def ask(self, n: int) -> Sequence[Point]:
@@ -60,6 +62,7 @@ class Beam:
 
     def _search(self) -> list[Point]:
         """One beam search: complete mappings, the most promising first."""
+        self.near.clear()
         drawn = self.space.draw_numbers(self.rng, STARTS // 2).tolist()
         near = [self._near(self.elite[geometric(self.rng, 0.15, len(self.elite))][1]) for _ in drawn if self.elite]
         beam: list[Point] = self._best([(number, ()) for number in dict.fromkeys([*drawn, *near])], WIDTH)
@@ -104,8 +107,11 @@ class Beam:
             if not self.elite:
                 completed.append(completed[0])
                 continue
-            spread = self.moves.spread(self.elite[geometric(self.rng, 0.15, len(self.elite))][1])
-            completed.append((number, (*prefix, *self.moves.point_near(number, spread, self.rng)[1][len(prefix) :])))
+            parent = self.elite[geometric(self.rng, 0.15, len(self.elite))][1]
+            if (number, parent) not in self.near:
+                near = self.moves.point_near(number, self.moves.spread(parent), self.rng)
+                self.near[number, parent] = near[1]
+            completed.append((number, (*prefix, *self.near[number, parent][len(prefix) :])))
         return completed
 
 

@@ -17,7 +17,9 @@ FIRST = 64
 DRAWS, STEPS = 256, 512
 """Candidates of a round: uniform draws, and random neighbours of the best mappings so far."""
 ELITE = 32
-"""The best mappings so far."""
+"""Nests whose best mappings so far are parents: with several of one nest, all would soon be near one local optimum."""
+TWICE = 0.3
+"""Part of the neighbours that are two moves away, such as a node and the lanes that go with it."""
 CHANCE = 0.1
 """Part of the evaluations that go to uniform draws, whatever the model says of them."""
 AT_ONCE = 32
@@ -32,6 +34,7 @@ class Learned:
         self.moves = Moves(self.problem.space)
         self.model = CostModel.begun_from(setup.model, int(self.rng.integers(2**31)))
         self.tried: set[Point] = set()
+        self.best: dict[tuple[int, int], tuple[float, Point]] = {}
         self.elite: list[tuple[float, Point]] = []
 
     def ask(self, n: int) -> Sequence[Point]:
@@ -41,20 +44,26 @@ class Learned:
         count = min(n, AT_ONCE)
         free = int(self.rng.binomial(count, CHANCE))
         drawn = self.problem.space.draw(self.rng, DRAWS)
-        steps = [self.moves.random(self._parent(), self.rng) for _ in range(STEPS)] if self.elite else []
+        steps = [self._neighbour() for _ in range(STEPS)] if self.elite else []
         candidates = [point for point in dict.fromkeys([*steps, *drawn[free:]]) if point not in self.tried]
         if not candidates:
             return drawn[:count]
         order = np.argsort(self.model.predict(self.problem, candidates), kind="stable")
         return [*drawn[:free], *(candidates[i] for i in order[: count - free].tolist())] or drawn[:count]
 
-    def _parent(self) -> Point:
-        """One of the best mappings, better ones more often."""
-        return self.elite[min(int(self.rng.geometric(0.15)) - 1, len(self.elite) - 1)][1]
+    def _neighbour(self) -> Point:
+        """A mapping near one of the parents, better ones more often."""
+        parent = self.elite[min(int(self.rng.geometric(0.15)) - 1, len(self.elite) - 1)][1]
+        near = self.moves.random(parent, self.rng)
+        return self.moves.random(near, self.rng) if self.rng.random() < TWICE else near
 
     def tell(self, points: Sequence[Point], values: Floats) -> None:
         """Learn from what was evaluated."""
         self.model.learn(self.problem, points, values)
-        fresh = [(float(v), p) for p, v in zip(points, values, strict=True) if np.isfinite(v) and p not in self.tried]
-        self.elite = sorted({*self.elite, *fresh})[:ELITE]
         self.tried.update(points)
+        for value, point in zip(values.tolist(), points, strict=True):
+            if np.isfinite(value):
+                part, nest, _ = self.problem.space.place(point[0])
+                found = (value, point)
+                self.best[part, nest] = min(found, self.best.get((part, nest), found))
+        self.elite = sorted(self.best.values())[:ELITE]

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
+from einmap.cli.commands.lab.learning import ModelFile, SaveModel, check_new_runs, write_model
+from einmap.cli.commands.lab.remeasuring import Remeasure, RemeasureBy, Remeasuring
+from einmap.cli.commands.lab.search_report import SearchReport
+from einmap.cli.html_report import Figures, Html, ReportFiles
 from einmap.cli.inputs import (
     EFFORT,
     OUTPUT,
@@ -21,22 +24,16 @@ from einmap.cli.inputs import (
     load_spec,
     reading_inputs,
 )
-from einmap.cli.output import print_hint, print_json, print_report
+from einmap.cli.output import print_hint
 from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force
+from einmap.cli.target import Force, Target
 from einmap.errors import EinmapError, did_you_mean
 
 if TYPE_CHECKING:
-    from einmap.report.html.parts import Page
-    from einmap.search.cost_model import CostModel
-    from einmap.search.experiment import Run
-    from einmap.search.problem import Optimum, SearchProblem
-    from einmap.search.strategy import Budget
-    from einmap.search.summary import StrategySummary
+    from einmap.search.experiment import Run, Terms
+    from einmap.search.problem import SearchProblem
 
-SCHEMA = 1
-"""Version of the JSON document."""
 INTERRUPTED = 130
 """Exit status when the comparison was interrupted before a run was finished."""
 DEFAULT = "optimal,random,mcmc,annealing"
@@ -88,16 +85,6 @@ JournalFile = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-ModelFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="FILE",
-        help="A cost model that learned and tree begin with (docs/search.md).",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
 
 
 def search_command(
@@ -113,7 +100,10 @@ def search_command(
     seeds: Seeds = 5,
     workers: Workers = None,
     model: ModelFile = None,
+    remeasure: Remeasure = None,
+    remeasure_by: RemeasureBy = None,
     journal: JournalFile = None,
+    save_model: SaveModel = None,
     csv: Csv = None,
     parquet: Parquet = None,
     table: TableName = None,
@@ -133,7 +123,8 @@ def search_command(
     Example: einmap search nvdla conv --strategy random,mcmc,learned --evaluations 5000 --seeds 10 -o runs.journal
     """
     # Here, not above: other commands do not need it.
-    from einmap.search.cost_model import load_cost_model
+    from einmap.search.experiment import Terms
+    from einmap.search.model_file import load_cost_model
     from einmap.search.problem import problem_of
     from einmap.search.run import check_budget
     from einmap.search.strategy import Budget
@@ -142,24 +133,31 @@ def search_command(
     names = strategies_of(strategy)
     budget = Budget(evaluations, seconds if seconds is not None else float("inf"))
     check_budget(budget)
-    tables = TableFiles.of(
-        "einmap.search.summary.StrategySummary", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
-    )
-    report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
-    with reading_inputs(define, *tables.targets) as read:
+    asked = Remeasuring.of(remeasure, remeasure_by)
+    inputs = [*files, *(allow_code or ()), *([model] if model is not None else ())]
+    tables = TableFiles.of("einmap.search.summary.StrategySummary", csv, parquet, table, force=force, inputs=inputs)
+    report = ReportFiles.of(ctx, html, figures, force, inputs)
+    saved = Target.of(save_model, force, inputs)
+    with reading_inputs(define, *tables.targets, saved) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
     report = report.spared(read.files)
     problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics)
     tasks = [(name, seed) for seed in range(seeds) for name in names if name != "optimal" or seed == 0]
-    learned = load_cost_model(model) if model is not None else None
+    learned = load_cost_model(model, problem=problem) if model is not None else None
     optimum = problem.optimum()
-    runs, interrupted = _runs(problem, tasks, budget, workers, learned, journal)
+    reference = asked.reference(problem, optimum) if asked is not None else None
+    terms = Terms(budget, learned, save_model is not None)
+    runs, interrupted = _runs(problem, tasks, terms, workers, journal, saved)
     if not runs:
         raise typer.Exit(INTERRUPTED)
     summaries = summarised(runs, optimum.value, evaluations)
-    _show(problem, optimum, runs, summaries, evaluations, as_json)
+    executed = asked.of_runs(problem, reference, runs) if asked is not None and reference is not None else None
+    shown = SearchReport(problem, optimum, evaluations, runs, summaries, executed)
+    (shown.show_json if as_json else shown.show)()
     tables.write(summaries)
-    report.write(lambda: _page(problem, optimum, summaries, files))
+    report.write(lambda: shown.page(files))
+    if saved is not None:
+        write_model(saved, learned, problem, runs)
     if interrupted:
         print_hint(f"{len(runs)} of {len(tasks)} runs were finished")
 
@@ -181,10 +179,10 @@ def strategies_of(text: str) -> list[str]:
 def _runs(
     problem: SearchProblem,
     tasks: list[tuple[str, int]],
-    budget: Budget,
+    terms: Terms,
     workers: int | None,
-    model: CostModel | None,
     path: Path | None,
+    saved: Target | None,
 ) -> tuple[list[Run], bool]:
     """The runs in the order of the tasks, as far as they are finished, and whether the user has stopped them."""
     from einmap.search.experiment import Question, runs_of
@@ -194,16 +192,17 @@ def _runs(
     kept = None
     finished: dict[tuple[str, int], Run] = {}
     if path is not None:
-        kept = open_journal(path, _experiment(problem, budget, model))
+        kept = open_journal(path, _experiment(problem, terms))
         finished = {(run.strategy, run.seed): run for run in kept.runs}
         if kept.set_aside is not None:
             print_hint(
                 f"a part of the journal cannot be read: it is kept as {kept.set_aside}, and {len(kept.runs)} runs go on"
             )
     missing = [task for task in tasks if task not in finished]
+    check_new_runs(saved, len(missing))
     with searching() as search:
         try:
-            for run in runs_of(question, missing, budget, workers=workers, model=model, progress=search.progress):
+            for run in runs_of(question, missing, terms, workers=workers, progress=search.progress):
                 finished[run.strategy, run.seed] = run
                 if kept is not None:
                     kept.append(run)
@@ -213,11 +212,14 @@ def _runs(
     return [finished[task] for task in tasks if task in finished], search.interrupted
 
 
-def _experiment(problem: SearchProblem, budget: Budget, model: CostModel | None) -> dict[str, Any]:
+def _experiment(problem: SearchProblem, terms: Terms) -> dict[str, Any]:
     """What runs depend on, as plain values."""
     import hashlib
 
-    digest = hashlib.sha256(model.to_bytes()).hexdigest()[:16] if model is not None else None
+    from einmap.search.model_file import model_bytes
+
+    budget, model = terms.budget, terms.model
+    digest = hashlib.sha256(model_bytes(model)).hexdigest()[:16] if model is not None else None
     return {
         "specification": problem.spec.content_hash,
         "einsum": problem.name,
@@ -227,38 +229,3 @@ def _experiment(problem: SearchProblem, budget: Budget, model: CostModel | None)
         "seconds": budget.seconds if budget.seconds != float("inf") else None,
         "model": digest,
     }
-
-
-def _page(problem: SearchProblem, optimum: Optimum, summaries: list[StrategySummary], files: list[str]) -> Page:
-    from einmap.report.html.search_pages import search_page
-
-    return search_page(problem, optimum, summaries, " ".join(names_of(files)))
-
-
-def _show(
-    problem: SearchProblem,
-    optimum: Optimum,
-    runs: list[Run],
-    summaries: list[StrategySummary],
-    budget: int,
-    as_json: bool,
-) -> None:
-    from einmap.report.search.strategies import search_report
-
-    if as_json:
-        print_json(
-            {
-                "schema": SCHEMA,
-                "einsum": problem.name,
-                "objective": problem.objective,
-                "mapspace_size": problem.space.size,
-                "mapspace_size_is_exact": problem.space.size_is_exact,
-                "optimum": optimum.value,
-                "optimum_is_proven": optimum.proven,
-                "optimum_seconds": optimum.seconds,
-                "strategies": [summary.to_dict() for summary in summaries],
-                "runs": [run.to_dict() for run in runs],
-            }
-        )
-    else:
-        print_report(search_report(problem, optimum, summaries, budget))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from einmap.cli.commands.search import Einsum, Objective, Workers
+from einmap.cli.commands.lab.search import Einsum, Objective, Workers
 from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
 from einmap.cli.inputs import (
     EFFORT,

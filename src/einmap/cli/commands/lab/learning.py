@@ -1,0 +1,63 @@
+"""The cost model that `einmap search` begins with, and the one that it saves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from einmap.cli.inputs import EFFORT, OUTPUT
+from einmap.cli.output import print_hint
+from einmap.errors import At, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from einmap.cli.target import Target
+    from einmap.search.cost_model import CostModel
+    from einmap.search.experiment import Run
+    from einmap.search.problem import SearchProblem
+
+ModelFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="A saved cost model that learned and tree begin with.",
+        show_default=False,
+        rich_help_panel=EFFORT,
+    ),
+]
+SaveModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-model",
+        metavar="FILE",
+        help="Save a cost model of what all runs evaluated, and of --model: for other workloads on this architecture.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+def check_new_runs(target: Target | None, n: int) -> None:
+    """Raises SpecError where a model is to be saved and all runs are in the journal, which has no evaluations."""
+    if target is not None and not n:
+        raise SpecError(
+            "nothing would be learnt: all runs are in the journal, which does not keep what they evaluated",
+            at=At(str(target.path)),
+            hint="leave the journal out, or name another one",
+        )
+
+
+def write_model(target: Target, begun_from: CostModel | None, problem: SearchProblem, runs: Sequence[Run]) -> None:
+    """Write the model of what the runs evaluated; those of the journal are left out, and a note says so."""
+    from einmap.search.model_file import model_bytes, with_evaluations
+
+    evaluated = [run.evaluated for run in runs if run.evaluated is not None]
+    model = with_evaluations(begun_from, problem, evaluated)
+    target.write(model_bytes(model))
+    missing = len(runs) - len(evaluated)
+    left_out = f"; {missing} runs of the journal are not in it: it does not keep what they evaluated" if missing else ""
+    print_hint(f"wrote a cost model of {len(model.targets):,} mappings to {target.path}{left_out}")

@@ -1,0 +1,71 @@
+"""What `einmap search` prints: a report, or one JSON document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from einmap.cli.html_report import names_of
+from einmap.cli.output import print_json, print_report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from einmap.cli.commands.lab.remeasuring import Executed
+    from einmap.report.html.parts import Page
+    from einmap.search.experiment import Run
+    from einmap.search.problem import Optimum, SearchProblem
+    from einmap.search.summary import StrategySummary
+
+SCHEMA = 1
+"""Version of the JSON document."""
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """Everything that is shown: a problem, its optimum, runs, what they come to, and what was executed."""
+
+    problem: SearchProblem
+    optimum: Optimum
+    evaluations: int
+    runs: Sequence[Run]
+    summaries: Sequence[StrategySummary]
+    executed: Executed | None
+
+    def show(self) -> None:
+        """Print the report."""
+        from einmap.report.search.strategies import executed_report, search_report
+
+        print_report(search_report(self.problem, self.optimum, self.summaries, self.evaluations))
+        if self.executed is not None:
+            executed = self.executed
+            print_report(executed_report(self.problem, executed.by, executed.reference, executed.strategies))
+
+    def show_json(self) -> None:
+        """Print the JSON document."""
+        document: dict[str, Any] = {
+            "schema": SCHEMA,
+            "einsum": self.problem.name,
+            "objective": self.problem.objective,
+            "mapspace_size": self.problem.space.size,
+            "mapspace_size_is_exact": self.problem.space.size_is_exact,
+            "optimum": self.optimum.value,
+            "optimum_is_proven": self.optimum.proven,
+            "optimum_seconds": self.optimum.seconds,
+            "strategies": [summary.to_dict() for summary in self.summaries],
+            "runs": [run.to_dict() for run in self.runs],
+        }
+        if self.executed is not None:
+            document["executed"] = self.executed.to_dict()
+        print_json(document)
+
+    def page(self, files: list[str]) -> Page:
+        """The HTML report."""
+        from einmap.report.html.search_pages import search_page
+        from einmap.report.search.strategies import executed_rows
+
+        rows = None
+        if self.executed is not None:
+            executed = self.executed
+            rows = executed_rows(self.problem, executed.by, executed.reference, executed.strategies)
+        return search_page(self.problem, self.optimum, self.summaries, " ".join(names_of(files)), rows)
