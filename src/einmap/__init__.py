@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from einmap.execute.execute import execute as execute
     from einmap.execute.result import Execution as Execution
     from einmap.facade import map_workload as map_workload
+    from einmap.frontends.cascade.imported import Imported as Imported
+    from einmap.frontends.onnx.read import from_onnx as from_onnx
     from einmap.frontends.yaml.spec import dump as dump
     from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
     from einmap.frontends.yaml.spec import load as load
@@ -76,6 +78,7 @@ __all__ = [
     "Execution",
     "FanoutError",
     "Frame",
+    "Imported",
     "JaxEngine",
     "JaxOptions",
     "Level",
@@ -109,6 +112,7 @@ __all__ = [
     "flatten",
     "frame_of",
     "frames_of",
+    "from_onnx",
     "linearise",
     "load",
     "load_machine",
@@ -139,6 +143,7 @@ _HOMES = {
     "Execution": "einmap.execute.result",
     "FanoutError": "einmap.errors",
     "Frame": "einmap.report.frames.frame",
+    "Imported": "einmap.frontends.cascade.imported",
     "JaxEngine": "einmap.distribute.backends.jax.engine",
     "JaxOptions": "einmap.distribute.backends.jax.engine",
     "Level": "einmap.matmul.machine",
@@ -172,6 +177,7 @@ _HOMES = {
     "flatten": "einmap.einsum.flatten",
     "frame_of": "einmap.report.frames.kinds",
     "frames_of": "einmap.report.frames.kinds",
+    "from_onnx": "einmap.frontends.onnx.read",
     "linearise": "einmap.einsum.flatten",
     "load": "einmap.frontends.yaml.spec",
     "load_machine": "einmap.matmul.read_machine",

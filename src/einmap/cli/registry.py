@@ -63,6 +63,7 @@ COMMANDS = {
         "mesh.plan",
         "Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds.",
     ),
+    "import": Entry("import_model", "Read a model in ONNX and write it as a workload; its weights are not loaded."),
     "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
     "schema": Entry(
         "schema",

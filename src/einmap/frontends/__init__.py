@@ -3,9 +3,11 @@
 `yaml` is our own format; `files` writes text so that a crash leaves no half file behind;
 `store` keeps texts under keys in a directory.
 
+- `cascade`: what readers of models share: a cascade of Einsums from a program of tensor operations.
 - `code`: functions and component models from Python files: run only when the user names the file.
 - `code_models`: component models that are classes of Python files.
 - `files`: files: text read whole, with clear errors.
+- `onnx`: ONNX models: operators -> Einsums; weights are not loaded.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `yaml`: YAML specifications: text -> raw tree, and back.
 """

@@ -33,6 +33,7 @@ class _Document:
 
     file: str
     entries: tuple[tuple[str, Raw, At | None], ...]
+    notes: tuple[Note, ...] = ()
 
 
 def read_files(
@@ -162,7 +163,19 @@ def _no_file(pattern: Path) -> SpecError:
 
 
 def _read_file(documents: Documents, path: Path, top_key: Keys | None) -> _Document:
+    if path.suffix.lower() == ".onnx":
+        return _read_model(documents, path)
     return _top_level(documents.file(path), str(path), documents, top_key)
+
+
+def _read_model(documents: Documents, path: Path) -> _Document:
+    """A model gives the workload; its open dimensions are set as template variables are."""
+    from einmap.frontends.onnx.read import read_onnx
+
+    model, dimensions = read_onnx(path, documents.define)
+    documents.names.update(dimensions)
+    entries = tuple((key, value, At(str(path))) for key, value in model.spec.raw.items)
+    return _Document(str(path), entries, model.notes)
 
 
 def _top_level(raw: Raw, file: str, documents: Documents, top_key: Keys | None) -> _Document:
@@ -234,6 +247,7 @@ def _joined(documents: list[_Document]) -> Loaded:
     entries: dict[str, tuple[Raw, At | None, str]] = {}
     notes: list[Note] = []
     for document in documents:
+        notes += document.notes
         for key, value, at in document.entries:
             first, _, file = entries.setdefault(key, (value, at, document.file))
             if first != value:

@@ -1,0 +1,14 @@
+"""A cascade of Einsums from a program of tensor operations: what readers of models share.
+
+A value of the program is not a tensor of the cascade by itself. It is a map expression over *views*: parts of stored
+tensors, seen through indices. So element-wise operations join the Einsum that uses them, and operations on shapes alone
+(reshape, transpose, slice, broadcast) become projections. In which order to read:
+
+- `views`: how the axes of a value index a stored tensor, and what a change of shape does to that.
+- `values`: what an operation of the program gives: a map expression over views, perhaps known numbers.
+- `program`: the Einsums and stored tensors that are collected.
+- `builder`: one operation at a time: Einsums from labelled axes, windows with zero padding, and copies
+  where indices need them.
+- `write`: the collected Einsums as a section `workload` of a specification, with names for ranks and rank variables.
+- `imported`: what an import gives: the specification, what became of each operation, and how values go in and out.
+"""

@@ -1,0 +1,385 @@
+"""Einsums from operations: axes with the same label have the same index, windows slide, the rest is summed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from einmap.einsum.edit import substituted
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
+from einmap.einsum.projection import Affine
+from einmap.errors import SpecError
+from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Gathered, Program, Stored, uniform
+from einmap.frontends.cascade.values import (
+    MOST_LEAVES,
+    MOST_NODES,
+    Value,
+    applied,
+    broadcast,
+    broadcast_shape,
+    renumbered,
+    size_of,
+    stored,
+)
+from einmap.frontends.cascade.views import LayoutError, Sizes, View, common_digits, digit, refined, view_of
+from einmap.spec.names import RESERVED, is_name
+
+MOST_VALUES = 2**40
+"""Values of one tensor."""
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An axis that is read at `sum of coefficient * label + constant`; what lies outside of it is zero.
+
+    `cut`: points outside take no part instead, as in the maximum of a window.
+    """
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int = 0
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """An axis of the output that is one rank of this size, written at `sum of coefficient * label`."""
+
+    terms: tuple[tuple[str, int], ...]
+    size: int
+
+
+type Use = str | Window
+"""How an Einsum indexes an axis of an operand."""
+
+
+@dataclass(slots=True)
+class Contents:
+    """What one Einsum is made of, while its operands are being laid out."""
+
+    leaves: list[tuple[View, tuple[Use, ...]]] = field(default_factory=list)
+    expressions: list[MapExpression] = field(default_factory=list)
+    signs: list[bool] = field(default_factory=list)
+    first_leaves: list[int | None] = field(default_factory=list)
+
+
+class Builder:
+    """Collects Einsums; `program` has all of them."""
+
+    def __init__(self) -> None:
+        self.program = Program()
+
+    # names and graph inputs
+
+    def free_name(self, wanted: str) -> str:
+        """A name for a tensor that nothing else has, as near to `wanted` as names of tensors may be."""
+        plain = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_")[-LONGEST_NAME:].strip("_") or "T"
+        plain = plain if not plain[0].isdigit() else f"T{plain}"
+        name, number = plain, 2
+        while name in self.program.names or name in RESERVED or name in _TAKEN or not is_name(name):
+            name, number = f"{plain}_{number}", number + 1
+        self.program.names.add(name)
+        return name
+
+    def graph_input(
+        self, name: str, shape: Sequence[int], bits: int, source: str | Gathered | Array, *, weight: bool = False
+    ) -> Value:
+        """A tensor that no Einsum writes. Raises SpecError for one that is empty or too large."""
+        check_shape(shape, f"tensor {name!r}")
+        sizes = tuple(size for size in shape if size > 1) or (1,)
+        tensor = Stored(self.free_name(name), sizes, bits, source, tuple(shape), weight)
+        return stored(view_of(tensor, shape))
+
+    def as_expression(self, value: Value, name: str) -> Value:
+        """A value with an expression: numbers that are all the same are one number, others a tensor."""
+        if value.expression is not None and not (value.array is not None and value.array.size == 1):
+            return value
+        assert value.array is not None
+        number = uniform(value.array)
+        if number is not None:
+            return replace(value, expression=Number(number), leaves=(), nonnegative=number >= 0)
+        if value.expression is not None:
+            return value
+        return self.graph_input(f"{name}_constant", value.shape, value.bits, np.asarray(value.array), weight=True)
+
+    # operations
+
+    def pointwise(self, expression: MapExpression, operands: Sequence[Value], name: str, bits: int) -> Value:
+        """A map expression over operands, which are broadcast; it is not written before something needs it.
+
+        `expression` calls them `Operand("0")`, ... An operand whose expression is long is written first.
+        """
+        operands = [self.as_expression(value, name) for value in operands]
+        operands = self._shortened(operands, name, size_of(expression))
+        shape = broadcast_shape(*(value.shape for value in operands))
+        check_shape(shape, f"the result of {name!r}")
+        leaves: list[View] = []
+        parts: list[tuple[MapExpression, bool]] = []
+        for value in operands:
+            wide = broadcast(value, shape)
+            places = []
+            for view in wide.leaves:
+                if view not in leaves:
+                    leaves.append(view)
+                places.append(leaves.index(view))
+            assert value.expression is not None
+            parts.append((renumbered(value.expression, places.__getitem__), value.nonnegative))
+        joined, sign = _inserted(expression, parts)
+        return Value(tuple(shape), bits, joined, tuple(leaves), nonnegative=sign)
+
+    def _shortened(self, operands: list[Value], name: str, extra: int) -> list[Value]:
+        """The operands, the longest of them written to tensors where one expression would be too long."""
+
+        def too_long() -> bool:
+            leaves = {view for value in operands for view in value.leaves}
+            nodes = sum(size_of(value.expression) for value in operands if value.expression is not None)
+            return len(leaves) > MOST_LEAVES or nodes + extra > MOST_NODES
+
+        while too_long():
+            lengths = [0 if v.is_view or v.expression is None else size_of(v.expression) for v in operands]
+            longest = lengths.index(max(lengths))
+            if lengths[longest] <= 1:
+                break
+            operands[longest] = self.written(operands[longest], f"{name}_part")
+        return operands
+
+    def written(self, value: Value, name: str, uses: Sequence[Use] = ()) -> Value:
+        """The value as a tensor of its own, or the view that it is. `uses`: how it is read, for names of variables."""
+        value = self.as_expression(value, name)
+        return value if value.is_view else self.copied(value, name, uses=uses)
+
+    def copied(
+        self, value: Value, name: str, *, flat: Sequence[int] = (), whole: Sequence[int] = (), uses: Sequence[Use] = ()
+    ) -> Value:
+        """The value written to a new tensor.
+
+        `flat`: axes that are one rank there, however they are made of digits. `whole`: axes that are one rank even
+        where they have one index only.
+        """
+        value = self.as_expression(value, name)
+        labels = [f"x{axis}" for axis in range(len(value.shape))]
+        for axis, use in enumerate(uses):
+            labels[axis] = use if isinstance(use, str) else use.terms[0][0]
+        out: list[str | Spread] = list(labels)
+        for axis in {*flat, *whole}:
+            out[axis] = Spread(((labels[axis], 1),), value.shape[axis])
+        return self.einsum(name, [(value, labels)], out, Operand("0"), value.bits)
+
+    def einsum(
+        self,
+        name: str,
+        operands: Sequence[tuple[Value, Sequence[Use]]],
+        out: Sequence[str | Spread],
+        expression: MapExpression,
+        bits: int,
+        *,
+        reduction: Reduction = "sum",
+        extents: Mapping[str, int] | None = None,
+        weight: int | None = None,
+    ) -> Value:
+        """Write a tensor: its value at the labels of `out` is the expression over the operands, reduced over the rest.
+
+        `extents`: of labels that only windows use. `weight`: the operand that is the weight of a contraction.
+        """
+        given = dict(extents or {})
+        contents = self._contents(operands, name, is_contraction=weight is not None)
+        digits = self._laid_out(contents, given)
+        indices = [self._index(view, uses, digits, given) for view, uses in contents.leaves]
+        cuts = tuple(cut for _, found in indices for cut in found)
+        inputs = tuple(
+            Access(view.tensor, index) for (view, _), (index, _) in zip(contents.leaves, indices, strict=True)
+        )
+        tensor, index, view = self._output(name, out, digits, bits)
+        joined, sign = _inserted(expression, list(zip(contents.expressions, contents.signs, strict=True)))
+        extents = {_variable(label, i): size for label, sizes in digits.items() for i, size in enumerate(sizes)}
+        unused = extents.keys() - {v for i in (*index, *(j for a in inputs for j in a.index)) for v, _ in i.terms}
+        if unused and reduction == "sum":
+            # a sum over what is the same everywhere
+            joined = Apply("multiply", (joined, Number(float(prod(extents[v] for v in unused)))))
+        place = None if weight is None else contents.first_leaves[weight]
+        self.program.einsums.append(
+            CascadeEinsum(
+                Access(tensor, index),
+                inputs,
+                joined,
+                reduction,
+                {v: extent for v, extent in extents.items() if v not in unused},
+                {v: "" if re.match(r"x\d", v) else v.partition(".")[0].strip("_") for v in extents},
+                place,
+                isinstance(joined, Operand) and not _reduces(digits, out),
+                cuts,
+            )
+        )
+        return stored(view, nonnegative=sign)
+
+    def _contents(
+        self, operands: Sequence[tuple[Value, Sequence[Use]]], name: str, *, is_contraction: bool
+    ) -> Contents:
+        """All views that are read, with the use of each of their axes, and the expression of each operand over them."""
+        contents = Contents()
+        for value, uses in operands:
+            # what is read at several points is computed once, before
+            is_read_often = is_contraction or any(not isinstance(use, str) for use in uses)
+            plain = self.written(value, f"{name}_input", uses) if is_read_often else self.as_expression(value, name)
+            places: list[int] = []
+            for view in plain.leaves:
+                entry = view, tuple(uses)
+                if entry not in contents.leaves:
+                    contents.leaves.append(entry)
+                places.append(contents.leaves.index(entry))
+            assert plain.expression is not None
+            contents.expressions.append(renumbered(plain.expression, places.__getitem__))
+            contents.signs.append(plain.nonnegative)
+            contents.first_leaves.append(places[0] if places else None)
+        return contents
+
+    def _laid_out(self, contents: Contents, given: Mapping[str, int]) -> dict[str, Sizes]:
+        """The digits of each label; leaves are replaced by copies where their digits do not agree."""
+        for i, (view, uses) in enumerate(contents.leaves):
+            contents.leaves[i] = self._for_windows(view, uses, given), uses
+        labels = dict.fromkeys(
+            label for _, uses in contents.leaves for use in uses for label in ([use] if isinstance(use, str) else ())
+        )
+        digits: dict[str, Sizes] = {}
+        for label in labels:
+            digits[label] = self._digits_of(label, contents)
+        for label, extent in given.items():
+            digits.setdefault(label, (extent,) if extent > 1 else ())
+        return digits
+
+    def _digits_of(self, label: str, contents: Contents) -> Sizes:
+        used = [
+            (i, axis) for i, (_, uses) in enumerate(contents.leaves) for axis, use in enumerate(uses) if use == label
+        ]
+        extent = max(contents.leaves[i][0].shape[axis] for i, axis in used)
+        used = [(i, axis) for i, axis in used if contents.leaves[i][0].shape[axis] == extent]
+        try:
+            sizes = common_digits((contents.leaves[i][0], axis) for i, axis in used)
+        except LayoutError:
+            for i, axis in used:
+                view, uses = contents.leaves[i]
+                if len(view.axes[axis]) > 1:
+                    copy = self.copied(stored(view), f"{view.tensor.name}_flat", flat=[axis])
+                    contents.leaves[i] = copy.leaves[0], uses
+            sizes = common_digits((contents.leaves[i][0], axis) for i, axis in used)
+        for i, axis in used:
+            view, uses = contents.leaves[i]
+            contents.leaves[i] = refined(view, axis, sizes), uses
+        return sizes
+
+    def _for_windows(self, view: View, uses: Sequence[Use], given: Mapping[str, int]) -> View:
+        """The view, or a copy of it where a window needs an axis to be one rank by itself."""
+        slid = [axis for axis, use in enumerate(uses) if isinstance(use, Window)]
+        pads = [axis for axis in slid if not view.is_whole(axis) and _leaves_axis(uses[axis], given, view.shape[axis])]
+        cut = [axis for axis in slid if axis not in pads and len(view.axes[axis]) > 1]
+        if not pads and not cut:
+            return view
+        return self.copied(stored(view), f"{view.tensor.name}_rows", flat=cut, whole=pads).leaves[0]
+
+    def _index(
+        self, view: View, uses: Sequence[Use], digits: Mapping[str, Sizes], given: Mapping[str, int]
+    ) -> tuple[tuple[Affine, ...], list[tuple[Affine, int]]]:
+        """The index of each rank of a leaf in the variables of the Einsum, and indices that are cut."""
+        table: dict[str, Affine] = {}
+        cuts: list[tuple[Affine, int]] = []
+        for axis, use in enumerate(uses):
+            if isinstance(use, str):
+                for place in range(len(view.axes[axis])):
+                    table[digit(axis, place)] = Affine(((_variable(use, place), 1),))
+                continue
+            index = composed(use.terms, digits, use.constant)
+            low, high = _ends(use, given)
+            size = view.shape[axis]
+            if view.axes[axis]:
+                table[digit(axis, 0)] = index
+            if low >= 0 and high < size:
+                continue
+            if use.cut:
+                cuts.append((index, size))
+            else:
+                ranks = [i for i, rank in enumerate(view.index) if any(v == digit(axis, 0) for v, _ in rank.terms)]
+                self.program.pad(view.tensor, ranks[0], max(0, -low), max(0, high - size + 1))
+        return tuple(substituted(index, table) for index in view.index), cuts
+
+    def _output(
+        self, name: str, out: Sequence[str | Spread], digits: Mapping[str, Sizes], bits: int
+    ) -> tuple[Stored, tuple[Affine, ...], View]:
+        """The tensor that is written, the index of each of its ranks, and the tensor as a value."""
+        sizes: list[int] = []
+        axes: list[Sizes] = []
+        index: list[Affine] = []
+        for entry in out:
+            if isinstance(entry, Spread):
+                axes.append((entry.size,))
+                sizes.append(entry.size)
+                index.append(composed(entry.terms, digits))
+                continue
+            axes.append(digits[entry])
+            sizes += digits[entry]
+            index += [Affine(((_variable(entry, place), 1),)) for place in range(len(digits[entry]))]
+        check_shape(sizes, f"the result of {name!r}")
+        tensor = Stored(self.free_name(name), tuple(sizes) or (1,), bits)
+        read = tuple(
+            Affine(((digit(axis, place), 1),)) for axis, of_axis in enumerate(axes) for place, _ in enumerate(of_axis)
+        )
+        return tensor, tuple(index) or (Affine(()),), View(tensor, tuple(axes), read or (Affine(()),))
+
+
+def check_shape(shape: Sequence[int], what: str) -> None:
+    """Raise SpecError for a tensor without values, or with more than MOST_VALUES."""
+    if any(size < 1 for size in shape):
+        raise SpecError(f"{what} has the shape {[*shape]}, so that it has no values")
+    if prod(shape) > MOST_VALUES:
+        raise SpecError(f"{what} has the shape {[*shape]}: {prod(shape):.3g} values, at most 2**40 are allowed")
+
+
+def composed(terms: Sequence[tuple[str, int]], digits: Mapping[str, Sizes], constant: int = 0) -> Affine:
+    """The sum of `coefficient * label + constant` in the variables of the labels' digits."""
+    parts: list[tuple[str, int]] = []
+    for label, a in terms:
+        sizes = digits[label]
+        parts += [(_variable(label, i), a * prod(sizes[i + 1 :])) for i in range(len(sizes))]
+    return Affine(tuple(parts), constant)
+
+
+def _variable(label: str, place: int) -> str:
+    return f"{label}.{place}"
+
+
+def _ends(use: Window, extents: Mapping[str, int]) -> tuple[int, int]:
+    """The smallest and the largest index of a window."""
+    reach = [a * (extents[label] - 1) for label, a in use.terms]
+    return use.constant + sum(min(0, r) for r in reach), use.constant + sum(max(0, r) for r in reach)
+
+
+def _leaves_axis(use: Use, extents: Mapping[str, int], size: int) -> bool:
+    assert isinstance(use, Window)
+    low, high = _ends(use, extents)
+    return not use.cut and (low < 0 or high >= size)
+
+
+def _reduces(digits: Mapping[str, Sizes], out: Sequence[str | Spread]) -> bool:
+    kept = {label for entry in out for label in ([entry] if isinstance(entry, str) else [t for t, _ in entry.terms])}
+    return any(sizes and label not in kept for label, sizes in digits.items())
+
+
+def _inserted(expression: MapExpression, parts: Sequence[tuple[MapExpression, bool]]) -> tuple[MapExpression, bool]:
+    """The expression with other expressions in place of its operands, and whether it is known not to be negative."""
+    match expression:
+        case Operand(number):
+            return parts[int(number)]
+        case Number(value):
+            return expression, value >= 0
+        case Apply(function, given):
+            arguments = [_inserted(argument, parts) for argument in given]
+            square = function == "multiply" and arguments[0][0] == arguments[1][0]
+            joined, sign = applied(function, arguments)
+            return joined, sign or square
+
+
+_TAKEN = frozenset({"mod", "inf", "nan", "pi", "e"})
+"""Words that expressions of a specification may read as something else."""

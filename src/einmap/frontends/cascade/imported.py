@@ -1,0 +1,171 @@
+"""What an import gives: the specification, what became of each operation, and how values go in and out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from einmap.einsum.numeric import run, shapes
+from einmap.einsum.operation import Operand
+from einmap.einsum.projection import Affine
+from einmap.errors import Note, SpecError, did_you_mean
+from einmap.frontends.cascade.builder import Builder
+from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Gathered, Stored
+from einmap.frontends.cascade.values import Value
+from einmap.frontends.cascade.views import View, digit
+from einmap.frontends.cascade.write import workload_of
+from einmap.spec.spec import Spec
+from einmap.visible import brief
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """An operator without Einsum form. It ends the cascade there: what it reads is an output of the workload, what it
+    gives an input, so that both move to and from the outermost memory.
+
+    `results`: its values by the names of the model.
+    """
+
+    operator: str
+    reason: str
+    at: str
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model as a cascade of Einsums. `spec` has the workload; `operators` how many of each kind the model has."""
+
+    __repr__ = brief
+
+    spec: Spec
+    operators: Mapping[str, int]
+    barriers: tuple[Barrier, ...] = ()
+    notes: tuple[Note, ...] = ()
+    inputs: Mapping[str, Stored] = field(default_factory=dict)
+    """Graph inputs of the workload by their names there; `source` says what of the model each is."""
+    margins: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Zeros before and after the indices of each rank of a tensor, where there are some."""
+    outputs: Mapping[str, View] = field(default_factory=dict)
+    """Outputs of the model by name, as parts of tensors of the workload."""
+
+    @property
+    def n_multiply_accumulates(self) -> int:
+        """Points of the Einsums that contract: the products that are summed, which published counts of models count."""
+        einsums = self.spec.workload.einsums
+        names = {entry["einsum"].partition("[")[0]: entry for entry in self.workload["einsums"]}
+        return sum(e.n_computes for e in einsums if names[e.name]["renames"]["weight"] != "Nothing")
+
+    @property
+    def workload(self) -> dict[str, Any]:
+        """The section `workload` as plain dictionaries, lists and texts."""
+        plain: dict[str, Any] = self.spec.to_dict()["workload"]
+        return plain
+
+    @property
+    def barrier_counts(self) -> dict[str, int]:
+        """How many operators of each kind have no Einsum form."""
+        return dict(Counter(barrier.operator for barrier in self.barriers))
+
+    def arrays(self, values: Mapping[str, Any]) -> dict[str, Array]:
+        """The graph inputs of the workload, from values of the model by name: its inputs, weights, results of barriers.
+
+        Raises SpecError where one is missing, or has another shape.
+        """
+        return {name: self._array(tensor, values) for name, tensor in self.inputs.items()}
+
+    def run(self, values: Mapping[str, Any]) -> dict[str, Array]:
+        """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
+        arrays = self.arrays(values)
+        known = {**arrays, **run(self.spec.workload, arrays)}
+        return {name: self._seen(view, known[view.tensor.name]) for name, view in self.outputs.items()}
+
+    def _array(self, tensor: Stored, values: Mapping[str, Any]) -> Array:
+        source = tensor.source
+        if isinstance(source, Gathered):
+            table, places = self._given(source.table, values), self._given(source.indices, values)
+            array = np.take(table, places.astype(np.int64), axis=source.axis)
+        elif isinstance(source, str):
+            array = self._given(source, values)
+        else:
+            array = np.asarray(source)
+        if array.size != np.prod(tensor.sizes):
+            text = f"the values of {tensor.name!r} have the shape {array.shape}, the model says {tensor.shape}"
+            raise SpecError(text)
+        padded = np.pad(array.reshape(tensor.sizes).astype(np.float64), self._margin(tensor))
+        # no tensor of a workload is larger than what is read of it
+        read = shapes(self.spec.workload, [tensor.name])[tensor.name]
+        return padded[tuple(slice(size) for size in read)]
+
+    def _given(self, name: str, values: Mapping[str, Any]) -> Array:
+        if name not in values:
+            hint = did_you_mean(name, values, listing="values given")
+            raise SpecError(f"no values for {name!r} of the model", hint=hint)
+        return np.asarray(values[name])
+
+    def _margin(self, tensor: Stored) -> tuple[tuple[int, int], ...]:
+        return self.margins.get(tensor.name, ((0, 0),) * len(tensor.sizes))
+
+    def _seen(self, view: View, array: Array) -> Array:
+        """The part of a tensor that a view is, with the shape of the view."""
+        sizes = [size for axis in view.axes for size in axis]
+        names = [digit(i, place) for i, axis in enumerate(view.axes) for place in range(len(axis))]
+        ranges = dict(zip(names, np.ogrid[tuple(slice(size) for size in sizes)], strict=True)) if sizes else {}
+        index = []
+        for rank, (low, _) in zip(view.index, self._margin(view.tensor), strict=True):
+            place: Any = np.asarray(rank.constant + low)
+            for name, a in rank.terms:
+                place = place + a * ranges[name]
+            index.append(place)
+        part: Array = array[tuple(index)]
+        return np.broadcast_to(part, sizes).reshape(view.shape)
+
+
+def imported(
+    builder: Builder,
+    outputs: Mapping[str, Value],
+    written_out: Mapping[str, Value],
+    about: Mapping[str, Any],
+    notes: tuple[Note, ...] = (),
+) -> Imported:
+    """The cascade that gives `outputs`, and writes `written_out` to the outermost memory for barriers.
+
+    `about`: operators and barriers. Raises SpecError where nothing is to be computed.
+    """
+    views = {name: value.leaves[0] for name, value in outputs.items()}
+    kept = {view.tensor.name for view in views.values()} | {v.leaves[0].tensor.name for v in written_out.values()}
+    einsums = with_results(builder, builder.program.needed(kept), kept)
+    if not einsums:
+        raise SpecError("the model has nothing to compute: its outputs are its inputs, or constants")
+    names = {access.tensor.name: access.tensor for e in einsums for access in e.inputs}
+    produced = {e.output.tensor.name for e in einsums}
+    inputs = {name: tensor for name, tensor in names.items() if name not in produced}
+    margins = {name: tuple(ranks) for name, ranks in builder.program.margins.items()}
+    spec = Spec.from_dict(workload=workload_of(builder.program, einsums))
+    return Imported(spec, notes=notes, inputs=inputs, margins=margins, outputs=views, **about)
+
+
+def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str]) -> list[CascadeEinsum]:
+    """The Einsums, and copies of results that others read as well: those might never leave the inner memories."""
+    read = {access.tensor.name for e in einsums for access in e.inputs}
+    done: list[CascadeEinsum] = []
+    for einsum in einsums:
+        done.append(einsum)
+        if einsum.name in kept & read:
+            done.append(_copy(builder, einsum.output.tensor))
+    return done
+
+
+def _copy(builder: Builder, tensor: Stored) -> CascadeEinsum:
+    variables = [f"x{rank}.0" for rank in range(len(tensor.sizes))]
+    index = tuple(Affine(((v, 1),)) for v in variables)
+    result = Stored(builder.free_name(f"{tensor.name}_out"), tensor.sizes, tensor.bits)
+    extents = dict(zip(variables, tensor.sizes, strict=True))
+    hints = dict.fromkeys(variables, "")
+    return CascadeEinsum(
+        Access(result, index), (Access(tensor, index),), Operand("0"), "sum", extents, hints, is_copy=True
+    )

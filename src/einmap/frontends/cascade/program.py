@@ -1,0 +1,109 @@
+"""The Einsums and stored tensors that are collected while a program is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.einsum.operation import MapExpression, Reduction
+from einmap.einsum.projection import Affine
+
+type Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Where the values of a graph input come from: slices of `table` along `axis`, chosen by the integers `indices`."""
+
+    table: str
+    indices: str
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A tensor of the cascade. `sizes`: of its ranks, without padding.
+
+    `source`: for a graph input, the name of the value of the program that it is, its numbers where the program has
+    them, or the gather that gives it; None for a tensor that an Einsum writes. `shape`: that of the value, with axes
+    of one index, which have no rank. `weight`: whether it is a parameter of the model.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    bits: int
+    source: str | Gathered | Array | None = None
+    shape: tuple[int, ...] = ()
+    weight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A tensor, and an affine index for each of its ranks; an index outside of 0 to size - 1 is in the padding."""
+
+    tensor: Stored
+    index: tuple[Affine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeEinsum:
+    """One Einsum. The expression calls input i `Operand(str(i))`; `extents` are those of its rank variables.
+
+    `hints`: what rank variables should be called. `weight`: the place of the input that plays the weight in a
+    contraction; None where nothing is contracted. `cuts`: indices that must be from 0 to below a size.
+    """
+
+    output: Access
+    inputs: tuple[Access, ...]
+    expression: MapExpression
+    reduction: Reduction
+    extents: dict[str, int]
+    hints: dict[str, str]
+    weight: int | None = None
+    is_copy: bool = False
+    cuts: tuple[tuple[Affine, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The Einsum has the name of what it writes."""
+        return self.output.tensor.name
+
+
+@dataclass(slots=True)
+class Program:
+    """What is collected. `margins`: zeros stored before and after each rank of a tensor, by its name."""
+
+    einsums: list[CascadeEinsum] = field(default_factory=list)
+    margins: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def margin(self, tensor: Stored, rank: int) -> tuple[int, int]:
+        """Zeros before and after the indices of a rank."""
+        return self.margins[tensor.name][rank] if tensor.name in self.margins else (0, 0)
+
+    def pad(self, tensor: Stored, rank: int, low: int, high: int) -> None:
+        """Let a rank have at least so many zeros before and after it."""
+        margins = self.margins.setdefault(tensor.name, [(0, 0)] * len(tensor.sizes))
+        before, after = margins[rank]
+        margins[rank] = max(before, low), max(after, high)
+
+    def needed(self, kept: set[str]) -> list[CascadeEinsum]:
+        """The Einsums without which a tensor of `kept` would not be there, in order."""
+        wanted = set(kept)
+        chosen: list[CascadeEinsum] = []
+        for einsum in reversed(self.einsums):
+            if einsum.output.tensor.name in wanted:
+                chosen.insert(0, einsum)
+                wanted |= {access.tensor.name for access in einsum.inputs}
+        return chosen
+
+
+def uniform(values: Array) -> float | None:
+    """The number that all elements are, None where they differ or it is not finite."""
+    if not values.size or values.dtype.kind not in "biuf":
+        return None
+    first = values.flat[0]
+    return float(first) if bool((values == first).all()) and bool(np.isfinite(first)) else None

@@ -1,0 +1,121 @@
+"""What an operation of the program gives: a map expression over views, perhaps with numbers that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand
+from einmap.errors import SpecError
+from einmap.frontends.cascade.program import Array
+from einmap.frontends.cascade.views import View, expanded, reshaped, sliced, transposed
+
+MOST_LEAVES, MOST_NODES = 3, 60
+"""Views and functions of one map expression; a longer one is written to a tensor of its own.
+
+The mapper places each tensor by itself, so that an Einsum of many tensors takes long to map.
+"""
+_NONNEGATIVE = frozenset({"relu", "sigmoid", "exp", "abs", "sqrt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of the program. The expression calls the views `Operand("0")`, `Operand("1")`, ...
+
+    `array`: its numbers where the program knows them; then there may be no expression. All views have the shape of the
+    value. `bits`: of one number. `nonnegative`: no number is below 0.
+    """
+
+    shape: tuple[int, ...]
+    bits: int
+    expression: MapExpression | None = None
+    leaves: tuple[View, ...] = ()
+    array: Array | None = None
+    nonnegative: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it is part of a stored tensor, with nothing to compute."""
+        return isinstance(self.expression, Operand)
+
+    def changed(self, of_view: Callable[[View], View], of_array: Callable[[Array], Array]) -> Value:
+        """The value after a change of shape, which views and known numbers take alike."""
+        leaves = tuple(of_view(view) for view in self.leaves)
+        array = of_array(self.array) if self.array is not None else None
+        if leaves:
+            return replace(self, shape=leaves[0].shape, leaves=leaves, array=array)
+        # a number alone: an array of it that takes no room says what the shape becomes
+        seen = of_array(np.broadcast_to(np.float64(0), self.shape)) if array is None else array
+        return replace(self, shape=tuple(seen.shape), array=array)
+
+
+def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape to which shapes broadcast, as NumPy has it. Raises SpecError where sizes differ and none is 1."""
+    rank = max(map(len, shapes), default=0)
+    columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
+    sizes = [{size for size in column if size != 1} or {1} for column in columns]
+    if any(len(size) > 1 for size in sizes):
+        raise SpecError(f"the shapes {', '.join(str([*shape]) for shape in shapes)} do not broadcast")
+    return tuple(size.pop() for size in sizes)
+
+
+def known(array: Array, bits: int) -> Value:
+    """A value of which the numbers are known."""
+    return Value(tuple(array.shape), bits, array=array)
+
+
+def stored(view: View, *, nonnegative: bool = False) -> Value:
+    """Part of a stored tensor."""
+    return Value(view.shape, view.tensor.bits, Operand("0"), (view,), nonnegative=nonnegative)
+
+
+def transpose(value: Value, order: Sequence[int]) -> Value:
+    """The axes in another order."""
+    return value.changed(lambda view: transposed(view, order), lambda array: array.transpose(order))
+
+
+def reshape(value: Value, shape: Sequence[int]) -> Value:
+    """The elements in another shape; LayoutError where no affine index says so."""
+    return value.changed(lambda view: reshaped(view, shape), lambda array: array.reshape(shape))
+
+
+def broadcast(value: Value, shape: Sequence[int]) -> Value:
+    """The value in a larger shape, as NumPy broadcasts."""
+    return value.changed(lambda view: expanded(view, shape), lambda array: np.broadcast_to(array, shape))
+
+
+def take(value: Value, axis: int, start: int, step: int, count: int) -> Value:
+    """`count` indices of an axis from `start` on, `step` apart; LayoutError where digits are cut through."""
+    where = (slice(None),) * axis + ([start + step * i for i in range(count)],)
+    return value.changed(lambda view: sliced(view, axis, start, step, count), lambda array: array[where])
+
+
+def applied(function: str, arguments: Sequence[tuple[MapExpression, bool]]) -> tuple[MapExpression, bool]:
+    """A function of expressions, and whether it is known not to be negative."""
+    expression = Apply(function, tuple(argument for argument, _ in arguments))
+    signs = [sign for _, sign in arguments]
+    never = function in _NONNEGATIVE or (function in ("add", "multiply", "divide", "min", "power") and all(signs))
+    return expression, never or (function == "max" and any(signs))
+
+
+def size_of(expression: MapExpression) -> int:
+    """How many functions, numbers and operands an expression has."""
+    return 1 + sum(size_of(a) for a in expression.arguments) if isinstance(expression, Apply) else 1
+
+
+def shifted(expression: MapExpression, by: int) -> MapExpression:
+    """The expression with later operands: `Operand("0")` becomes that of the number `by`."""
+    return renumbered(expression, lambda number: number + by)
+
+
+def renumbered(expression: MapExpression, to: Callable[[int], int]) -> MapExpression:
+    """The expression with other numbers of operands."""
+    match expression:
+        case Operand(number):
+            return Operand(str(to(int(number))))
+        case Apply(function, arguments):
+            return Apply(function, tuple(renumbered(a, to) for a in arguments))
+        case Number():
+            return expression

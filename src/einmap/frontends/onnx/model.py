@@ -1,0 +1,254 @@
+"""An ONNX model as plain values: nodes in order, initialisers without large payloads, dimensions that are numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from einmap.errors import At, EinmapError, SpecError, raise_all
+from einmap.frontends.cascade.builder import MOST_VALUES
+from einmap.frontends.cascade.program import Array
+from einmap.frontends.files import reading
+from einmap.frontends.onnx.wire import compact_model
+from einmap.optional import require
+from einmap.visible import short
+
+MOST_NODES = 200_000
+MOST_AXES = 16
+_BITS = {
+    1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 16: 16, 17: 8, 18: 8, 19: 8,
+    20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2,
+}  # fmt: skip
+"""Bits of a number by `TensorProto.DataType` (onnx.proto); complex numbers and texts are missing."""
+GRAPH_ATTRIBUTES = (5, 10)
+"""Types of attributes that hold graphs (`AttributeProto.AttributeType`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator: `operator` with its domain unless that is ONNX's own. `at`: where it stands."""
+
+    operator: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What is known of a value: its shape, bits of a number, the type of ONNX, and its numbers where they are kept."""
+
+    name: str
+    shape: tuple[int, ...]
+    bits: int
+    kind: int
+    array: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model. `open_dimensions`: names of those that have no size in the file.
+
+    `proto` is what was parsed, without large payloads, its dimensions as they were given.
+    """
+
+    file: str
+    nodes: tuple[Node, ...]
+    initialisers: Mapping[str, Tensor]
+    inputs: Mapping[str, Tensor]
+    outputs: tuple[str, ...]
+    opset: int
+    open_dimensions: tuple[str, ...]
+    proto: Any = field(repr=False)
+
+
+def read_model(path: Path, dimensions: Mapping[str, object], batch: int | None = None) -> Model:
+    """The model in a file. `dimensions`: sizes of those that are open, by name; `batch`: the first of each input.
+
+    Raises SpecError: all problems of dimensions and initialisers together, each with its place in the model.
+    """
+    onnx = require("onnx", "onnx")
+    content = compact_model(path)
+    at = At(str(path))
+    try:
+        proto = onnx.ModelProto.FromString(content)
+    except Exception as error:  # protobuf has several classes, by implementation
+        raise SpecError(f"this is not a readable ONNX model: {error}", at=at) from None
+    graph = proto.graph
+    if not graph.node:
+        raise SpecError("the model has no operators", at=at, hint="is this an ONNX model?")
+    if len(graph.node) > MOST_NODES:
+        raise SpecError(f"the model has {len(graph.node):,} operators, at most {MOST_NODES:,} are read", at=at)
+    reader = _Reader(str(path), dimensions, batch)
+    initialisers = {found.name: found for t in graph.initializer if (found := reader.initialiser(t)) is not None}
+    inputs = {
+        found.name: found
+        for info in graph.input
+        if text_of(info.name) not in initialisers and (found := reader.graph_input(info)) is not None
+    }
+    raise_all(reader.problems)
+    nodes = tuple(_node(onnx, node, i, str(path)) for i, node in enumerate(graph.node))
+    opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+    outputs = tuple(text_of(output.name) for output in graph.output)
+    return Model(str(path), nodes, initialisers, inputs, outputs, opset, tuple(reader.open_names), proto)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads initialisers and inputs, and collects what is wrong with them."""
+
+    file: str
+    dimensions: Mapping[str, object]
+    batch: int | None
+    problems: list[EinmapError] = field(default_factory=list)
+    open_names: dict[str, None] = field(default_factory=dict)
+
+    def initialiser(self, tensor: Any) -> Tensor | None:
+        """An initialiser, its numbers only where they are kept. Nothing outside of the model is opened."""
+        at = At(self.file, path=f"initializer {short(text_of(tensor.name), 60)}")
+        shape = tuple(tensor.dims)
+        if tensor.data_location == 1:
+            self._check_location(tensor, at)
+        bits = self._bits(tensor.data_type, at)
+        if not self._is_shape(shape, at) or bits is None:
+            return None
+        try:
+            return Tensor(text_of(tensor.name), shape, bits, tensor.data_type, array_of(tensor))
+        except SpecError as problem:
+            problem.at = at
+            self.problems.append(problem)
+            return None
+
+    def graph_input(self, info: Any) -> Tensor | None:
+        """An input of the model, its open dimensions set in the message, too, for the inference of shapes."""
+        at = At(self.file, path=f"input {short(text_of(info.name), 60)}")
+        if not info.type.HasField("tensor_type"):
+            self.problems.append(SpecError("this is not a tensor", at=at, hint="sequences and maps are not supported"))
+            return None
+        kind = info.type.tensor_type
+        if not kind.HasField("shape"):
+            self.problems.append(SpecError("the model does not say which shape this has", at=at))
+            return None
+        for axis, dimension in enumerate(kind.shape.dim):
+            size = self._size(text_of(info.name), axis, dimension, at)
+            if size is not None:
+                dimension.Clear()
+                dimension.dim_value = size
+        shape = tuple(d.dim_value for d in kind.shape.dim)
+        bits = self._bits(kind.elem_type, at)
+        if any(not d.HasField("dim_value") for d in kind.shape.dim) or not self._is_shape(shape, at) or bits is None:
+            return None
+        return Tensor(text_of(info.name), shape, bits, kind.elem_type)
+
+    def _size(self, name: str, axis: int, dimension: Any, at: At) -> int | None:
+        """The size of a dimension; None where it is not known, which is a problem."""
+        is_open = not dimension.HasField("dim_value")
+        word = re.sub(r"\W", "_", text_of(dimension.dim_param) or f"{name}_{axis}", flags=re.ASCII)
+        if is_open:
+            self.open_names[word] = None
+            if (noted := reading()) is not None:
+                noted.variables.add(word)
+        if word in self.dimensions and is_open:
+            size = self.dimensions[word]
+            if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MOST_VALUES:
+                return size
+            self.problems.append(
+                SpecError(f"the dimension {word} must be a positive integer, found {short(size)}", at=at)
+            )
+            return None
+        if axis == 0 and self.batch is not None:
+            return self.batch
+        if not is_open:
+            return int(dimension.dim_value)
+        also = ", or --batch N" if axis == 0 else ""
+        self.problems.append(
+            SpecError(f"the size of dimension {axis} is open ({word})", at=at, hint=f"give it with -D {word}=N{also}")
+        )
+        return None
+
+    def _is_shape(self, shape: Sequence[int], at: At) -> bool:
+        text = None
+        if len(shape) > MOST_AXES:
+            text = f"this has {len(shape)} dimensions, at most {MOST_AXES} are supported"
+        elif any(size < 0 for size in shape):
+            text = f"the shape {[*shape]} has a negative dimension"
+        elif prod(shape) > MOST_VALUES:
+            text = f"the shape {[*shape]} has {prod(shape):.3g} values, at most 2**40 are allowed"
+        if text is not None:
+            self.problems.append(SpecError(text, at=at))
+        return text is None
+
+    def _bits(self, kind: int, at: At) -> int | None:
+        if kind not in _BITS:
+            self.problems.append(SpecError(f"numbers of the ONNX type {kind} are not supported", at=at))
+        return _BITS.get(kind)
+
+    def _check_location(self, tensor: Any, at: At) -> None:
+        """External data are never opened; a place outside of the model's folder says that the model is not sane."""
+        for entry in tensor.external_data:
+            if text_of(entry.key) != "location":
+                continue
+            location = text_of(entry.value)
+            kinds = PurePosixPath(location), PureWindowsPath(location)
+            if any(path.is_absolute() or ".." in path.parts or getattr(path, "drive", "") for path in kinds):
+                text = f"its data are said to be in {short(location, 80)}, outside of the folder of the model"
+                self.problems.append(SpecError(text, at=at))
+
+
+def text_of(value: Any) -> str:
+    """A text of a message; bytes where it is not UTF-8, of which parts are replaced."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def bits_of(kind: int) -> int:
+    """Bits of a number of a type of ONNX; 32 for those that are not known."""
+    return _BITS.get(kind, 32)
+
+
+def array_of(tensor: Any) -> Array | None:
+    """The numbers of a tensor that are kept in the model; None if they are elsewhere or were left out.
+
+    Raises SpecError where there are not as many as the shape says.
+    """
+    onnx = require("onnx", "onnx")
+    has_data = any(len(getattr(tensor, name)) for name in ("raw_data", *_TYPED))
+    if tensor.data_location == 1 or not (has_data or prod(tensor.dims) == 0) or prod(tensor.dims) > MOST_VALUES:
+        return None
+    try:
+        array: Array = onnx.numpy_helper.to_array(tensor)
+    except Exception as error:  # whatever a damaged tensor leads to
+        raise SpecError(f"its numbers do not fit its shape {[*tensor.dims]}: {short(str(error), 120)}") from None
+    return array if array.dtype.kind in "biufV" or array.dtype.name.startswith(("bfloat", "float")) else None
+
+
+_TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def _node(onnx: Any, node: Any, number: int, file: str) -> Node:
+    domain, name = text_of(node.domain), text_of(node.name)
+    operator = text_of(node.op_type) if domain in ("", "ai.onnx") else f"{domain}.{text_of(node.op_type)}"
+    shown = f" {short(name, 60)}" if name else ""
+    at = At(file, path=f"node {number} ({short(operator, 60)[1:-1]}{shown})")
+    attributes: dict[str, Any] = {}
+    for attribute in node.attribute:
+        key = text_of(attribute.name)
+        try:
+            if attribute.type in GRAPH_ATTRIBUTES:
+                attributes[key] = attribute
+            elif attribute.type == 4:
+                attributes[key] = attribute.t
+            else:
+                value = onnx.helper.get_attribute_value(attribute)
+                attributes[key] = text_of(value) if isinstance(value, bytes) else value
+        except SpecError:
+            raise
+        except Exception as error:  # whatever a damaged attribute leads to
+            raise SpecError(f"the attribute {short(key, 60)} cannot be read: {error}", at=at) from None
+    inputs, outputs = (tuple(map(text_of, names)) for names in (node.input, node.output))
+    return Node(operator, name, inputs, outputs, attributes, at)

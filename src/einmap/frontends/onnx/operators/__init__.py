@@ -1,0 +1,11 @@
+"""The operators of ONNX: what each becomes.
+
+- `call`: one operator while it is imported: operands, attributes, the builder.
+- `constants`: numbers that are known before the model runs.
+- `elementwise`: map expressions.
+- `contractions`: convolutions and matrix products.
+- `windows`: windows over spatial axes, and pooling.
+- `normalisation`: reductions, softmax and normalisations.
+- `layout`: operators on shapes alone, which become projections.
+- `table`: all of them by name.
+"""

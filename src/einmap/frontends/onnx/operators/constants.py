@@ -1,0 +1,126 @@
+"""Operators on numbers that are known before the model runs: shapes, axes, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from einmap.errors import SpecError
+from einmap.frontends.cascade.program import Array
+from einmap.frontends.cascade.values import Value, broadcast_shape, known
+from einmap.frontends.onnx.model import array_of
+from einmap.frontends.onnx.operators.call import Call
+
+MOST_FOLDED = 2**22
+"""Numbers of one constant that are computed."""
+_POINTWISE: dict[str, Callable[..., Any]] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Neg": np.negative, "Abs": np.abs, "Floor": np.floor,
+    "Ceil": np.ceil, "Sqrt": np.sqrt, "Equal": np.equal, "Less": np.less, "Greater": np.greater, "Not": np.logical_not,
+    "LessOrEqual": np.less_equal, "GreaterOrEqual": np.greater_equal, "And": np.logical_and, "Or": np.logical_or,
+    "Where": np.where, "Exp": np.exp, "Pow": np.power, "Reciprocal": np.reciprocal, "Sin": np.sin, "Cos": np.cos,
+    "Xor": np.logical_xor, "Log": np.log,
+}  # fmt: skip
+_UNARY = frozenset({"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Exp", "Reciprocal", "Sin", "Cos", "Log"})
+
+
+def _is_small(*shapes: Sequence[int]) -> bool:
+    return all(prod(shape) <= MOST_FOLDED for shape in shapes)
+
+
+def constant(call: Call) -> Value:
+    """Constant: the tensor or the numbers in its attributes."""
+    attributes = call.node.attributes
+    if "value" in attributes:
+        tensor = attributes["value"]
+        array = array_of(tensor)
+        if array is None:
+            return call.builder.graph_input(call.name, tuple(tensor.dims), 32, call.node.outputs[0], weight=True)
+        return known(array, 8 * array.dtype.itemsize)
+    for name in ("value_float", "value_floats", "value_int", "value_ints"):
+        if name in attributes:
+            return known(np.asarray(attributes[name]), 32 if "float" in name else 64)
+    raise SpecError("this constant has no numbers", at=call.node.at)
+
+
+def folded(call: Call, arrays: Sequence[Array | None]) -> list[Array] | None:
+    """The results of an operator on known numbers; None where it is not one of these, or would be too large."""
+    if any(array is None for array in arrays) or not arrays:
+        return None
+    operands = [array for array in arrays if array is not None]
+    kind = call.node.operator
+    with np.errstate(all="ignore"):
+        if kind in _POINTWISE:
+            return _pointwise(kind, operands, call)
+        if kind == "Div":
+            return _divided(operands)
+        return _of_shapes(kind, operands, call)
+
+
+def _pointwise(kind: str, operands: list[Array], call: Call) -> list[Array] | None:
+    wanted = 1 if kind in _UNARY else 3 if kind == "Where" else 2
+    if len(operands) != wanted:
+        raise SpecError(f"{kind} takes {wanted} operands, found {len(operands)}", at=call.node.at)
+    shape = broadcast_shape(*(array.shape for array in operands))
+    try:
+        return [np.asarray(_POINTWISE[kind](*operands))] if _is_small(shape) else None
+    except (ValueError, TypeError) as error:
+        raise SpecError(f"its constants do not fit: {error}", at=call.node.at) from None
+
+
+def _divided(operands: list[Array]) -> list[Array] | None:
+    if len(operands) != 2 or not _is_small(broadcast_shape(*(array.shape for array in operands))):
+        return None
+    a, b = operands
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":  # towards zero, as in C
+        quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
+        return [np.asarray(quotient * np.sign(a) * np.sign(b))]
+    return [np.asarray(a / b)]
+
+
+def _of_shapes(kind: str, operands: list[Array], call: Call) -> list[Array] | None:
+    first = operands[0]
+    if kind == "Concat" and _is_small([sum(array.size for array in operands)]):
+        axis = call.axis(call.integer("axis", 0), max(1, first.ndim))
+        try:
+            return [np.concatenate(operands, axis=axis)]
+        except ValueError as error:
+            raise SpecError(f"its constants do not fit: {error}", at=call.node.at) from None
+    if kind == "ConstantOfShape":
+        shape = tuple(int(v) for v in first.reshape(-1))
+        if any(size < 0 for size in shape):
+            raise SpecError(f"the shape {[*shape]} has a negative dimension", at=call.node.at)
+        tensor = call.node.attributes.get("value")
+        value = np.zeros(1, np.float32) if tensor is None else array_of(tensor)
+        return None if value is None else [np.broadcast_to(value.reshape(-1)[:1].reshape(()), shape)]
+    if kind == "Range" and len(operands) == 3:
+        start, limit, delta = (array.reshape(-1)[0] for array in operands)
+        count = max(0, int(np.ceil((limit - start) / delta))) if delta else 0
+        return [start + np.arange(count) * delta] if count <= MOST_FOLDED else None
+    if kind == "Gather" and len(operands) == 2 and _is_small(operands[1].shape):
+        axis = call.axis(call.integer("axis", 0), max(1, first.ndim))
+        try:
+            taken = np.take(first, operands[1].astype(np.int64), axis=axis)
+        except IndexError as error:
+            raise SpecError(f"an index is out of range: {error}", at=call.node.at) from None
+        return [np.asarray(taken)] if _is_small(taken.shape) else None
+    if kind == "Tile" and len(operands) == 2:
+        times = [int(v) for v in operands[1].reshape(-1)]
+        small = min(times, default=1) >= 0 and _is_small([max(1, first.size) * prod(times)])
+        return [np.tile(first, times)] if small else None
+    if kind == "Trilu" and first.ndim >= 2 and _is_small(first.shape):
+        offset = int(operands[1].reshape(-1)[0]) if len(operands) > 1 else 0
+        return [np.triu(first, offset) if call.integer("upper", 1) else np.tril(first, offset)]
+    return None
+
+
+def shape_of(call: Call) -> Value:
+    """Shape and Size: known, as all dimensions are."""
+    value = call.operand(0)
+    if call.node.operator == "Size":
+        return known(np.asarray(prod(value.shape), np.int64), 64)
+    rank = len(value.shape)
+    start, end = call.integer("start", 0), call.integer("end", rank)
+    return known(np.asarray(value.shape[start:end], np.int64), 64)

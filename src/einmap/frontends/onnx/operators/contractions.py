@@ -1,0 +1,205 @@
+"""Products that are summed: convolutions and matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from einmap.errors import SpecError
+from einmap.frontends.cascade.builder import Spread, Use
+from einmap.frontends.cascade.values import Value, reshape, take, transpose
+from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+from einmap.frontends.onnx.operators.windows import slide_of
+
+_OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
+
+
+def conv(call: Call) -> list[Value]:
+    """Conv with any groups, strides, dilations and padding, in one to three dimensions."""
+    x, w = call.operand(0), call.operand(1)
+    dims = _spatial(call, x, w)
+    group = call.integer("group", 1)
+    n, channels, *sizes = x.shape
+    out_channels, per_group, *kernel = w.shape
+    if group < 1 or channels != per_group * group or out_channels % group:
+        text = f"{channels} channels do not fit a weight of shape {[*w.shape]} in {group} groups"
+        raise SpecError(text, at=call.node.at)
+    slide = slide_of(call, sizes, kernel)
+    grouped = call.reshape(x, (n, group, per_group, *sizes))
+    weights = call.reshape(w, (group, out_channels // group, per_group, *kernel))
+    uses: list[Use] = ["n", "g", "c", *slide.uses(_OUT, _KERNEL)]
+    y = call.builder.einsum(
+        call.name if call.optional(2) is None else f"{call.name}_sum",
+        [(grouped, uses), (weights, ["g", "m", "c", *_KERNEL[:dims]])],
+        ["n", "g", "m", *_OUT[:dims]],
+        expression_of("a * b", 2),
+        x.bits,
+        extents=slide.extents(_OUT, _KERNEL),
+        weight=1,
+    )
+    return [_with_bias(call, reshape(y, (n, out_channels, *slide.out)))]
+
+
+def _spatial(call: Call, x: Value, w: Value) -> int:
+    dims = len(x.shape) - 2
+    if dims < 1 or len(w.shape) != len(x.shape):
+        text = f"shapes {[*x.shape]} and {[*w.shape]} are not those of a convolution"
+        raise SpecError(text, at=call.node.at)
+    if dims > len(_OUT):
+        raise NotExpressible(f"it has {dims} spatial dimensions")
+    return dims
+
+
+def _with_bias(call: Call, y: Value) -> Value:
+    bias = call.optional(2)
+    if bias is None:
+        return y
+    ones = (1,) * (len(y.shape) - 2)
+    return call.pointwise("a + b", y, call.reshape(bias, (*bias.shape, *ones)), bits=y.bits)
+
+
+def conv_transpose(call: Call) -> list[Value]:
+    """ConvTranspose: every input spreads over a window of the output, which is cropped by the padding."""
+    x, w = call.operand(0), call.operand(1)
+    dims = _spatial(call, x, w)
+    group = call.integer("group", 1)
+    n, channels, *sizes = x.shape
+    _, out_per_group, *kernel = w.shape
+    if group < 1 or channels % group or w.shape[0] != channels:
+        raise SpecError(f"{channels} channels do not fit a weight of shape {[*w.shape]}", at=call.node.at)
+    if call.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or call.node.attributes.get("output_shape"):
+        raise NotExpressible("its padding follows from the shape of the output")
+    strides = call.integers("strides") or [1] * dims
+    dilations = call.integers("dilations") or [1] * dims
+    pads = call.integers("pads") or [0] * 2 * dims
+    extra = call.integers("output_padding") or [0] * dims
+    if not (len(strides) == len(dilations) == len(extra) == len(kernel) == len(pads) // 2 == dims):
+        raise SpecError("strides, dilations, pads and kernel do not fit together", at=call.node.at)
+    full = [strides[i] * (sizes[i] - 1) + dilations[i] * (kernel[i] - 1) + 1 + extra[i] for i in range(dims)]
+    spread = [Spread(((_OUT[i], strides[i]), (_KERNEL[i], dilations[i])), full[i]) for i in range(dims)]
+    grouped = call.reshape(x, (n, group, channels // group, *sizes))
+    weights = call.reshape(w, (group, channels // group, out_per_group, *kernel))
+    y = call.builder.einsum(
+        f"{call.name}_sum",
+        [(grouped, ["n", "g", "c", *_OUT[:dims]]), (weights, ["g", "c", "m", *_KERNEL[:dims]])],
+        ["n", "g", "m", *spread],
+        expression_of("a * b", 2),
+        x.bits,
+        weight=1,
+    )
+    for i in range(dims):
+        size = full[i] - pads[i] - pads[dims + i]
+        if size < 1 or min(pads[i], pads[dims + i]) < 0:
+            raise SpecError(f"the padding {pads} does not fit the output {full}", at=call.node.at)
+        y = take(y, 3 + i, pads[i], 1, size)
+    return [_with_bias(call, reshape(y, (n, group * out_per_group, *y.shape[3:])))]
+
+
+def matmul(call: Call) -> list[Value]:
+    """MatMul, with batches that broadcast."""
+    a, b = call.operand(0), call.operand(1)
+    return [matrix_product(call, a, b)]
+
+
+def matrix_product(call: Call, a: Value, b: Value, name: str | None = None) -> Value:
+    """The matrix product of the last two axes, as NumPy's `matmul` has it. Raises SpecError where sizes differ."""
+    if not a.shape or not b.shape:
+        raise SpecError("a scalar has no matrix product", at=call.node.at)
+    left = a if len(a.shape) > 1 else reshape(a, (1, *a.shape))
+    right = b if len(b.shape) > 1 else reshape(b, (*b.shape, 1))
+    if left.shape[-1] != right.shape[-2]:
+        raise SpecError(f"shapes {[*a.shape]} and {[*b.shape]} have no matrix product", at=call.node.at)
+    rank = max(len(left.shape), len(right.shape))
+    batch = ["b", "h", "g", "i", "j", "u", "v", "w", "y", "z", "a", "d", "e", "f"][: rank - 2]
+    first = [*batch[rank - len(left.shape) :], "m", "k"]
+    second = [*batch[rank - len(right.shape) :], "k", "n"]
+    _check_batches(call, left.shape[:-2], right.shape[:-2])
+    product = call.builder.einsum(
+        name or call.name,
+        [(left, first), (right, second)],
+        [*batch, "m", "n"],
+        expression_of("a * b", 2),
+        max(a.bits, b.bits),
+        weight=0 if is_weight(left) and not is_weight(right) else 1,
+    )
+    kept = [size for i, size in enumerate(product.shape) if not _is_added(i - rank, a, b)]
+    return reshape(product, kept)
+
+
+def _is_added(axis: int, a: Value, b: Value) -> bool:
+    return (axis == -2 and len(a.shape) == 1) or (axis == -1 and len(b.shape) == 1)
+
+
+def _check_batches(call: Call, left: Sequence[int], right: Sequence[int]) -> None:
+    for x, y in zip(reversed(left), reversed(right), strict=False):
+        if x != y and 1 not in (x, y):
+            raise SpecError(f"batches {[*left]} and {[*right]} do not broadcast", at=call.node.at)
+
+
+def is_weight(value: Value) -> bool:
+    """Whether a value is a parameter of the model."""
+    return value.is_view and value.leaves[0].tensor.weight
+
+
+def gemm(call: Call) -> list[Value]:
+    """Gemm: `alpha * A B + beta * C`, either factor transposed."""
+    a, b, c = call.operand(0), call.operand(1), call.optional(2)
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise SpecError(f"shapes {[*a.shape]} and {[*b.shape]} are not those of matrices", at=call.node.at)
+    a = transpose(a, (1, 0)) if call.integer("transA", 0) else a
+    b = transpose(b, (1, 0)) if call.integer("transB", 0) else b
+    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    is_last = alpha == 1.0 and (c is None or beta == 0.0)
+    y = matrix_product(call, a, b, call.name if is_last else f"{call.name}_sum")
+    if alpha != 1.0:
+        y = call.pointwise(f"({alpha!r}) * a", y)
+    if c is None or beta == 0.0:
+        return [y]
+    return [call.pointwise("a + b" if beta == 1.0 else f"a + ({beta!r}) * b", y, c, bits=y.bits)]
+
+
+def einsum(call: Call) -> list[Value]:
+    """Einsum: its letters are labels."""
+    equation = call.text("equation", "").replace(" ", "")
+    if "." in equation:
+        raise NotExpressible("its equation has an ellipsis")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if not arrow:
+        letters = sorted({c for term in terms for c in term})
+        right = "".join(c for c in letters if sum(term.count(c) for term in terms) == 1)
+    if len(terms) != len(call) or not all(c.isalpha() for c in left.replace(",", "") + right):
+        raise SpecError(f"the equation {equation[:80]!r} does not fit {len(call)} operands", at=call.node.at)
+    if any(len(set(term)) < len(term) for term in (*terms, right)):
+        raise NotExpressible("a letter stands twice at one operand")
+    sizes: dict[str, int] = {}
+    for place, term in enumerate(terms):
+        shape = call.operand(place).shape
+        if len(shape) != len(term):
+            raise SpecError(f"{term!r} does not fit the shape {[*shape]}", at=call.node.at)
+        for letter, size in zip(term, shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if 1 not in (known, size) and known != size:
+                raise SpecError(f"{letter!r} has {known} and {size} values", at=call.node.at)
+            sizes[letter] = max(known, size)
+    if not set(right) <= set(sizes):
+        raise SpecError(f"the result {right!r} has letters that no operand has", at=call.node.at)
+    label = {
+        letter: letter.lower() if letter.lower() not in sizes or letter.islower() else f"{letter.lower()}_"
+        for letter in sizes
+    }
+    operands = [(call.operand(i), [label[c] for c in term]) for i, term in enumerate(terms)]
+    text = " * ".join("abcdefgh"[: len(terms)])
+    weight = None if len(terms) != 2 else 0 if is_weight(call.operand(0)) and not is_weight(call.operand(1)) else 1
+    bits = max(call.operand(i).bits for i in range(len(terms)))
+    out = [label[c] for c in right]
+    return [call.builder.einsum(call.name, operands, out, expression_of(text, len(terms)), bits, weight=weight)]
+
+
+CONTRACTIONS: dict[str, Callable[[Call], list[Value]]] = {
+    "Conv": conv,
+    "ConvTranspose": conv_transpose,
+    "MatMul": matmul,
+    "Gemm": gemm,
+    "Einsum": einsum,
+}
+"""By the name of the operator."""

@@ -1,0 +1,105 @@
+"""Element-wise operators: a map expression for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from einmap.frontends.cascade.values import Value
+from einmap.frontends.onnx.operators.call import Call, NotExpressible
+
+TEXTS = {
+    "Abs": "abs(a)", "Add": "a + b", "Div": "a / b", "Exp": "exp(a)", "Log": "log(a)", "Mul": "a * b",
+    "Neg": "-a", "Pow": "power(a, b)", "Reciprocal": "1 / a", "Relu": "relu(a)", "Sigmoid": "sigmoid(a)",
+    "Softplus": "log(1 + exp(a))", "Softsign": "a / (1 + abs(a))", "Sqrt": "sqrt(a)", "Sub": "a - b", "Tanh": "tanh(a)",
+    "HardSwish": "a * max(min(a / 6 + 0.5, 1), 0)", "Mish": "a * tanh(log(1 + exp(a)))",
+}  # fmt: skip
+"""Operators whose expression needs no attributes."""
+
+WITH_ATTRIBUTES: dict[str, tuple[str, dict[str, float]]] = {
+    "LeakyRelu": ("max(a, 0) + {alpha} * min(a, 0)", {"alpha": 0.01}),
+    "Elu": ("max(a, 0) + {alpha} * (exp(min(a, 0)) - 1)", {"alpha": 1.0}),
+    "Celu": ("max(a, 0) + {alpha} * (exp(min(a, 0) / {alpha}) - 1)", {"alpha": 1.0}),
+    "Selu": (
+        "{gamma} * (max(a, 0) + {alpha} * (exp(min(a, 0)) - 1))",
+        {"alpha": 1.6732632423543772, "gamma": 1.0507009873554805},
+    ),
+    "HardSigmoid": ("max(min({alpha} * a + {beta}, 1), 0)", {"alpha": 0.2, "beta": 0.5}),
+    "Swish": ("a * sigmoid({alpha} * a)", {"alpha": 1.0}),
+}
+"""Operators whose expression has attributes in it, with what is taken without them."""
+
+
+def plain(call: Call) -> list[Value]:
+    """An operator of TEXTS."""
+    text = TEXTS[call.node.operator]
+    n_operands = 2 if "b" in text.replace("abs", "") else 1
+    operands = [call.operand(i) for i in range(n_operands)]
+    if call.node.operator == "Pow" and (square := _square(operands)) is not None:
+        return [call.pointwise("a * a", square)]
+    bits = operands[0].bits if call.node.operator == "Pow" else None
+    return [call.pointwise(text, *operands, bits=bits)]
+
+
+def _square(operands: list[Value]) -> Value | None:
+    """x of `x ** 2`: a product, which more hardware has."""
+    array = operands[1].array
+    return operands[0] if array is not None and array.size == 1 and float(array.flat[0]) == 2.0 else None
+
+
+def with_attributes(call: Call) -> list[Value]:
+    """An operator of WITH_ATTRIBUTES."""
+    text, defaults = WITH_ATTRIBUTES[call.node.operator]
+    # the shortest decimal of a 32-bit number: attributes are stored as such
+    values = {name: f"({short_decimal(call.number(name, default))})" for name, default in defaults.items()}
+    return [call.pointwise(text.format(**values), call.operand(0))]
+
+
+def short_decimal(number: float) -> str:
+    """A number as an expression reads it."""
+    return repr(float(number))
+
+
+def several(call: Call) -> list[Value]:
+    """Min, Max, Sum and Mean of any number of operands."""
+    kind = call.node.operator
+    total = call.operand(0)
+    for place in range(1, len(call)):
+        total = call.pointwise({"Min": "min(a, b)", "Max": "max(a, b)"}.get(kind, "a + b"), total, call.operand(place))
+    return [call.pointwise(f"a / {len(call)}", total)] if kind == "Mean" and len(call) > 1 else [total]
+
+
+def clip(call: Call) -> list[Value]:
+    """Clip: the limits are attributes in older models, and operands in newer ones."""
+    value = call.operand(0)
+    if call.opset < 11:
+        low, high = call.number("min", -3.402823e38), call.number("max", 3.402823e38)
+        return [call.pointwise(f"max(min(a, ({short_decimal(high)})), ({short_decimal(low)}))", value)]
+    low_end, high_end = call.optional(1), call.optional(2)
+    if high_end is not None:
+        value = call.pointwise("min(a, b)", value, high_end, bits=value.bits)
+    if low_end is not None:
+        value = call.pointwise("max(a, b)", value, low_end, bits=value.bits)
+    return [value]
+
+
+def prelu(call: Call) -> list[Value]:
+    """PRelu: a slope for each channel below 0."""
+    return [call.pointwise("max(a, 0) + b * min(a, 0)", call.operand(0), call.operand(1))]
+
+
+def gelu(call: Call) -> list[Value]:
+    """Gelu by its approximation with tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
+    if call.text("approximate", "none") != "tanh":
+        raise NotExpressible("it needs the error function (approximate is not tanh)")
+    return [call.pointwise("a * 0.5 * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))", call.operand(0))]
+
+
+ELEMENTWISE: dict[str, Callable[[Call], list[Value]]] = {
+    **dict.fromkeys(TEXTS, plain),
+    **dict.fromkeys(WITH_ATTRIBUTES, with_attributes),
+    **dict.fromkeys(("Min", "Max", "Sum", "Mean"), several),
+    "Clip": clip,
+    "PRelu": prelu,
+    "Gelu": gelu,
+}
+"""By the name of the operator."""

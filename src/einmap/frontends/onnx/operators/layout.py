@@ -1,0 +1,267 @@
+"""Operators on shapes alone: they become projections, or a copy where no affine index says what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from einmap.errors import SpecError
+from einmap.frontends.cascade.builder import check_shape
+from einmap.frontends.cascade.program import Gathered
+from einmap.frontends.cascade.values import Value, broadcast, broadcast_shape, known, reshape, transpose
+from einmap.frontends.onnx.model import bits_of
+from einmap.frontends.onnx.operators.call import Call, NotExpressible
+
+
+def same(call: Call) -> list[Value]:
+    """Identity, Dropout (which does nothing after training), and the like."""
+    if call.is_used(1):
+        raise NotExpressible("it gives a mask, too")
+    return [call.operand(0)]
+
+
+def cast(call: Call) -> list[Value]:
+    """Cast: numbers keep their value; from fractions to integers they do not."""
+    value = call.operand(0)
+    kind = call.integer("to", 1)
+    to_float = kind in (1, 10, 11, 16)
+    if value.array is not None and value.array.dtype.kind in "biuf":
+        array = value.array.astype(np.float64 if to_float else bool if kind == 9 else np.int64)
+        if to_float or kind in (6, 7, 9):
+            return [known(array, bits_of(kind))]
+    if not to_float:
+        raise NotExpressible("it rounds to integers")
+    return [value]
+
+
+def transposed(call: Call) -> list[Value]:
+    """Transpose."""
+    value = call.operand(0)
+    rank = len(value.shape)
+    order = call.integers("perm") or [*reversed(range(rank))]
+    if sorted(order) != [*range(rank)]:
+        raise SpecError(f"perm {order} is not an order of {rank} axes", at=call.node.at)
+    return [transpose(value, order)]
+
+
+def reshaped(call: Call) -> list[Value]:
+    """Reshape: 0 keeps a size, -1 is what is left."""
+    value = call.operand(0)
+    wanted = call.integers("shape")
+    if wanted is None:
+        wanted = call.known_integers(1, "the shape")
+    if not call.integer("allowzero", 0):
+        if any(size == 0 and i >= len(value.shape) for i, size in enumerate(wanted)):
+            raise SpecError(f"the shape {wanted} keeps a size that {[*value.shape]} does not have", at=call.node.at)
+        wanted = [value.shape[i] if size == 0 else size for i, size in enumerate(wanted)]
+    return [_as_shape(call, value, wanted)]
+
+
+def _as_shape(call: Call, value: Value, wanted: list[int]) -> Value:
+    total = prod(value.shape)
+    given = prod(size for size in wanted if size != -1)
+    if wanted.count(-1) == 1 and given > 0 and total % given == 0:
+        wanted = [total // given if size == -1 else size for size in wanted]
+    if any(size < 1 for size in wanted) or prod(wanted) != total:
+        raise SpecError(f"{[*value.shape]} has {total:,} values, which have no shape {wanted}", at=call.node.at)
+    return call.reshape(value, wanted)
+
+
+def flatten(call: Call) -> list[Value]:
+    """Flatten: a matrix, cut at an axis."""
+    value = call.operand(0)
+    rank = len(value.shape)
+    axis = call.integer("axis", 1)
+    axis = axis if axis == rank else call.axis(axis, rank)
+    return [_as_shape(call, value, [prod(value.shape[:axis]), prod(value.shape[axis:])])]
+
+
+def squeeze(call: Call) -> list[Value]:
+    """Squeeze: axes of one index go."""
+    value = call.operand(0)
+    given = _axes(call)
+    rank = len(value.shape)
+    axes = (
+        {i for i, size in enumerate(value.shape) if size == 1} if given is None else {call.axis(a, rank) for a in given}
+    )
+    if any(value.shape[axis] != 1 for axis in axes):
+        raise SpecError(f"an axis of {[*value.shape]} that goes has more than one index", at=call.node.at)
+    return [reshape(value, [size for i, size in enumerate(value.shape) if i not in axes])]
+
+
+def unsqueeze(call: Call) -> list[Value]:
+    """Unsqueeze: axes of one index come."""
+    value = call.operand(0)
+    given = _axes(call) or []
+    rank = len(value.shape) + len(given)
+    axes = {call.axis(axis, rank) for axis in given}
+    if len(axes) != len(given):
+        raise SpecError(f"axes {given} name one twice", at=call.node.at)
+    sizes = iter(value.shape)
+    return [reshape(value, [1 if axis in axes else next(sizes) for axis in range(rank)])]
+
+
+def _axes(call: Call) -> list[int] | None:
+    given = call.integers("axes")
+    return call.known_integers(1, "the list of axes") if given is None and call.optional(1) is not None else given
+
+
+def expand(call: Call) -> list[Value]:
+    """Expand: broadcast to a shape, which may be smaller where the operand is larger."""
+    value = call.operand(0)
+    wanted = call.known_integers(1, "the shape")
+    shape = broadcast_shape(value.shape, wanted)
+    check_shape(shape, "its result")
+    return [broadcast(call.builder.as_expression(value, call.name), shape)]
+
+
+def slice_(call: Call) -> list[Value]:
+    """Slice with constant starts, ends and steps."""
+    value = call.operand(0)
+    if call.opset < 10:
+        starts, ends = call.integers("starts") or [], call.integers("ends") or []
+        axes, steps = call.integers("axes") or [*range(len(starts))], [1] * len(starts)
+    else:
+        starts, ends = call.known_integers(1, "a start"), call.known_integers(2, "an end")
+        axes = call.known_integers(3, "an axis") if call.optional(3) is not None else [*range(len(starts))]
+        steps = call.known_integers(4, "a step") if call.optional(4) is not None else [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise SpecError("starts, ends, axes and steps have different lengths", at=call.node.at)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        value = _cut(call, value, call.axis(axis, len(value.shape)), slice(start, end, step))
+    return [value]
+
+
+def _cut(call: Call, value: Value, axis: int, where: slice) -> Value:
+    if where.step == 0:
+        raise SpecError("a step is 0", at=call.node.at)
+    size = value.shape[axis]
+    # an end before the first index, for steps backwards, is None in Python
+    end = None if where.step < 0 and where.stop < -size else where.stop
+    indices = range(size)[where.start : end : where.step]
+    if not indices:
+        raise SpecError(f"a slice of axis {axis} of {[*value.shape]} is empty", at=call.node.at)
+    return call.take(value, axis, indices[0], where.step, len(indices))
+
+
+def split(call: Call) -> list[Value]:
+    """Split into parts of given or equal sizes."""
+    value = call.operand(0)
+    axis = call.axis(call.integer("axis", 0), len(value.shape))
+    size, parts = value.shape[axis], max(1, len(call.node.outputs))
+    sizes = call.integers("split")
+    if sizes is None and call.optional(1) is not None:
+        sizes = call.known_integers(1, "the sizes of the parts")
+    if sizes is None:
+        largest = -(-size // parts)
+        sizes = [min(largest, size - i * largest) for i in range(parts)]
+    if sum(sizes) != size or len(sizes) != parts or min(sizes) < 1:
+        raise SpecError(f"an axis of {size} does not fall into parts of {sizes}", at=call.node.at)
+    starts = [sum(sizes[:i]) for i in range(parts)]
+    return [call.take(value, axis, start, 1, n) for start, n in zip(starts, sizes, strict=True)]
+
+
+def depth_to_space(call: Call) -> list[Value]:
+    """DepthToSpace: channels become rows and columns of blocks."""
+    value, block, shape = _blocks(call)
+    n, c, h, w = shape
+    if c % block**2:
+        raise SpecError(f"{c} channels do not make blocks of {block} x {block}", at=call.node.at)
+    depth = c // block**2
+    is_dcr = call.text("mode", "DCR") == "DCR"
+    cut = (n, block, block, depth, h, w) if is_dcr else (n, depth, block, block, h, w)
+    order = (0, 3, 4, 1, 5, 2) if is_dcr else (0, 1, 4, 2, 5, 3)
+    parts = transpose(call.reshape(value, cut), order)
+    return [call.reshape(parts, (n, depth, h * block, w * block))]
+
+
+def space_to_depth(call: Call) -> list[Value]:
+    """SpaceToDepth: blocks of rows and columns become channels."""
+    value, block, shape = _blocks(call)
+    n, c, h, w = shape
+    if h % block or w % block:
+        raise SpecError(f"{h} x {w} values do not make blocks of {block} x {block}", at=call.node.at)
+    parts = call.reshape(value, (n, c, h // block, block, w // block, block))
+    parts = transpose(parts, (0, 3, 5, 1, 2, 4))
+    return [call.reshape(parts, (n, c * block**2, h // block, w // block))]
+
+
+def _blocks(call: Call) -> tuple[Value, int, tuple[int, ...]]:
+    value, block = call.operand(0), call.integer("blocksize", 1)
+    if len(value.shape) != 4 or block < 1:
+        raise SpecError(f"blocks of {block} of the shape {[*value.shape]}", at=call.node.at)
+    return value, block, value.shape
+
+
+def gather(call: Call) -> list[Value]:
+    """Gather at constant places that are evenly spaced; rows of a parameter at places known later are an input."""
+    value, places = call.operand(0), call.operand(1)
+    axis = call.axis(call.integer("axis", 0), len(value.shape))
+    size = value.shape[axis]
+    if places.array is not None:
+        where = [int(i) for i in places.array.reshape(-1)]
+        if any(not -size <= i < size for i in where):
+            raise SpecError(f"an index is outside of axis {axis} of {[*value.shape]}", at=call.node.at)
+        where = [i % size for i in where]
+        steps = {b - a for a, b in pairwise(where)} or {1}
+        if len(steps) == 1 and steps != {0}:
+            taken = call.take(value, axis, where[0], next(iter(steps)), len(where))
+            return [reshape(taken, (*value.shape[:axis], *places.shape, *value.shape[axis + 1 :]))]
+        raise NotExpressible("its places are not evenly spaced")
+    if not (value.is_view and value.leaves[0].tensor.weight and places.is_view):
+        raise NotExpressible("its places are known only when the model runs")
+    table, rows = value.leaves[0].tensor, places.leaves[0].tensor
+    if (
+        table.shape != value.shape
+        or rows.shape != places.shape
+        or not (_is_named(table.source) and _is_named(rows.source))
+    ):
+        raise NotExpressible("its places are known only when the model runs")
+    source = Gathered(str(table.source), str(rows.source), axis)
+    shape = (*value.shape[:axis], *places.shape, *value.shape[axis + 1 :])
+    return [call.builder.graph_input(call.name, shape, value.bits, source)]
+
+
+def _is_named(source: object) -> bool:
+    return isinstance(source, str)
+
+
+def resize(call: Call) -> list[Value]:
+    """Resize and Upsample by the nearest value and whole factors: a projection."""
+    value = call.operand(0)
+    sizes = call.optional(3)
+    if call.node.operator == "Upsample" or sizes is None:
+        place = 1 if call.node.operator == "Upsample" else 2
+        scales = [float(v) for v in call.known(place, "the scale").reshape(-1)]
+    else:
+        wanted = call.known_integers(3, "the size")
+        scales = [w / s for w, s in zip(wanted, value.shape, strict=False)]
+    if len(scales) != len(value.shape) or any(s < 1 or s != int(s) for s in scales):
+        raise NotExpressible("it does not repeat each value a whole number of times")
+    if call.text("mode", "nearest") != "nearest":
+        raise NotExpressible(f"it interpolates (mode {call.text('mode', '')[:20]})")
+    if call.text("coordinate_transformation_mode", "half_pixel") not in (
+        "half_pixel",
+        "asymmetric",
+        "pytorch_half_pixel",
+    ):
+        raise NotExpressible("its coordinates are not those of repeated values")
+    is_asymmetric = call.text("coordinate_transformation_mode", "half_pixel") == "asymmetric"
+    if is_asymmetric and call.text("nearest_mode", "round_prefer_floor") != "floor":
+        raise NotExpressible("it does not round down")
+    pairs = [part for size, s in zip(value.shape, scales, strict=True) for part in (size, int(s))]
+    singles = [part for size in value.shape for part in (size, 1)]
+    wide = broadcast(reshape(call.builder.as_expression(value, call.name), singles), pairs)
+    return [reshape(wide, [size * int(s) for size, s in zip(value.shape, scales, strict=True)])]
+
+
+LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
+    "Identity": same, "Dropout": same, "Cast": cast, "Transpose": transposed, "Reshape": reshaped, "Flatten": flatten,
+    "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Slice": slice_, "Split": split,
+    "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "Resize": resize,
+    "Upsample": resize,
+}  # fmt: skip
+"""By the name of the operator."""

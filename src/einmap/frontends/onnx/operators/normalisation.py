@@ -1,0 +1,204 @@
+"""Reductions, softmax and normalisations: sums and maxima over axes, and what is done with them point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from einmap.einsum.operation import Reduction
+from einmap.errors import SpecError
+from einmap.frontends.cascade.builder import Use, Window
+from einmap.frontends.cascade.values import Value, reshape
+from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+from einmap.frontends.onnx.operators.elementwise import short_decimal
+
+REDUCTIONS: dict[str, tuple[str, Reduction, str]] = {
+    "ReduceSum": ("a", "sum", "a"),
+    "ReduceMean": ("a", "sum", "a / {count}"),
+    "ReduceMax": ("a", "max", "a"),
+    "ReduceMin": ("a", "min", "a"),
+    "ReduceSumSquare": ("a * a", "sum", "a"),
+    "ReduceL1": ("abs(a)", "sum", "a"),
+    "ReduceL2": ("a * a", "sum", "sqrt(a)"),
+    "ReduceLogSum": ("a", "sum", "log(a)"),
+}
+"""What is reduced, how, and what is done with the result."""
+
+
+def reduced(
+    call: Call, value: Value, axes: Sequence[int], text: str = "a", reduction: Reduction = "sum", name: str = ""
+) -> Value:
+    """`text` of the value reduced over axes, which stay with one index."""
+    labels = [f"x{axis}" for axis in range(len(value.shape))]
+    kept = [label for axis, label in enumerate(labels) if axis not in axes]
+    y = call.builder.einsum(
+        name or call.name, [(value, labels)], kept, expression_of(text, 1), value.bits, reduction=reduction
+    )
+    return reshape(y, tuple(1 if axis in axes else size for axis, size in enumerate(value.shape)))
+
+
+def reduce(call: Call) -> list[Value]:
+    """The operators of REDUCTIONS; axes are an attribute in older models, an operand in newer ones."""
+    value = call.operand(0)
+    rank = len(value.shape)
+    given = call.integers("axes")
+    if given is None and call.optional(1) is not None:
+        given = call.known_integers(1, "the list of axes")
+    if not given and call.integer("noop_with_empty_axes", 0):
+        return [value]
+    axes = sorted({call.axis(axis, rank) for axis in given}) if given else [*range(rank)]
+    inner, reduction, after = REDUCTIONS[call.node.operator]
+    name = call.name if after == "a" else f"{call.name}_reduced"
+    y = reduced(call, value, axes, inner, reduction, name)
+    if after != "a":
+        y = call.pointwise(after.format(count=prod(value.shape[axis] for axis in axes)), y)
+    if call.integer("keepdims", 1):
+        return [y]
+    return [reshape(y, tuple(size for axis, size in enumerate(value.shape) if axis not in axes))]
+
+
+def softmax(call: Call) -> list[Value]:
+    """Softmax and LogSoftmax, by the maximum of the axis, so that exponentials stay small."""
+    value = call.operand(0)
+    rank = len(value.shape)
+    axis = call.axis(call.integer("axis", 1 if call.opset < 13 else -1), rank)
+    axes = [axis] if call.opset >= 13 else [*range(axis, rank)]
+    value = call.builder.written(value, f"{call.name}_input")
+    largest = reduced(call, value, axes, reduction="max", name=f"{call.name}_max")
+    if call.node.operator == "LogSoftmax":
+        total = _exponentials(call, value, largest, axes)
+        return [call.pointwise("a - b - log(c)", value, largest, total)]
+    powers = call.builder.written(call.pointwise("exp(a - b)", value, largest), f"{call.name}_exp")
+    total = reduced(call, powers, axes, name=f"{call.name}_sum")
+    return [call.pointwise("a / b", powers, total)]
+
+
+def _exponentials(call: Call, value: Value, largest: Value, axes: Sequence[int]) -> Value:
+    return reduced(call, call.pointwise("exp(a - b)", value, largest), axes, name=f"{call.name}_sum")
+
+
+def log_sum_exp(call: Call) -> list[Value]:
+    """ReduceLogSumExp, by the maximum as well."""
+    value = call.builder.written(call.operand(0), f"{call.name}_input")
+    rank = len(value.shape)
+    given = call.integers("axes")
+    if given is None and call.optional(1) is not None:
+        given = call.known_integers(1, "the list of axes")
+    axes = sorted({call.axis(axis, rank) for axis in given}) if given else [*range(rank)]
+    largest = reduced(call, value, axes, reduction="max", name=f"{call.name}_max")
+    y = call.pointwise("a + log(b)", largest, _exponentials(call, value, largest, axes))
+    if call.integer("keepdims", 1):
+        return [y]
+    return [reshape(y, tuple(size for axis, size in enumerate(value.shape) if axis not in axes))]
+
+
+def batch_normalisation(call: Call) -> list[Value]:
+    """BatchNormalization with the mean and the variance that the model has."""
+    if call.integer("training_mode", 0) or call.is_used(1):
+        raise NotExpressible("it computes its statistics, as in training")
+    value = call.operand(0)
+    ones = (1,) * max(0, len(value.shape) - 2)
+    per_channel = [_along(call, call.operand(i), ones) for i in range(1, 5)]
+    epsilon = short_decimal(call.number("epsilon", 1e-5))
+    scale, shift, mean, variance = per_channel
+    y = call.pointwise(f"(a - b) / sqrt(c + {epsilon})", value, mean, variance, bits=value.bits)
+    return [_scaled(call, y, scale, shift)]
+
+
+def _along(call: Call, value: Value, ones: tuple[int, ...]) -> Value:
+    """A value for each channel, with axes of one index behind."""
+    return call.reshape(value, (*value.shape, *ones))
+
+
+def layer_normalisation(call: Call) -> list[Value]:
+    """LayerNormalization: mean and variance over the last axes (Ba et al., arXiv 1607.06450)."""
+    value = call.operand(0)
+    if call.is_used(1) or call.is_used(2):
+        raise NotExpressible("it gives mean and deviation, too")
+    axes = [*range(call.axis(call.integer("axis", -1), len(value.shape)), len(value.shape))]
+    y = _centred(call, value, axes)
+    return [_scaled(call, y, call.operand(1), call.optional(2))]
+
+
+def _centred(call: Call, value: Value, axes: Sequence[int]) -> Value:
+    """The value without its mean, divided by its standard deviation over axes."""
+    count = prod(value.shape[axis] for axis in axes)
+    value = call.builder.written(value, f"{call.name}_input")
+    total = reduced(call, value, axes, name=f"{call.name}_sum")
+    centred = call.builder.written(call.pointwise(f"a - b / {count}", value, total), f"{call.name}_centred")
+    squares = reduced(call, centred, axes, "a * a", name=f"{call.name}_squares")
+    epsilon = short_decimal(call.number("epsilon", 1e-5))
+    return call.pointwise(f"a / sqrt(b / {count} + {epsilon})", centred, squares)
+
+
+def _scaled(call: Call, value: Value, scale: Value, shift: Value | None) -> Value:
+    y = call.pointwise("a * b", value, scale, bits=value.bits)
+    return y if shift is None else call.pointwise("a + b", y, shift, bits=value.bits)
+
+
+def rms_normalisation(call: Call) -> list[Value]:
+    """RMSNormalization (Zhang and Sennrich, arXiv 1910.07467)."""
+    value = call.operand(0)
+    axes = [*range(call.axis(call.integer("axis", -1), len(value.shape)), len(value.shape))]
+    count = prod(value.shape[axis] for axis in axes)
+    value = call.builder.written(value, f"{call.name}_input")
+    squares = reduced(call, value, axes, "a * a", name=f"{call.name}_squares")
+    epsilon = short_decimal(call.number("epsilon", 1e-5))
+    y = call.pointwise(f"a / sqrt(b / {count} + {epsilon})", value, squares)
+    return [_scaled(call, y, call.operand(1), None)]
+
+
+def group_normalisation(call: Call) -> list[Value]:
+    """GroupNormalization and InstanceNormalization, which has a group for each channel."""
+    value = call.operand(0)
+    if len(value.shape) < 3:
+        raise SpecError(f"the shape {[*value.shape]} has no spatial axes", at=call.node.at)
+    n, channels, *sizes = value.shape
+    groups = channels
+    if call.node.operator == "GroupNormalization":
+        groups = call.integer("num_groups", 1)
+    if groups < 1 or channels % groups:
+        raise SpecError(f"{channels} channels do not fall into {groups} groups", at=call.node.at)
+    grouped = call.reshape(value, (n, groups, channels // groups, *sizes))
+    y = _centred(call, grouped, [*range(2, len(grouped.shape))])
+    back = call.reshape(y, value.shape)
+    scale, shift = call.operand(1), call.operand(2)
+    ones = (1,) * len(sizes)
+    if scale.shape == (groups,) and groups != channels:  # opset 18: one for each group
+        per_group = (1, groups, *(1 for _ in range(len(sizes) + 1)))
+        y = _scaled(call, y, *(call.reshape(v, per_group) for v in (scale, shift)))
+        return [call.reshape(y, value.shape)]
+    return [_scaled(call, back, _along(call, scale, ones), _along(call, shift, ones))]
+
+
+def local_response(call: Call) -> list[Value]:
+    """LRN: division by squares summed over neighbouring channels (Krizhevsky et al., 2012, section 3.3)."""
+    value = call.builder.written(call.operand(0), f"{call.name}_input")
+    size = call.integer("size", 1)
+    if size < 1 or len(value.shape) < 2:
+        raise SpecError(f"a window of {size} channels over the shape {[*value.shape]}", at=call.node.at)
+    labels = ["n", "c", *(f"x{axis}" for axis in range(2, len(value.shape)))]
+    # the expression squares what is read, so that zero padding adds nothing
+    uses: list[Use] = ["n", Window((("c", 1), ("j", 1)), -((size - 1) // 2)), *labels[2:]]
+    extents = {"c": value.shape[1], "j": size}
+    squares = call.builder.einsum(
+        f"{call.name}_squares", [(value, uses)], labels, expression_of("a * a", 1), value.bits, extents=extents
+    )
+    alpha, beta, bias = call.number("alpha", 1e-4), call.number("beta", 0.75), call.number("bias", 1.0)
+    text = f"a / power({short_decimal(bias)} + {short_decimal(alpha / size)} * b, {short_decimal(beta)})"
+    return [call.pointwise(text, value, squares)]
+
+
+NORMALISATIONS: dict[str, Callable[[Call], list[Value]]] = {
+    **dict.fromkeys(REDUCTIONS, reduce),
+    "ReduceLogSumExp": log_sum_exp,
+    "Softmax": softmax,
+    "LogSoftmax": softmax,
+    "BatchNormalization": batch_normalisation,
+    "LayerNormalization": layer_normalisation,
+    "RMSNormalization": rms_normalisation,
+    "InstanceNormalization": group_normalisation,
+    "GroupNormalization": group_normalisation,
+    "LRN": local_response,
+}
+"""By the name of the operator."""

@@ -1,0 +1,22 @@
+"""All operators that are imported, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from einmap.frontends.cascade.values import Value
+from einmap.frontends.onnx.operators.call import Call
+from einmap.frontends.onnx.operators.contractions import CONTRACTIONS
+from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
+from einmap.frontends.onnx.operators.layout import LAYOUT
+from einmap.frontends.onnx.operators.normalisation import NORMALISATIONS
+from einmap.frontends.onnx.operators.windows import WINDOWS
+
+OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
+    **ELEMENTWISE,
+    **CONTRACTIONS,
+    **WINDOWS,
+    **NORMALISATIONS,
+    **LAYOUT,
+}
+"""What gives the results of an operator, for those of ONNX's own domain; constants are folded before."""

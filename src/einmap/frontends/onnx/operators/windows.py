@@ -1,0 +1,160 @@
+"""Windows that slide over spatial axes: where they stand, and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from einmap.errors import SpecError
+from einmap.frontends.cascade.builder import Use, Window
+from einmap.frontends.cascade.values import Value, known, reshape
+from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+
+_OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """Windows over spatial axes, one entry for each: sizes of input, kernel and output, steps, and zeros before."""
+
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    out: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def uses(self, out: Sequence[str], kernel: Sequence[str], *, cut: bool = False) -> list[Use]:
+        """How the axes are read; one of a window with a single place is an axis like any other."""
+        return [
+            out[i]
+            if (k, self.strides[i], self.before[i]) == (1, 1, 0) and self.out[i] == self.sizes[i]
+            else Window(((out[i], self.strides[i]), (kernel[i], self.dilations[i])), -self.before[i], cut)
+            for i, k in enumerate(self.kernel)
+        ]
+
+    def extents(self, out: Sequence[str], kernel: Sequence[str]) -> dict[str, int]:
+        """The extents of the labels of outputs and kernel."""
+        return {**dict(zip(out, self.out, strict=False)), **dict(zip(kernel, self.kernel, strict=False))}
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether a window reaches out of the input."""
+        return any(
+            self.before[i] or self.strides[i] * (n - 1) + self.dilations[i] * (self.kernel[i] - 1) >= self.sizes[i]
+            for i, n in enumerate(self.out)
+        )
+
+
+def slide_of(call: Call, sizes: Sequence[int], kernel: Sequence[int], *, ceil: bool = False) -> Slide:
+    """The windows that the attributes of an operator describe. Raises SpecError for those that do not fit."""
+    dims = len(sizes)
+    strides = call.integers("strides") or [1] * dims
+    dilations = call.integers("dilations") or [1] * dims
+    pads = call.integers("pads") or [0] * 2 * dims
+    if not len(strides) == len(dilations) == len(kernel) == dims or len(pads) != 2 * dims:
+        raise SpecError(f"strides, dilations and pads do not fit {dims} spatial dimensions", at=call.node.at)
+    if min(*strides, *dilations, *kernel) < 1 or min(pads) < 0:
+        raise SpecError("strides, dilations, kernel and pads must be positive", at=call.node.at)
+    reach = [dilations[i] * (kernel[i] - 1) + 1 for i in range(dims)]
+    kind = call.text("auto_pad", "NOTSET")
+    if kind in ("SAME_UPPER", "SAME_LOWER"):
+        out = [-(-sizes[i] // strides[i]) for i in range(dims)]
+        total = [max(0, strides[i] * (out[i] - 1) + reach[i] - sizes[i]) for i in range(dims)]
+        before = [t // 2 if kind == "SAME_UPPER" else t - t // 2 for t in total]
+        after = [t - b for t, b in zip(total, before, strict=True)]
+        return Slide(*map(tuple, (sizes, kernel, out, strides, dilations, before, after)))
+    if kind == "VALID":
+        pads = [0] * 2 * dims
+    elif kind != "NOTSET":
+        raise SpecError(f"auto_pad {kind[:40]!r} is not known", at=call.node.at)
+    out = []
+    for i in range(dims):
+        room = sizes[i] + pads[i] + pads[dims + i] - reach[i]
+        if room < 0:
+            text = f"a window of {reach[i]} does not fit an axis of {sizes[i]} with padding {pads[i]}, {pads[dims + i]}"
+            raise SpecError(text, at=call.node.at)
+        places = room // strides[i] + 1
+        if ceil and room % strides[i] and places * strides[i] < sizes[i] + pads[i]:
+            places += 1  # a last window that begins inside
+        out.append(places)
+    before, after = pads[:dims], pads[dims:]
+    return Slide(*map(tuple, (sizes, kernel, out, strides, dilations, before, after)))
+
+
+def _pooled(call: Call) -> tuple[Value, Slide]:
+    x = call.operand(0)
+    if not 1 <= len(x.shape) - 2 <= len(_OUT):
+        raise NotExpressible(f"it has {len(x.shape) - 2} spatial dimensions")
+    kernel = call.integers("kernel_shape")
+    if kernel is None:
+        raise SpecError("the attribute kernel_shape is missing", at=call.node.at)
+    return x, slide_of(call, x.shape[2:], kernel, ceil=bool(call.integer("ceil_mode", 0)))
+
+
+def max_pool(call: Call) -> list[Value]:
+    """MaxPool. Where numbers may be negative, padding takes no part: those points are cut off the iteration space."""
+    if call.is_used(1):
+        raise NotExpressible("it gives the places of the maxima, too")
+    x, slide = _pooled(call)
+    cut = slide.has_padding and not x.nonnegative
+    uses: list[Use] = ["n", "c", *slide.uses(_OUT, _KERNEL, cut=cut)]
+    out = ["n", "c", *_OUT[: len(slide.out)]]
+    extents = slide.extents(_OUT, _KERNEL)
+    return [
+        call.builder.einsum(
+            call.name, [(x, uses)], out, expression_of("a", 1), x.bits, reduction="max", extents=extents
+        )
+    ]
+
+
+def average_pool(call: Call) -> list[Value]:
+    """AveragePool: a sum, and the quotient by how many values take part."""
+    x, slide = _pooled(call)
+    uses: list[Use] = ["n", "c", *slide.uses(_OUT, _KERNEL)]
+    out = ["n", "c", *_OUT[: len(slide.out)]]
+    extents = slide.extents(_OUT, _KERNEL)
+    total = call.builder.einsum(f"{call.name}_sum", [(x, uses)], out, expression_of("a", 1), x.bits, extents=extents)
+    include = bool(call.integer("count_include_pad", 0))
+    counts = np.ones(())
+    for i in range(len(slide.sizes)):
+        counts = np.multiply.outer(counts, _counted(slide, i, include))
+    if (counts == prod(slide.kernel)).all():
+        return [call.pointwise(f"a / {prod(slide.kernel)}", total)]
+    return [call.pointwise("a / b", total, known(counts, x.bits), bits=x.bits)]
+
+
+def _counted(slide: Slide, axis: int, include_padding: bool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How many indices of each window of an axis count."""
+    first = slide.strides[axis] * np.arange(slide.out[axis])[:, None] - slide.before[axis]
+    places = first + slide.dilations[axis] * np.arange(slide.kernel[axis])[None, :]
+    low, high = 0, slide.sizes[axis]
+    if include_padding:
+        low, high = -slide.before[axis], high + slide.after[axis]
+    counts: np.ndarray[tuple[int], np.dtype[np.float64]] = ((places >= low) & (places < high)).sum(axis=1).astype(float)
+    return counts
+
+
+def global_pool(call: Call) -> list[Value]:
+    """GlobalAveragePool, GlobalMaxPool: all spatial axes at once."""
+    x = call.operand(0)
+    labels = [f"x{axis}" for axis in range(len(x.shape))]
+    is_max = call.node.operator == "GlobalMaxPool"
+    name = call.name if is_max else f"{call.name}_sum"
+    reduction = "max" if is_max else "sum"
+    y = call.builder.einsum(name, [(x, labels)], labels[:2], expression_of("a", 1), x.bits, reduction=reduction)  # type: ignore[arg-type]
+    pooled = reshape(y, (*x.shape[:2], *(1 for _ in x.shape[2:])))
+    return [pooled if is_max else call.pointwise(f"a / {prod(x.shape[2:])}", pooled)]
+
+
+WINDOWS: dict[str, Callable[[Call], list[Value]]] = {
+    "MaxPool": max_pool,
+    "AveragePool": average_pool,
+    "GlobalAveragePool": global_pool,
+    "GlobalMaxPool": global_pool,
+}
+"""By the name of the operator."""

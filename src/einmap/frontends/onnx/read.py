@@ -1,0 +1,225 @@
+"""A whole model, operator by operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
+from einmap.frontends.cascade.builder import Builder
+from einmap.frontends.cascade.imported import Barrier, Imported, imported
+from einmap.frontends.cascade.values import Value, known
+from einmap.frontends.cascade.views import LayoutError
+from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model, text_of
+from einmap.frontends.onnx.operators.call import Call, NotExpressible
+from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
+from einmap.frontends.onnx.operators.table import OPERATORS
+from einmap.optional import require
+from einmap.visible import short
+
+
+def from_onnx(
+    path: str | Path,
+    *,
+    dimensions: Mapping[str, object] | None = None,
+    batch: int | None = None,
+    bits: int | None = None,
+    strict: bool = False,
+) -> Imported:
+    """The cascade of Einsums of an ONNX model.
+
+    `dimensions`: sizes of those that the model leaves open, by name; `batch`: the first dimension of every input.
+    `bits`: of each number, in place of what the types of the model say. `strict`: an operator without Einsum form is an
+    error, and not a barrier, where the cascade ends and goes on.
+
+    Weights are not loaded, external data not opened. Raises SpecError with the place in the model: for files that are
+    damaged, dimensions that are open, and with `strict` for all operators that have no Einsum form, with counts.
+    """
+    sizes = dimensions or {}
+    model = read_model(Path(path), sizes, batch)
+    for name in sizes:
+        if name not in model.open_dimensions:
+            hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")
+            raise SpecError(f"no input has an open dimension {name}", at=At(model.file), hint=hint)
+    result = _Importer(model, bits).run()
+    if strict and result.barriers:
+        raise _refusal(result, model)
+    return result
+
+
+def read_onnx(path: Path, define: Mapping[str, object]) -> tuple[Imported, tuple[str, ...]]:
+    """A model among files of a specification, and the dimensions that it leaves open; `define` may have other names."""
+    model = read_model(path, define)
+    return _Importer(model, None).run(), model.open_dimensions
+
+
+def _refusal(result: Imported, model: Model) -> SpecError:
+    counts = ", ".join(f"{kind} ({n})" for kind, n in sorted(result.barrier_counts.items()))
+    first = result.barriers[0]
+    return SpecError(
+        f"operators without Einsum form: {counts}; the first: {first.reason}",
+        at=At(model.file, path=first.at),
+        hint="without --strict they become barriers: their operands and results pass through the outermost memory",
+    )
+
+
+@dataclass(slots=True)
+class _Importer:
+    """The values of a model by name, while it is read."""
+
+    model: Model
+    bits: int | None
+    builder: Builder = field(default_factory=Builder)
+    values: dict[str, Value] = field(default_factory=dict)
+    barriers: list[Barrier] = field(default_factory=list)
+    written_out: dict[str, Value] = field(default_factory=dict)
+    readers: Counter[str] = field(default_factory=Counter)
+    inferred: dict[str, Tensor] | None = None
+
+    def run(self) -> Imported:
+        """The cascade of the whole model. Raises SpecError."""
+        model = self.model
+        self.readers = Counter(name for node in model.nodes for name in node.inputs)
+        self.readers.update(model.outputs)
+        for name, tensor in {**model.inputs, **model.initialisers}.items():
+            self.values[name] = self.leaf(tensor, is_weight=name in model.initialisers)
+        for node in model.nodes:
+            try:
+                self.add(node)
+            except EinmapError as error:
+                if isinstance(error, SpecError) and error.at is None:
+                    error.at = node.at
+                raise
+        outputs = {name: self.output(name) for name in model.outputs}
+        about = {"operators": dict(Counter(node.operator for node in model.nodes)), "barriers": tuple(self.barriers)}
+        found = {name: value for name, value in outputs.items() if value is not None}
+        return imported(self.builder, found, self.written_out, about, tuple(self.notes()))
+
+    def notes(self) -> list[Note]:
+        """What users should know: barriers by kind."""
+        counts = Counter((barrier.operator, barrier.reason) for barrier in self.barriers)
+        return [
+            Note(
+                f"{n} x {operator} without Einsum form ({reason}): a barrier, whose operands and results pass through "
+                "the outermost memory",
+                At(self.model.file),
+            )
+            for (operator, reason), n in counts.items()
+        ]
+
+    def leaf(self, tensor: Tensor, *, is_weight: bool) -> Value:
+        """An input or initialiser as a value; one without values, or known integers, is not a tensor of the cascade."""
+        bits = tensor.bits if self.bits is None else self.bits
+        array = tensor.array
+        if array is not None and (array.dtype.kind in "biu" or 0 in array.shape):
+            return known(array, bits)
+        if 0 in tensor.shape:
+            raise SpecError(
+                f"the shape {[*tensor.shape]} has no values", at=At(self.model.file, path=short(tensor.name))
+            )
+        value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight)
+        return replace(value, array=array)
+
+    def add(self, node: Node) -> None:
+        """Import one operator. Raises SpecError for one that is not sane."""
+        operands: list[Value | None] = []
+        for name in node.inputs:
+            if name and name not in self.values:
+                text = f"it reads {short(name, 60)}, which nothing before it gives"
+                raise SpecError(text, at=node.at, hint="a cycle, or operators that are not in order")
+            operands.append(self.values[name] if name else None)
+        call = Call(node, tuple(operands), self.builder, self.model.opset, self.name_of(node))
+        try:
+            results = self.results(call)
+        except (NotExpressible, LayoutError) as reason:
+            self.add_barrier(call, str(reason))
+            return
+        for name, value in zip(node.outputs, results, strict=False):
+            if name:
+                self.give(name, value, node)
+
+    def results(self, call: Call) -> list[Value]:
+        """What an operator gives. Raises NotExpressible for one without Einsum form."""
+        kind = call.node.operator
+        if kind == "Constant":
+            return [constant(call)]
+        if kind in ("Shape", "Size"):
+            return [shape_of(call)]
+        arrays = folded(call, [None if v is None else v.array for v in call.operands])
+        if arrays is not None:
+            bits = max((v.bits for v in call.operands if v is not None), default=32)
+            return [known(array, bits) for array in arrays]
+        if kind not in OPERATORS:
+            raise NotExpressible("einmap does not import this operator")
+        return OPERATORS[kind](call)
+
+    def give(self, name: str, value: Value, node: Node) -> None:
+        """Name a result; what several operators read is written once, and not computed in each of them."""
+        if name in self.values:
+            raise SpecError(f"it gives {short(name, 60)}, which is there already", at=node.at)
+        if self.bits is not None and value.array is None and value.bits != self.bits:
+            value = Value(value.shape, self.bits, value.expression, value.leaves, value.array, value.nonnegative)
+        if value.array is None and not value.is_view and self.readers[name] > 1:
+            value = self.builder.written(value, self.name_of(node))
+        self.values[name] = value
+
+    def add_barrier(self, call: Call, reason: str) -> None:
+        """End the cascade at an operator: its operands are results, its results are graph inputs."""
+        node = call.node
+        for name, value in zip(node.inputs, call.operands, strict=True):
+            if value is not None and value.array is None:
+                stored = self.builder.written(value, name)
+                self.values[name] = stored
+                self.written_out[name] = stored
+        for name in node.outputs:
+            if not name:
+                continue
+            tensor = self.shape_of_result(name, node, reason)
+            bits = tensor.bits if self.bits is None else self.bits
+            self.give(name, self.builder.graph_input(name, tensor.shape, bits, name), node)
+        self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(name for name in node.outputs if name)))
+
+    def shape_of_result(self, name: str, node: Node, reason: str) -> Tensor:
+        """The shape of a value by ONNX's own inference. Raises SpecError where it does not say."""
+        if self.inferred is None:
+            self.inferred = _inferred(self.model)
+        if name not in self.inferred:
+            raise SpecError(
+                f"it has no Einsum form ({reason}), and the shape of its result {short(name, 60)} is not known",
+                at=node.at,
+                hint="import a model with static shapes: exporters and simplifiers can write them",
+            )
+        return self.inferred[name]
+
+    def output(self, name: str) -> Value | None:
+        """An output of the model as part of a tensor; None for one that is known, or an input as it is."""
+        if name not in self.values:
+            raise SpecError(f"nothing gives the output {short(name, 60)}", at=At(self.model.file))
+        value = self.values[name]
+        if value.array is not None and value.expression is None:
+            return None
+        return self.builder.written(value, name)
+
+    def name_of(self, node: Node) -> str:
+        """What the tensor that a node writes should be called: as the node, or its result."""
+        return node.name or next((name for name in node.outputs if name), node.operator)
+
+
+def _inferred(model: Model) -> dict[str, Tensor]:
+    """Shapes of values that ONNX infers, those that are numbers."""
+    onnx = require("onnx", "onnx")
+    try:
+        graph = onnx.shape_inference.infer_shapes(model.proto, data_prop=True).graph
+    except Exception:  # it raises several kinds of errors, for models that are not sane
+        graph = model.proto.graph
+    shapes: dict[str, Tensor] = {}
+    for info in (*graph.value_info, *graph.output):
+        kind = info.type.tensor_type
+        sizes: Sequence[Any] = kind.shape.dim
+        if info.type.HasField("tensor_type") and kind.HasField("shape") and all(d.dim_value > 0 for d in sizes):
+            shape = tuple(int(d.dim_value) for d in sizes)
+            shapes[text_of(info.name)] = Tensor(text_of(info.name), shape, bits_of(kind.elem_type), kind.elem_type)
+    return shapes

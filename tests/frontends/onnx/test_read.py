@@ -1,0 +1,219 @@
+"""Models are read without their weights; what is wrong with them is said with its place, and nothing is opened or run."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from tests.onnx_models import model, node, numbers, saved, values_of
+
+import einmap
+from einmap.errors import EinmapError, SpecError
+from einmap.frontends.onnx.read import from_onnx
+from einmap.frontends.onnx.wire import MOST_PAYLOAD, compact_model
+
+
+def message(error):
+    return str(error.value)
+
+
+def large(folder):
+    """A model whose weight is too large to be kept."""
+    weight = numbers(3, 200, 300)
+    assert weight.nbytes > MOST_PAYLOAD
+    return saved(folder, model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 2, 200)}, {"w": weight}))
+
+
+def test_numbers_of_large_tensors_are_left_out_and_shapes_stay(tmp_path):
+    path = large(tmp_path)
+    content = compact_model(path)
+    assert len(content) < 1000 < MOST_PAYLOAD < path.stat().st_size
+    weight = onnx.ModelProto.FromString(content).graph.initializer[0]
+    assert (list(weight.dims), weight.raw_data) == ([3, 200, 300], b"")
+    (einsum,) = from_onnx(path).spec.workload.einsums
+    assert einsum.n_computes == 3 * 2 * 200 * 300
+
+
+def test_small_models_are_kept_byte_by_byte(tmp_path):
+    built = model([node("Relu", ["x"], ["y"])], {"x": (2, 3)})
+    assert compact_model(saved(tmp_path, built)) == built.SerializeToString()
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.001, 0.5, 0.99])
+def test_a_file_that_is_cut_short_is_refused_with_its_place(tmp_path, kept):
+    path = large(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(SpecError) as error:
+        from_onnx(path)
+    assert message(error).startswith(f"{path}")
+    assert "empty" in message(error) if kept == 0 else "byte" in message(error)
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 100, b"workload: {}", b"\x00" * 50, b"\x08\x08"])
+def test_other_files_are_not_models(tmp_path, content):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    with pytest.raises(SpecError, match=r"ONNX model|no operators"):
+        from_onnx(path)
+
+
+def test_changed_bytes_give_errors_of_einmap_or_a_cascade(tmp_path):
+    built = model(
+        [
+            node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+            node("Reshape", ["c", "s"], ["r"]),
+            node("Softmax", ["r"], ["y"]),
+        ],
+        {"x": (1, 2, 5, 5)},
+        {"w": numbers(2, 2, 3, 3), "s": np.array([1, -1])},
+    )
+    content = built.SerializeToString()
+    path = tmp_path / "model.onnx"
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        changed = bytearray(content)
+        for place in rng.integers(0, len(changed), 3):
+            changed[place] = rng.integers(0, 256)
+        path.write_bytes(bytes(changed))
+        try:
+            from_onnx(path)
+        except EinmapError as error:
+            assert "model.onnx" in str(error) or "Einsum" in str(error)
+
+
+def test_open_dimensions_are_told_with_the_option_that_sets_them(tmp_path):
+    nodes = [node("MatMul", ["x", "w"], ["y"])]
+    path = saved(tmp_path, model(nodes, {"x": ("batch", "tokens", 4)}, {"w": numbers(4, 3)}))
+    with pytest.raises(EinmapError) as error:
+        from_onnx(path)
+    assert "-D batch=N" in message(error)
+    assert "--batch" in message(error)
+    assert "-D tokens=N" in message(error)
+    assert from_onnx(path, batch=2, dimensions={"tokens": 7}).n_multiply_accumulates == 2 * 7 * 4 * 3
+    with pytest.raises(SpecError, match="tokens"):
+        from_onnx(path, batch=2, dimensions={"token": 7, "tokens": 7})
+    with pytest.raises(SpecError, match="positive integer"):
+        from_onnx(path, batch=2, dimensions={"tokens": -7})
+
+
+def test_the_batch_replaces_the_first_dimension(tmp_path):
+    path = saved(tmp_path, model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 4)}, {"w": numbers(4, 3)}))
+    assert from_onnx(path, batch=5).n_multiply_accumulates == 5 * 4 * 3
+
+
+def barrier_model():
+    nodes = [
+        node("Relu", ["x"], ["a"]), node("NonZero", ["i"], ["ignored"]), node("Hardmax", ["a"], ["b"]),
+        node("Hardmax", ["b"], ["c"]), node("MatMul", ["c", "w"], ["y"]),
+    ]  # fmt: skip
+    return model([nodes[0], *nodes[2:]], {"x": (3, 4)}, {"w": numbers(4, 2)}, shapes={"y": (3, 2)})
+
+
+def test_operators_without_einsum_form_are_barriers_with_counts(tmp_path):
+    built = barrier_model()
+    path = saved(tmp_path, built)
+    result = from_onnx(path)
+    assert result.barrier_counts == {"Hardmax": 2}
+    assert "2 x Hardmax" in str(result.notes[0])
+    values, expected = values_of(built, {"x": (3, 4)}, {"w": numbers(4, 2)})
+    relu = np.maximum(values["x"], 0)
+    hard = np.eye(4)[relu.argmax(axis=1)]
+    np.testing.assert_allclose(result.run({**values, "b": hard, "c": hard})["y"], expected["y"], rtol=1e-5)
+    with pytest.raises(SpecError) as error:
+        from_onnx(path, strict=True)
+    assert "Hardmax (2)" in message(error)
+    assert "node 1 (Hardmax)" in message(error)
+
+
+def test_a_result_that_is_read_is_written_out_as_well(tmp_path):
+    nodes = [node("Relu", ["x"], ["z"]), node("Exp", ["z"], ["y"])]
+    workload = from_onnx(saved(tmp_path, model(nodes, {"x": (3, 4)}, outputs=("z", "y")))).spec.workload
+    assert workload.einsum_names == ("z", "z_out", "y")
+    assert workload.by_name["z_out"].is_copy
+
+
+def external(location):
+    tensor = TensorProto(name="w", dims=[4, 3], data_type=1, data_location=1)
+    tensor.external_data.add(key="location", value=location)
+    built = model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 4)})
+    built.graph.initializer.append(tensor)
+    return built
+
+
+def test_external_data_are_not_opened(tmp_path):
+    assert from_onnx(saved(tmp_path, external("weights.bin"))).n_multiply_accumulates == 2 * 4 * 3
+
+
+@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "a/../../b", "C:\\keys", "..\\x"])
+def test_external_data_outside_of_the_folder_are_refused(tmp_path, location):
+    with pytest.raises(SpecError, match=r"initializer 'w'.*outside"):
+        from_onnx(saved(tmp_path, external(location)))
+
+
+HOSTILE = {
+    "a cycle": ([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], {}, "node 0 .Add.*which nothing before it gives"),
+    "an unknown operand": ([node("Relu", ["z"], ["y"])], {}, "node 0 .Relu.*'z'"),
+    "a result twice": ([node("Relu", ["x"], ["y"]), node("Exp", ["x"], ["y"])], {}, "there already"),
+    "a missing operand": ([node("Add", ["x"], ["y"])], {}, "operand 1 is missing"),
+    "shapes that do not fit": ([node("MatMul", ["x", "w"], ["y"])], {"w": numbers(3, 2)}, "no matrix product"),
+    "broadcast that does not fit": ([node("Add", ["x", "w"], ["y"])], {"w": numbers(3)}, "broadcast"),
+    "a reshape that does not fit": ([node("Reshape", ["x", "s"], ["y"])], {"s": np.array([5, -1])}, "no shape"),
+    "an axis that is not there": ([node("Softmax", ["x"], ["y"], axis=7)], {}, "no axis 7"),
+    "an attribute of another kind": ([node("Softmax", ["x"], ["y"], axis="m")], {}, "axis must be an integer"),
+    "a huge expansion": (
+        [node("Expand", ["x", "s"], ["e"]), node("Relu", ["e"], ["y"])], {"s": np.array([2**30, 2**30, 2, 4])}, "2\\*\\*40",
+    ),
+    "a window that does not fit": ([node("Conv", ["i", "w"], ["y"])], {"w": numbers(1, 1, 9, 9)}, "does not fit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_models_that_are_not_sane_are_refused_with_their_place(tmp_path, case):
+    nodes, weights, expected = HOSTILE[case]
+    path = saved(tmp_path, model(nodes, {"x": (2, 4), "i": (1, 1, 4, 4)}, weights))
+    with pytest.raises(SpecError, match=expected) as error:
+        from_onnx(path)
+    assert "model.onnx" in message(error)
+
+
+@pytest.mark.parametrize("dims", [[2**40, 2**40], [-1, 4], [2] * 40])
+def test_initialisers_of_impossible_shapes_are_refused(tmp_path, dims):
+    built = model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 4)})
+    built.graph.initializer.append(TensorProto(name="w", dims=dims, data_type=1))
+    with pytest.raises(SpecError, match="initializer 'w'"):
+        from_onnx(saved(tmp_path, built))
+
+
+def test_numbers_that_do_not_fit_their_shape_are_refused(tmp_path):
+    built = model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 4)})
+    built.graph.initializer.append(TensorProto(name="w", dims=[4, 5], data_type=1, raw_data=b"12345678"))
+    with pytest.raises(SpecError, match="do not fit its shape"):
+        from_onnx(saved(tmp_path, built))
+
+
+def test_names_of_the_model_become_names_of_einmap(tmp_path):
+    nodes = [
+        helper.make_node("Relu", ["x"], ["/layer1/conv.0/out"], name="/layer1/conv.0/Relu"),
+        helper.make_node("Exp", ["/layer1/conv.0/out"], ["\x1b[31m"], name="\x1b[31mred"),
+        helper.make_node("Neg", ["\x1b[31m"], ["All"]),
+    ]
+    built = model(nodes, {"x": (2, 3)}, outputs=("All", "/layer1/conv.0/out"))
+    names = from_onnx(saved(tmp_path, built)).spec.workload.einsum_names
+    assert names == ("layer1_conv_0_Relu", "layer1_conv_0_Relu_out", "All_2")
+
+
+def test_a_model_is_a_workload_among_files(tmp_path):
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["y"])]
+    path = saved(tmp_path, model(nodes, {"x": ("tokens", 8)}, {"w": numbers(8, 16)}))
+    spec = einmap.load("simple", path, define={"tokens": 4})
+    result = einmap.map_workload(spec, metrics="energy")
+    assert result.optimal
+    assert result.cost.count_by("action")[("compute",)] == 4 * 8 * 16 + 4 * 16
+    assert einmap.loads(einmap.dump(spec)) == spec
+
+
+def test_bits_are_those_of_the_types_or_what_is_asked_for(tmp_path):
+    built = model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 8)}, {"w": numbers(8, 4).astype(np.float16)}, kind=10)
+    path = saved(tmp_path, built)
+    assert {a.bits_per_value for a in from_onnx(path).spec.workload.einsums[0].accesses} == {16}
+    assert {a.bits_per_value for a in from_onnx(path, bits=8).spec.workload.einsums[0].accesses} == {8}

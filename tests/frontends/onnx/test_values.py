@@ -1,0 +1,238 @@
+"""Values of imported operators equal those of onnx's reference evaluator, on random inputs."""
+
+import numpy as np
+import pytest
+from tests.onnx_models import model, node, numbers, saved, values_of
+
+from einmap.frontends.onnx.read import from_onnx
+
+W = numbers(4, 3, 3, 3, seed=10)
+CASES = {
+    "conv": ([node("Conv", ["x", "w", "b"], ["y"])], {"x": (2, 3, 6, 5)}, {"w": W, "b": numbers(4)}),
+    "conv, padding and stride": (
+        [node("Conv", ["x", "w"], ["y"], pads=[1, 0, 2, 1], strides=[2, 1], dilations=[1, 2])],
+        {"x": (1, 3, 7, 8)},
+        {"w": W},
+    ),
+    "conv, same padding": (
+        [node("Conv", ["x", "w"], ["y"], auto_pad="SAME_LOWER", strides=[2, 2])], {"x": (1, 3, 6, 7)}, {"w": W},
+    ),
+    "conv of one dimension": (
+        [node("Conv", ["x", "w"], ["y"], pads=[1, 1])], {"x": (2, 3, 9)}, {"w": numbers(4, 3, 3)},
+    ),
+    "conv of three dimensions": (
+        [node("Conv", ["x", "w"], ["y"])], {"x": (1, 2, 4, 5, 3)}, {"w": numbers(3, 2, 2, 2, 2)},
+    ),
+    "grouped conv": (
+        [node("Conv", ["x", "w"], ["y"], group=2, pads=[1, 1, 1, 1])], {"x": (1, 4, 5, 5)}, {"w": numbers(6, 2, 3, 3)},
+    ),
+    "depthwise conv": (
+        [node("Conv", ["x", "w"], ["y"], group=4, pads=[1, 1, 1, 1])], {"x": (1, 4, 5, 5)}, {"w": numbers(4, 1, 3, 3)},
+    ),
+    "conv on one pixel": (
+        [node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])], {"x": (1, 3, 1, 4)}, {"w": W},
+    ),
+    "padded intermediates of a residual": (
+        [
+            node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+            node("Relu", ["a"], ["r"]),
+            node("Conv", ["r", "v"], ["c"], pads=[1, 1, 1, 1]),
+            node("Add", ["c", "r"], ["y"]),
+        ],
+        {"x": (1, 3, 5, 5)},
+        {"w": W, "v": numbers(4, 4, 3, 3, seed=3)},
+    ),
+    "transposed conv": (
+        [node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 2], pads=[1, 1, 0, 1], output_padding=[1, 0])],
+        {"x": (1, 3, 4, 5)},
+        {"w": numbers(3, 2, 3, 3), "b": numbers(2)},
+    ),
+    "matmul with batches": ([node("MatMul", ["a", "b"], ["y"])], {"a": (2, 1, 3, 4), "b": (5, 4, 6)}, {}),
+    "matmul with a vector": ([node("MatMul", ["a", "b"], ["y"])], {"a": (2, 3, 4), "b": (4,)}, {}),
+    "vector with matmul": ([node("MatMul", ["a", "b"], ["y"])], {"a": (4,), "b": (2, 4, 3)}, {}),
+    "gemm": (
+        [node("Gemm", ["a", "b", "c"], ["y"], transA=1, transB=1, alpha=0.5, beta=2.0)],
+        {"a": (4, 3)},
+        {"b": numbers(5, 4), "c": numbers(5)},
+    ),
+    "einsum": ([node("Einsum", ["a", "b"], ["y"], equation="bij,bjK->bKi")], {"a": (2, 3, 4), "b": (2, 4, 5)}, {}),
+    "einsum that sums": ([node("Einsum", ["a"], ["y"], equation="ij->j")], {"a": (3, 4)}, {}),
+    "max pool": (
+        [node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])], {"x": (1, 2, 6, 5)}, {},
+    ),
+    "max pool of what is not negative": (
+        [node("Relu", ["x"], ["r"]), node("MaxPool", ["r"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
+        {"x": (1, 2, 6, 5)},
+        {},
+    ),
+    "max pool that rounds up": (
+        [node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)], {"x": (1, 1, 6, 6)}, {},
+    ),
+    "average pool": (
+        [node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])], {"x": (1, 2, 5, 6)}, {},
+    ),
+    "average pool with its padding": (
+        [node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)],
+        {"x": (1, 2, 5, 6)},
+        {},
+    ),
+    "global pools": (
+        [node("GlobalAveragePool", ["x"], ["a"]), node("GlobalMaxPool", ["x"], ["b"]), node("Add", ["a", "b"], ["y"])],
+        {"x": (2, 3, 4, 5)},
+        {},
+    ),
+    "softmax": ([node("Softmax", ["x"], ["y"], axis=1)], {"x": (2, 5, 3)}, {}),
+    "log softmax": ([node("LogSoftmax", ["x"], ["y"])], {"x": (2, 5)}, {}),
+    "layer normalisation": (
+        [node("LayerNormalization", ["x", "s", "b"], ["y"])], {"x": (2, 3, 8)}, {"s": numbers(8), "b": numbers(8, seed=1)},
+    ),
+    "batch normalisation": (
+        [node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"])],
+        {"x": (2, 3, 4, 4)},
+        {"s": numbers(3), "b": numbers(3, seed=1), "m": numbers(3, seed=2), "v": np.abs(numbers(3, seed=3)) + 0.1},
+    ),
+    "instance normalisation": (
+        [node("InstanceNormalization", ["x", "s", "b"], ["y"])], {"x": (2, 3, 4, 4)}, {"s": numbers(3), "b": numbers(3)},
+    ),
+    # the reference evaluator of onnx 1.23 normalises as many channels as there are batches
+    "local response": ([node("LRN", ["x"], ["y"], size=3, alpha=0.5)], {"x": (5, 5, 3, 3)}, {}),
+    "means": ([node("ReduceMean", ["x", "axes"], ["y"])], {"x": (2, 3, 4)}, {"axes": np.array([-1])}),
+    "norm without axes": ([node("ReduceL2", ["x"], ["y"], keepdims=0)], {"x": (2, 3)}, {}),
+    "log sum exp": ([node("ReduceLogSumExp", ["x", "axes"], ["y"])], {"x": (2, 3)}, {"axes": np.array([1])}),
+    "sum over a broadcast": (
+        [node("Expand", ["x", "s"], ["e"]), node("ReduceSum", ["e", "axes"], ["y"])],
+        {"x": (2, 1)},
+        {"s": np.array([2, 7]), "axes": np.array([1])},
+    ),
+    "reshape that cuts and joins": (
+        [node("Reshape", ["x", "s"], ["r"]), node("Transpose", ["r"], ["t"], perm=[1, 2, 0]), node("Relu", ["t"], ["y"])],
+        {"x": (4, 6)},
+        {"s": np.array([2, 4, -1])},
+    ),
+    "reshape that no index says": (
+        [node("Reshape", ["x", "s"], ["r"]), node("Tanh", ["r"], ["t"]), node("Relu", ["t"], ["y"])],
+        {"x": (4, 6)},
+        {"s": np.array([6, 4])},
+    ),
+    "transposed, then joined": (
+        [node("Transpose", ["x"], ["t"]), node("Reshape", ["t", "s"], ["r"]), node("MatMul", ["r", "w"], ["y"])],
+        {"x": (4, 6)},
+        {"s": np.array([2, 12]), "w": numbers(12, 3)},
+    ),
+    "slices": (
+        [node("Slice", ["x", "a", "b", "axes", "steps"], ["s"]), node("Add", ["s", "s"], ["y"])],
+        {"x": (6, 9)},
+        {"a": np.array([4, 1]), "b": np.array([-100, 8]), "axes": np.array([0, 1]), "steps": np.array([-2, 3])},
+    ),
+    "a slice across heads": (
+        [
+            node("Reshape", ["x", "s"], ["r"]),
+            node("Transpose", ["r"], ["t"], perm=[0, 2, 1]),
+            node("Reshape", ["t", "f"], ["j"]),
+            node("Slice", ["j", "a", "b", "axes"], ["k"]),
+            node("Exp", ["k"], ["y"]),
+        ],
+        {"x": (2, 12)},
+        {"s": np.array([2, 3, 4]), "f": np.array([2, 12]), "a": np.array([2]), "b": np.array([9]), "axes": np.array([1])},
+    ),
+    "split": (
+        [node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2), node("Mul", ["a", "b"], ["y"])], {"x": (3, 8)}, {},
+    ),
+    "space and depth": (
+        [node("SpaceToDepth", ["x"], ["s"], blocksize=2), node("Relu", ["s"], ["r"]),
+         node("DepthToSpace", ["r"], ["y"], blocksize=2, mode="CRD")],
+        {"x": (1, 4, 4, 6)},
+        {},
+    ),
+    "upsampled, then convolved": (
+        [node("Resize", ["x", "", "f"], ["u"], mode="nearest"), node("Conv", ["u", "w"], ["y"], pads=[1, 1, 1, 1])],
+        {"x": (1, 3, 3, 4)},
+        {"f": np.array([1, 1, 2, 2], np.float32), "w": W},
+    ),
+    "shapes that are computed": (
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "zero"], ["n"]),
+            node("Unsqueeze", ["n", "axis"], ["n1"]),
+            node("Concat", ["n1", "rest"], ["t"], axis=0),
+            node("Reshape", ["x", "t"], ["r"]),
+            node("Sigmoid", ["r"], ["y"]),
+        ],
+        {"x": (2, 3, 4)},
+        {"zero": np.array(0), "axis": np.array([0]), "rest": np.array([-1])},
+    ),
+    "one row": (
+        [node("Gather", ["x", "i"], ["g"], axis=1), node("Neg", ["g"], ["y"])], {"x": (2, 3, 4)}, {"i": np.array(-1)},
+    ),
+    "embedding": (
+        [node("Gather", ["table", "ids"], ["e"]), node("MatMul", ["e", "w"], ["y"])],
+        {"ids": np.array([[2, 0, 4]])},
+        {"table": numbers(5, 4), "w": numbers(4, 3)},
+    ),
+    "activations": (
+        [node("LeakyRelu", ["x"], ["a"], alpha=0.2), node("Elu", ["a"], ["b"]), node("HardSwish", ["b"], ["c"]),
+         node("Softplus", ["c"], ["d"]), node("Clip", ["d", "low"], ["e"]), node("Pow", ["e", "two"], ["y"])],
+        {"x": (3, 5)},
+        {"low": np.array(0.7, np.float32), "two": np.array(2, np.float32)},
+    ),
+    "several operands": (
+        [node("Max", ["a", "b", "c"], ["m"]), node("Mean", ["m", "a"], ["n"]), node("PRelu", ["n", "s"], ["y"])],
+        {"a": (2, 3), "b": (3,), "c": (2, 1)},
+        {"s": numbers(3)},
+    ),
+    "mask": (
+        [node("Trilu", ["ones"], ["m"], upper=0), node("Sub", ["m", "one"], ["n"]), node("Mul", ["n", "big"], ["b"]),
+         node("Add", ["x", "b"], ["y"])],
+        {"x": (4, 4)},
+        {"ones": np.ones((4, 4), np.float32), "one": np.array(1, np.float32), "big": np.array(1e4, np.float32)},
+    ),
+    "an output that is also read": (
+        [node("Relu", ["x"], ["z"]), node("Transpose", ["z"], ["t"]), node("MatMul", ["z", "t"], ["y"])], {"x": (3, 4)}, {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_equal_those_of_the_reference_evaluator(tmp_path, case):
+    nodes, inputs, weights = CASES[case]
+    kind = 7 if case == "embedding" else 1
+    built = model(nodes, {k: getattr(v, "shape", v) for k, v in inputs.items()}, weights, kind=kind)
+    values, expected = values_of(built, inputs, weights)
+    result = from_onnx(saved(tmp_path, built))
+    found = result.run(values)
+    assert result.barriers == ()
+    assert found["y"].shape == expected["y"].shape
+    np.testing.assert_allclose(found["y"], expected["y"], rtol=2e-5, atol=2e-5)
+
+
+def attention(heads=2, size=8, tokens=6):
+    """Self-attention with one product for queries, keys and values, as exporters write it."""
+    shape = [1, tokens, 3, heads, size // heads]
+    weights = {
+        "w": numbers(size, 3 * size), "b": numbers(3 * size, seed=1), "shape": np.array(shape), "first": np.array([0]),
+        "root": np.array(2, np.float32), "back": np.array([0, 0, -1]), "o": numbers(size, size, seed=2),
+        "scale": numbers(size, seed=3), "shift": numbers(size, seed=4),
+        "mask": np.where(np.tril(np.ones((tokens, tokens))), 0, -1e9).astype(np.float32)[None, None],
+    }  # fmt: skip
+    nodes = [
+        node("MatMul", ["x", "w"], ["m"]), node("Add", ["m", "b"], ["p"]), node("Reshape", ["p", "shape"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=[2, 0, 3, 1, 4]),
+        node("Split", ["t"], ["q0", "k0", "v0"], axis=0, num_outputs=3),
+        *(node("Squeeze", [f"{n}0", "first"], [n]) for n in "qkv"),
+        node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), node("MatMul", ["q", "kt"], ["s0"]),
+        node("Div", ["s0", "root"], ["s1"]), node("Add", ["s1", "mask"], ["s2"]), node("Softmax", ["s2"], ["a"], axis=-1),
+        node("MatMul", ["a", "v"], ["av"]), node("Transpose", ["av"], ["avt"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["avt", "back"], ["c"]), node("MatMul", ["c", "o"], ["z"]), node("Add", ["z", "x"], ["zx"]),
+        node("LayerNormalization", ["zx", "scale", "shift"], ["y"]),
+    ]  # fmt: skip
+    return nodes, {"x": (1, tokens, size)}, weights
+
+
+def test_an_attention_layer_has_the_values_and_the_products_of_the_model(tmp_path):
+    nodes, inputs, weights = attention()
+    built = model(nodes, inputs, weights)
+    values, expected = values_of(built, inputs, weights)
+    result = from_onnx(saved(tmp_path, built))
+    np.testing.assert_allclose(result.run(values)["y"], expected["y"], rtol=1e-5, atol=1e-5)
+    # projections 6 x 8 x 24 and 6 x 8 x 8; scores and their use, for two heads, 6 x 6 x 4 each
+    assert result.n_multiply_accumulates == 6 * 8 * 24 + 6 * 8 * 8 + 2 * 2 * 6 * 6 * 4
