@@ -177,6 +177,7 @@ IDENTITIES = {
     "frontends/yaml/parse.py": "written values, as above; aliases make one value stand in many places",
     "distribute/search/bounds.py": "equal arrays are one object there, and arrays cannot be hashed",
     "distribute/selection/elimination.py": "tables that many edges share are looked at once; arrays cannot be hashed",
+    "distribute/selection/problem.py": "tables of limits, as above",
     "frontends/yaml/template/statements.py": "nodes of Jinja2 compare by content",
 }
 """Files in which `id()` is a key, each with its reason."""

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 from einmap.distribute.blocks import Part
-from einmap.distribute.indices import mixed_radix, window
+from einmap.distribute.indices import MixedRadix, mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import MeshPart, Placement, Split
 from einmap.distribute.plan import LocalLoop
@@ -57,6 +57,15 @@ class Scene:
     def size_of(self) -> Mapping[TensorName, Mapping[Rank, int]]:
         """The sizes of the ranks of each tensor."""
         return {access.tensor: dict(size) for access, size in zip(self.einsum.accesses, self.sizes, strict=True)}
+
+    @cached_property
+    def digits(self) -> Mapping[tuple[TensorName, Rank], MixedRadix | None]:
+        """The digits of the index of each rank of each tensor."""
+        return {
+            (access.tensor, rank): mixed_radix(self.einsum, index)
+            for access in self.einsum.accesses
+            for rank, index in access.projection
+        }
 
 
 @lru_cache(maxsize=2000)
@@ -171,7 +180,7 @@ def _operand_placement(
 
 def _split_of(scene: Scene, access: TensorAccess, rank: Rank, spread: Spread) -> Split | None:
     """The rank split as the variable that leads its index, if the blocks cover it; None: it is read whole."""
-    radix = mixed_radix(scene.einsum, dict(access.projection)[rank])
+    radix = scene.digits[access.tensor, rank]
     if radix is None or radix.leading is None or any(variable in spread for variable, _ in radix.digits[1:]):
         return None
     variable, factor = radix.leading

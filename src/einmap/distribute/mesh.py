@@ -145,7 +145,14 @@ class Mesh:
 
     def parts(self, axes: Iterable[AxisName]) -> int:
         """PEs of one group over several axes."""
-        return math.prod(self.size(axis) for axis in axes)
+        axes = tuple(axes)
+        if axes not in self._parts:
+            self._parts[axes] = math.prod(self.size(axis) for axis in axes)
+        return self._parts[axes]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[AxisName, ...], int]:
+        return {}
 
     def coordinates(self, device: int) -> dict[AxisName, int]:
         """Where a PE is on each axis."""

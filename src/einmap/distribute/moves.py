@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -176,40 +176,78 @@ class Paths:
         return following
 
     @cached_property
-    def temporary(self) -> NDArray[np.int64]:
-        """Values of the buffers of one PE while a tensor is moved from i to j: most of what a move reads and writes.
-
-        What lies at i is not counted, it is there anyway.
-        """
-        if self.alike is not None:
-            return self.alike.temporary
-        return self._most(np.zeros_like(self.places.values))
+    def _incoming(self) -> _Arcs:
+        return _Arcs.of((there, here, cost) for (here, there), (_, cost) in self.moves.items())
 
     @cached_property
-    def held_while_moving(self) -> NDArray[np.int64]:
-        """As `temporary`, what lies at i counted until the first move is done."""
-        if self.alike is not None:
-            return self.alike.held_while_moving
-        most = self._most(self.places.values)
-        np.fill_diagonal(most, self.places.values)
-        return most
+    def _outgoing(self) -> _Arcs:
+        return _Arcs.of((here, there, cost) for (here, there), (_, cost) in self.moves.items())
 
-    def _most(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
-        values, count = self.places.values, len(self.places.values)
-        most = np.zeros((count, count), dtype=np.int64)
-        end = np.arange(count)
-        for start in range(count):
-            ways = np.isfinite(self.distances[start]) & (end != start)
-            here, after = np.full(count, start), self.following[start].astype(np.int64)
-            here_values = np.full(count, first[start])
-            moving = ways.copy()
-            while moving.any():
-                most[start, moving] = np.maximum(most[start, moving], (here_values + values[after])[moving])
-                here = np.where(moving, after, here)
-                here_values = values[here]
-                moving &= here != end
-                after = np.where(moving, self.following[here, end], after)
-        return most
+    def nearest_before(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each placement j the least `costs[i] + distances[i, j]`, of an array over placements."""
+        return (self.alike or self)._incoming.relaxed(costs)
+
+    def nearest_after(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each placement i the least `distances[i, j] + costs[j]`, of an array over placements."""
+        return (self.alike or self)._outgoing.relaxed(costs)
+
+    def temporary(self, start: NDArray[np.intp], end: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Values of the buffers of one PE while a tensor is moved between placements, pair by pair (the arrays are
+        broadcast): most of what a move reads and writes. What lies at the start is not counted, it is there anyway.
+        """
+        return self._most(start, end, np.zeros_like(self.places.values))
+
+    def held_while_moving(self, start: NDArray[np.intp], end: NDArray[np.intp]) -> NDArray[np.int64]:
+        """As `temporary`, what lies at the start counted until the first move is done."""
+        most = self._most(start, end, self.places.values)
+        return np.where(start == end, self.places.values[start], most)
+
+    def _most(self, start: NDArray[np.intp], end: NDArray[np.intp], first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`first`: values that are held at the start, by placement. 0 where no way leads to the end."""
+        starts, ends = np.broadcast_arrays(start, end)
+        here, goal = starts.ravel(), ends.ravel()
+        held, most = first[here], np.zeros(here.shape, dtype=np.int64)
+        moving = np.nonzero((here != goal) & np.isfinite(self.distances[here, goal]))[0]
+        here, goal, held = here[moving], goal[moving], held[moving]
+        while len(moving):
+            here = self.following[here, goal].astype(np.intp)
+            after = self.places.values[here]
+            most[moving] = np.maximum(most[moving], held + after)
+            left = here != goal
+            moving, here, goal, held = moving[left], here[left], goal[left], after[left]
+        return most.reshape(starts.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Moves by one of their ends. `ends`: placements with a move, ascending; `starts`: where the moves of each begin;
+    `others`, `costs`: the other end and the cost of each move.
+    """
+
+    ends: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    others: NDArray[np.intp]
+    costs: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, moves: Iterable[tuple[int, int, float]]) -> _Arcs:
+        """Of moves as end, other end, cost."""
+        ordered = sorted(moves)
+        ends, starts = np.unique(np.array([end for end, _, _ in ordered], dtype=np.intp), return_index=True)
+        others = np.array([other for _, other, _ in ordered], dtype=np.intp)
+        return cls(ends, starts, others, np.array([cost for _, _, cost in ordered], dtype=float))
+
+    def relaxed(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The least costs with any number of moves (Bellman and Ford, from all placements at once)."""
+        if not len(self.ends):
+            return costs
+        least = costs.copy()
+        while True:
+            found = np.minimum.reduceat(least[self.others] + self.costs, self.starts)
+            before = least[self.ends]
+            if not (found < before).any():
+                return least
+            least[self.ends] = np.minimum(before, found)
 
 
 def _ranks(places: TensorPlaces) -> tuple[Rank, ...]:

@@ -51,10 +51,10 @@ def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Sp
     now = here.of(finer.rank)
     done = now.axes if now else ()
     axes = finer.axes[len(done) :]
-    parts = mesh.parts(axes)
-    if finer.axes[: len(done)] != done or not axes or (now and now.block != finer.block * parts):
+    if finer.axes[: len(done)] != done or not axes or (now and (now.halo or finer.halo)):
         return
-    if now and (now.halo or finer.halo):
+    parts = mesh.parts(axes)
+    if now and now.block != finer.block * parts:
         return
     kept = tuple(split for split in here.splits if split.rank != finer.rank)
     split_further = (*kept, finer)

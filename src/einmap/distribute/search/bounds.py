@@ -63,7 +63,8 @@ def slack_of(space: SearchSpace, stopped: Callable[[], bool] = lambda: False, sw
     before, state.lost = state.bound(), 0.0
     slack: dict[Key, Costs] = {}
     state.sweep(-1, lambda key: slack.update({key: state.slack(key) - state.lost}))
-    bound = state.bound()
+    # every plan has one of the strategies of each part
+    bound = max(state.bound(), before + max(float(some.min()) for some in slack.values()))
     return Slack(bound, {key: slack[key] - (bound - before) for key in state.order})
 
 
@@ -86,7 +87,7 @@ class _State:
         self._shifted: dict[Access, Costs] = {
             (einsum.name, access.tensor): self._one(np.zeros(len(used)))
             for einsum in space.context.workload.einsums
-            for access, used in zip(einsum.accesses, self._einsum(einsum.name).used, strict=True)
+            for access, used in zip(einsum.accesses, space.ways[einsum.name].used, strict=True)
         }
         self._leaves = {key for key, some in self._accesses.items() if isinstance(key, tuple) and len(some) == 1}
         self._recent: dict[object, list[Costs]] = {}
@@ -98,11 +99,6 @@ class _State:
                 (access,) = self._accesses[key]
                 self._shifted[access] = self._one(self._shifted[access] - self._least(key)[0])
             self._alike = abs(self.bound()) * ALIKE / len(self.order)
-
-    def _einsum(self, name: str) -> EinsumPart:
-        part = self._parts[name]
-        assert isinstance(part, EinsumPart)
-        return part
 
     def bound(self) -> float:
         """The sum of what each part costs at least."""
@@ -217,7 +213,7 @@ def _parts(space: SearchSpace) -> dict[Key, Part]:
 
     def used(einsum: str, tensor: TensorName) -> Numbers:
         position = [access.tensor for access in workload.by_name[einsum].accesses].index(tensor)
-        return of_einsum[einsum].used[position]
+        return space.ways[einsum].used[position]
 
     def tensor_part(tensor: TensorName) -> TensorPart:
         writer = workload.producers.get(tensor)

@@ -23,28 +23,40 @@ from einmap.einsum.einsum import Einsum, TensorName
 def memory_limits(space: SearchSpace, problem: Problem, limit: float) -> list[Limit]:
     """One limit in bytes for each moment."""
     made: list[Limit] = []
+    kept = _Kept(space)
     for position, einsum in enumerate(space.context.workload.einsums):
-        base = {problem.nodes.tensor(tensor): size for tensor, size in _kept(space, position).items()}
+        base = {problem.nodes.tensor(tensor): size for tensor, size in kept.at(position).items()}
         made += _moments(space, problem, einsum, base, limit)
-        after = {problem.nodes.tensor(tensor): size for tensor, size in _kept(space, position + 1, einsum).items()}
-        made += _result_moments(space, problem, einsum, after, limit)
+        after = kept.at(position + 1)
+        base = {problem.nodes.tensor(tensor): after[tensor] for tensor in after if tensor not in einsum.outputs}
+        made += _result_moments(space, problem, einsum, base, limit)
     return made
 
 
-def _kept(space: SearchSpace, position: int, without: Einsum | None = None) -> dict[TensorName, Costs]:
-    """Bytes of the tensors that are at home when the Einsum at `position` begins; not of the results of `without`."""
-    workload = space.context.workload
-    before = {tensor for einsum in workload.einsums[:position] for tensor in einsum.tensors}
-    later = {tensor for einsum in workload.einsums[position:] for tensor in einsum.inputs}
-    results = without.outputs if without else frozenset()
-    kept: dict[TensorName, Costs] = {}
-    for tensor in workload.tensors:
-        if tensor not in workload.producers:
-            both = tensor in before and tensor in later
-            kept[tensor] = _home_bytes(space, tensor) if both else _first_bytes(space, tensor)
-        elif tensor not in results and tensor in before and (tensor in later or not workload.consumers[tensor]):
-            kept[tensor] = _home_bytes(space, tensor)
-    return kept
+class _Kept:
+    """Bytes of the tensors that are at home at each moment."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        workload = space.context.workload
+        self._workload = workload
+        self._first = {tensor: _first_bytes(space, tensor) for tensor in workload.tensors}
+        self._home = {tensor: _home_bytes(space, tensor) for tensor in workload.tensors}
+        uses: dict[TensorName, list[int]] = {tensor: [] for tensor in workload.tensors}
+        for position, einsum in enumerate(workload.einsums):
+            for tensor in einsum.tensors:
+                uses[tensor].append(position)
+        self._uses = {tensor: (min(some), max(some)) for tensor, some in uses.items()}
+
+    def at(self, position: int) -> dict[TensorName, Costs]:
+        """When the Einsum at `position` begins."""
+        kept: dict[TensorName, Costs] = {}
+        for tensor, (first, last) in self._uses.items():
+            is_between = first < position <= last
+            if tensor not in self._workload.producers:
+                kept[tensor] = self._home[tensor] if is_between else self._first[tensor]
+            elif is_between or (first < position and not self._workload.consumers[tensor]):
+                kept[tensor] = self._home[tensor]
+        return kept
 
 
 def _first_bytes(space: SearchSpace, tensor: TensorName) -> Costs:
@@ -77,7 +89,7 @@ def _moments(
         lying = homes.paths.places.values[lies][:, None] * width
         is_input = access.tensor not in space.context.workload.producers
         if is_input and _is_read(space, einsum, access.tensor, 0):
-            making = homes.paths.temporary[homes.first, homes.second] * width
+            making = homes.paths.temporary(homes.first, homes.second) * width
             made.append(Limit(limit, {**nodes, node: nodes[node] + making}, dict(moved)))
             nodes[node] = _home_bytes(space, access.tensor)
         if not _is_read(space, einsum, access.tensor, -1):
@@ -113,7 +125,7 @@ def _source(homes: Homes, lies: Numbers) -> Numbers:
 
 def _temporary(homes: Homes, lies: Numbers) -> Costs:
     """Values beside the homes while an operand is moved, by way and home."""
-    return homes.paths.temporary[_source(homes, lies), lies[None, :]].T.astype(float)
+    return homes.paths.temporary(_source(homes, lies), lies[None, :]).T.astype(float)
 
 
 def _leaving(homes: Homes, lies: Numbers) -> Costs:
@@ -121,15 +133,15 @@ def _leaving(homes: Homes, lies: Numbers) -> Costs:
     values, source = homes.paths.places.values, _source(homes, lies)
     other = np.where(homes.first == homes.second, 0, values[homes.first] + values[homes.second])[:, None]
     rest = np.where(other > 0, other - values[source], 0)
-    return np.asarray((homes.paths.held_while_moving[source, lies[None, :]] + rest).T.astype(float))
+    return np.asarray((homes.paths.held_while_moving(source, lies[None, :]) + rest).T.astype(float))
 
 
 def _leaving_second(homes: Homes, lies: Numbers) -> Costs:
     """Values beside the first home while a graph input is moved whose second home is given up then, by way and home."""
     source = _source(homes, lies)
     is_second = homes.nearest[:, lies]
-    leaving = homes.paths.held_while_moving[source, lies[None, :]]
-    return np.where(is_second, leaving, homes.paths.temporary[source, lies[None, :]]).T.astype(float)
+    leaving = homes.paths.held_while_moving(source, lies[None, :])
+    return np.where(is_second, leaving, homes.paths.temporary(source, lies[None, :])).T.astype(float)
 
 
 def _result_moments(
@@ -149,9 +161,9 @@ def _result_moments(
         nodes[problem.nodes.einsum(einsum.name)] = waiting
         homes = space.homes[tensor]
         paths, values = homes.paths, homes.paths.places.values
-        first = paths.held_while_moving[np.ix_(lies, homes.first)]
+        first = paths.held_while_moving(lies[:, None], homes.first)
         second = np.where(
-            homes.first == homes.second, 0, values[homes.first] + paths.temporary[homes.first, homes.second]
+            homes.first == homes.second, 0, values[homes.first] + paths.temporary(homes.first, homes.second)
         )
         usage = np.maximum(first, second[None, :]) * (space.bits[tensor] / 8)
         made.append(Limit(limit, nodes, {problem.edges[einsum.name, tensor]: usage.astype(float)}))

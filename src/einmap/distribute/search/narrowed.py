@@ -34,10 +34,9 @@ def narrowed(space: SearchSpace, kept: Mapping[Key, Mask]) -> SearchSpace:
         if not mask.all():
             ways[name] = made_ways.setdefault((some, _digest(mask)), some.only(mask))
     smaller = replace(space, ways=ways)
-    used = {(some, position): np.unique(lies) for some in ways.values() for position, lies in enumerate(some.lies)}
     for tensor, given in space.homes.items():
         mask = kept.get((tensor,), np.ones(_shape(given), dtype=bool))
-        users = [used[user] for user in _users(smaller, tensor)]
+        users = [some.used[position] for some, position in _users(smaller, tensor)]
         kind = given, _digest(mask), *_users(smaller, tensor)
         if kind not in made_homes:
             made_homes[kind] = _some_homes(given, mask, users)

@@ -26,14 +26,9 @@ class EinsumPart:
     ways: Ways
 
     @cached_property
-    def used(self) -> tuple[Numbers, ...]:
-        """For each access the numbers of the placements that some way uses, ascending."""
-        return tuple(np.unique(lies) for lies in self.ways.lies)
-
-    @cached_property
     def _which(self) -> tuple[Numbers, ...]:
         """For each access the position in `used` of each way's placement."""
-        return tuple(np.searchsorted(used, lies) for used, lies in zip(self.used, self.ways.lies, strict=True))
+        return tuple(np.searchsorted(used, lies) for used, lies in zip(self.ways.used, self.ways.lies, strict=True))
 
     @cached_property
     def _grouped(self) -> tuple[tuple[Numbers, Numbers], ...]:
@@ -76,77 +71,63 @@ class TensorPart:
     readers: tuple[Numbers, ...]
 
     @cached_property
-    def _written(self) -> Costs:
-        """From where it is written to the first home."""
-        assert self.writer is not None
-        return np.ascontiguousarray(self.homes.paths.distances[np.ix_(self.writer, self.homes.first)].T)
-
-    @cached_property
-    def _read(self) -> tuple[Costs, ...]:
-        """From the home, or the nearer one, to where it is read."""
-        return tuple(np.ascontiguousarray(self.homes.reach[:, reader]) for reader in self.readers)
-
-    @cached_property
     def _between(self) -> Costs:
         """From the first homes to any placement."""
         return np.ascontiguousarray(self.homes.paths.distances[self.homes.first])
 
-    @cached_property
-    def _read_from_any(self) -> tuple[Costs, ...]:
-        return tuple(np.ascontiguousarray(self.homes.paths.distances[:, reader]) for reader in self.readers)
+    def _by_access(self, shifted: Shifted) -> list[Costs]:
+        """What it costs at least from where the tensor is written to each placement, then from there to each reader."""
+        paths = self.homes.paths
+        made = []
+        for access, moved in enumerate(shifted):
+            costs = np.full(len(paths.distances), np.inf)
+            costs[self._lies[access]] = moved
+            made.append(paths.nearest_before(costs) if self._is_written(access) else paths.nearest_after(costs))
+        return made
 
-    def _split(self, shifted: Shifted) -> tuple[Costs | None, Shifted]:
-        return (None, shifted) if self.writer is None else (shifted[0], shifted[1:])
+    @cached_property
+    def _lies(self) -> tuple[Numbers, ...]:
+        return self.readers if self.writer is None else (self.writer, *self.readers)
+
+    def _is_written(self, access: int) -> bool:
+        return self.writer is not None and access == 0
 
     def costs(self, shifted: Shifted) -> Costs:
         """What each home costs after the shifts; of pairs that are not listed, by first home and any placement."""
-        write, reads = self._split(shifted)
-        first = np.zeros(len(self.homes.first)) if write is None else (self._written + write).min(axis=1)
-        if not self.homes.cut:
-            return np.asarray(sum(self._reading(reads), first + self.homes.costs))
-        total = first[:, None] + self._between
-        for some in self._reading(reads):
-            total += np.minimum(some[self.homes.first, None], some)
-        return total
+        homes = self.homes
+        own = self._between if homes.cut else homes.costs
+        return np.asarray(sum((self._at_homes(*some) for some in enumerate(self._by_access(shifted))), own))
 
-    def _reading(self, reads: Shifted) -> list[Costs]:
-        """What each reader costs at least, by home or by placement."""
-        tables = self._read_from_any if self.homes.cut else self._read
-        return [(table + moved).min(axis=1) for table, moved in zip(tables, reads, strict=True)]
+    def _at_homes(self, access: int, costs: Costs) -> Costs:
+        """Costs by placement at the first home, or at the nearer one of a reader."""
+        homes = self.homes
+        first = costs[homes.first]
+        if homes.cut:
+            return first[:, None] if self._is_written(access) else np.minimum(first[:, None], costs)
+        return first if self._is_written(access) else np.minimum(first, costs[homes.second])
 
     def least_by_placement(self, shifted: Shifted) -> tuple[Costs, ...]:
         """For each access the least cost of a home by placement."""
-        return self._of_pairs(shifted) if self.homes.cut else self._of_listed(shifted)
-
-    def _of_listed(self, shifted: Shifted) -> tuple[Costs, ...]:
-        tables = list(self._read) if self.writer is None else [self._written, *self._read]
-        parts = [(table + moved).min(axis=1) for table, moved in zip(tables, shifted, strict=True)]
-        total = np.asarray(sum(parts, self.homes.costs))
-        return tuple(
-            _without(total, part, table) + moved for part, table, moved in zip(parts, tables, shifted, strict=True)
-        )
-
-    def _of_pairs(self, shifted: Shifted) -> tuple[Costs, ...]:
-        write, reads = self._split(shifted)
-        homes, reading = self.homes, self._reading(reads)
-        first = np.zeros(len(homes.first)) if write is None else (self._written + write).min(axis=1)
-        nearer = [np.minimum(some[homes.first, None], some) for some in reading]
-        made: list[Costs] = []
-        if write is not None:
-            rest = np.asarray(sum(nearer, self._between)).min(axis=1)
-            made.append((rest[:, None] + self._written).min(axis=0) + write)
-        for reader, (table, moved) in enumerate(zip(self._read_from_any, reads, strict=True)):
-            rest = np.asarray(sum((some for other, some in enumerate(nearer) if other != reader), self._between))
-            rest = rest + first[:, None]
-            at_home = rest.min(axis=0)
-            at_home[homes.first] = np.minimum(at_home[homes.first], rest.min(axis=1))
-            made.append((at_home[:, None] + table).min(axis=0) + moved)
+        homes = self.homes
+        by_access = [self._at_homes(*some) for some in enumerate(self._by_access(shifted))]
+        own = self._between if homes.cut else homes.costs
+        made = []
+        for access, (lies, moved) in enumerate(zip(self._lies, shifted, strict=True)):
+            rest = np.asarray(sum((some for other, some in enumerate(by_access) if other != access), own))
+            costs = self._at_placements(rest, access)
+            move = homes.paths.nearest_after if self._is_written(access) else homes.paths.nearest_before
+            made.append(move(costs)[lies] + moved)
         return tuple(made)
 
-
-def _without(total: Costs, part: Costs, table: Costs) -> Costs:
-    """The least total by column where `part` of it, the least of each row, is replaced by the entry of `table`."""
-    usable = np.isfinite(total)
-    if usable.all():
-        return np.asarray(((total - part)[:, None] + table).min(axis=0))
-    return np.asarray(((total[usable] - part[usable])[:, None] + table[usable]).min(axis=0, initial=np.inf))
+    def _at_placements(self, costs: Costs, access: int) -> Costs:
+        """The least cost of a home by the placement to which the tensor is written or from which it may be read."""
+        homes = self.homes
+        least: Costs = np.full(len(homes.paths.distances), np.inf)
+        np.minimum.at(least, homes.first, costs.min(axis=1) if homes.cut else costs)
+        if self._is_written(access):
+            return least
+        if homes.cut:
+            np.minimum(least, costs.min(axis=0), out=least)
+        else:
+            np.minimum.at(least, homes.second, costs)
+        return least

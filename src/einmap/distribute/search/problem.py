@@ -14,20 +14,28 @@ from einmap.distribute.selection.problem import Edge, Limit, Selection
 from einmap.einsum.einsum import TensorName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Nodes:
     """Which node is which: the ways of Einsums first, then the homes of tensors."""
 
     einsums: tuple[str, ...]
     tensors: tuple[TensorName, ...]
 
+    @cached_property
+    def _einsum_numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.einsums)}
+
+    @cached_property
+    def _tensor_numbers(self) -> dict[TensorName, int]:
+        return {name: number for number, name in enumerate(self.tensors, len(self.einsums))}
+
     def einsum(self, name: str) -> int:
         """The node of an Einsum."""
-        return self.einsums.index(name)
+        return self._einsum_numbers[name]
 
     def tensor(self, name: TensorName) -> int:
         """The node of a tensor."""
-        return len(self.einsums) + self.tensors.index(name)
+        return self._tensor_numbers[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +60,6 @@ def selection_problem(space: SearchSpace) -> Problem:
     """Costs without limits. Equal Einsums share their tables."""
     workload = space.context.workload
     nodes = Nodes(workload.einsum_names, workload.tensors)
-    number = {name: position for position, name in enumerate((*nodes.einsums, *(f"\0{t}" for t in nodes.tensors)))}
     costs = [space.ways[name].costs for name in nodes.einsums] + [space.homes[name].costs for name in nodes.tensors]
     edges: list[Edge] = []
     position: dict[tuple[str, TensorName], int] = {}
@@ -65,7 +72,7 @@ def selection_problem(space: SearchSpace) -> Problem:
             if key not in tables:
                 tables[key] = _moving(homes, ways.lies[which], access.output)
             position[einsum.name, access.tensor] = len(edges)
-            edges.append(Edge(number[einsum.name], number[f"\0{access.tensor}"], tables[key]))
+            edges.append(Edge(nodes.einsum(einsum.name), nodes.tensor(access.tensor), tables[key]))
     return Problem(nodes, Selection(tuple(costs), tuple(edges)), position)
 
 

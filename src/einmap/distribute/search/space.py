@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,11 @@ class Ways:
     lies: tuple[Numbers, ...]
     slow: SlowEinsumCost | None = None
     works: tuple[LocalWork, ...] = ()
+
+    @cached_property
+    def used(self) -> tuple[Numbers, ...]:
+        """For each access the numbers of the placements that some way uses, ascending."""
+        return tuple(np.unique(lies) for lies in self.lies)
 
     def only(self, kept: NDArray[np.bool_]) -> Ways:
         """Some of them."""
@@ -306,4 +311,4 @@ def _homes_of(
 
 def _lies(einsum: Einsum, ways: Ways, tensor: TensorName) -> tuple[int, ...]:
     position = [access.tensor for access in einsum.accesses].index(tensor)
-    return tuple(sorted({int(number) for number in ways.lies[position]}))
+    return tuple(ways.used[position].tolist())

@@ -68,12 +68,12 @@ def eliminate(problem: Selection) -> tuple[Choice, float] | None:
 def elimination_order(sizes: Sequence[int], edges: Sequence[tuple[int, int]], most: int = MAX_WORK) -> list[int] | None:
     """Nodes in the order of elimination, that with the fewest sums to compare next; None where they are too many.
 
-    Of equal ones first those whose neighbours have been eliminated least: a chain of equal layers becomes half as long
-    in each round, and all of a round are equal.
+    A node with one strategy is nobody's neighbour. Of equal ones first those whose neighbours have been eliminated
+    least: a chain of equal layers becomes half as long in each round, and all of a round are equal.
     """
     neighbours: list[set[int]] = [set() for _ in sizes]
     for first, second in edges:
-        if first != second:
+        if first != second and sizes[first] > 1 and sizes[second] > 1:
             neighbours[first].add(second)
             neighbours[second].add(first)
 
@@ -123,10 +123,15 @@ class _Tables:
         for node, costs in enumerate(problem.nodes):
             self.add((node,), costs, first_name(costs))
         for edge in problem.edges:
-            if edge.first < edge.second:
-                self.add((edge.first, edge.second), edge.costs, first_name(edge.costs))
+            name = first_name(edge.costs)
+            if len(edge.costs) == 1:
+                self.add((edge.second,), edge.costs[0], self.named(("first row", name)))
+            elif edge.costs.shape[1] == 1:
+                self.add((edge.first,), edge.costs[:, 0], self.named(("first column", name)))
+            elif edge.first < edge.second:
+                self.add((edge.first, edge.second), edge.costs, name)
             else:
-                self.add((edge.second, edge.first), edge.costs.T, self.named(("turned", first_name(edge.costs))))
+                self.add((edge.second, edge.first), edge.costs.T, self.named(("turned", name)))
 
     def named(self, what: object) -> int:
         """A number for what a table is made of."""

@@ -25,7 +25,8 @@ def priced(problem: Selection, rounds: int = ROUNDS, progress: Progress | None =
     The graph must be narrow enough for elimination. `progress` may end it after any round.
     """
     prices = np.zeros(len(problem.limits))
-    scale = np.array([limit.limit or 1.0 for limit in problem.limits])
+    most = np.array([limit.limit for limit in problem.limits])
+    scale = np.where(most == 0, 1.0, most)
     best, bound, aim = Selected(None, np.inf, -np.inf), -np.inf, 1.05
     for number in range(rounds):
         if progress is not None:
@@ -36,7 +37,7 @@ def priced(problem: Selection, rounds: int = ROUNDS, progress: Progress | None =
         if answer is None or not np.isfinite(answer[1]):
             break
         choice, total = answer
-        excess = np.array([problem.used(limit, choice) - limit.limit for limit in problem.limits]) / scale
+        excess = (problem.used(choice) - most) / scale
         bound = max(bound, total - float(prices.sum()))
         if excess.max() <= 0 and problem.cost(choice) < best.cost:
             best = Selected(choice, problem.cost(choice), bound)
@@ -54,10 +55,12 @@ def _with_prices(problem: Selection, prices: NDArray[np.float64]) -> Selection:
     """The problem without limits, what is used charged for."""
     nodes: list[Costs] = list(problem.nodes)
     edges = list(problem.edges)
-    for limit, price in zip(problem.limits, prices, strict=True):
+    usage = problem.usage
+    each = usage.by_table(prices)
+    for (node, table), price in zip(usage.nodes, each[: len(usage.nodes)], strict=True):
         if price > 0:
-            for node, usage in limit.nodes.items():
-                nodes[node] = nodes[node] + price * usage
-            for number, usage in limit.edges.items():
-                edges[number] = replace(edges[number], costs=edges[number].costs + price * usage)
+            nodes[node] = nodes[node] + price * table
+    for (number, table), price in zip(usage.edges, each[len(usage.nodes) :], strict=True):
+        if price > 0:
+            edges[number] = replace(edges[number], costs=edges[number].costs + price * table)
     return Selection(tuple(nodes), tuple(edges))

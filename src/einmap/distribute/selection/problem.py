@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,15 +58,66 @@ class Selection:
 
     def excess(self, choice: Sequence[int]) -> float:
         """By how much the limit that is exceeded most is exceeded, at least 0."""
-        return max((self.used(limit, choice) - limit.limit for limit in self.limits), default=0.0)
+        if not self.limits:
+            return 0.0
+        most = np.array([limit.limit for limit in self.limits])
+        return max(0.0, float((self.used(choice) - most).max()))
 
-    def used(self, limit: Limit, choice: Sequence[int]) -> float:
-        """The sum that a limit is on."""
-        total = sum(float(usage[choice[node]]) for node, usage in limit.nodes.items())
-        for number, usage in limit.edges.items():
-            edge = self.edges[number]
-            total += float(usage[choice[edge.first], choice[edge.second]])
-        return total
+    def used(self, choice: Sequence[int]) -> Costs:
+        """The sum that each limit is on."""
+        nodes = [float(table[choice[node]]) for node, table in self.usage.nodes]
+        ends = [(self.edges[number].first, self.edges[number].second) for number, _ in self.usage.edges]
+        tables = (table for _, table in self.usage.edges)
+        edges = [float(table[choice[a], choice[b]]) for table, (a, b) in zip(tables, ends, strict=True)]
+        return self.usage.by_limit(np.array(nodes + edges))
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What the limits are on, each table once."""
+        return Usage.of(self.limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """The different tables of some limits, with the numbers of their nodes and edges. Term i of all sums is of limit
+    `limit[i]` and of table `table[i]`, tables of nodes counted first.
+    """
+
+    nodes: tuple[tuple[int, Costs], ...]
+    edges: tuple[tuple[int, Costs], ...]
+    limit: NDArray[np.intp]
+    table: NDArray[np.intp]
+    n_limits: int
+
+    @classmethod
+    def of(cls, limits: Sequence[Limit]) -> Usage:
+        """Equal tables are told by their identity."""
+        kinds: list[dict[tuple[int, int], tuple[int, Costs]]] = [{}, {}]
+        numbers: list[dict[tuple[int, int], int]] = [{}, {}]
+        found: list[list[int]] = [[], []]
+        counts = []
+        for limit in limits:
+            for kind, tables in enumerate((limit.nodes, limit.edges)):
+                for number, table in tables.items():
+                    key = number, id(table)
+                    if key not in numbers[kind]:
+                        numbers[kind][key] = len(numbers[kind])
+                        kinds[kind][key] = number, table
+                    found[kind].append(numbers[kind][key])
+            counts.append((len(limit.nodes), len(limit.edges)))
+        each = np.arange(len(limits))
+        of_nodes, of_edges = np.array(counts, dtype=np.intp).reshape(-1, 2).T
+        limit_of = np.concatenate([np.repeat(each, of_nodes), np.repeat(each, of_edges)])
+        table_of = np.array(found[0] + [len(kinds[0]) + number for number in found[1]], dtype=np.intp)
+        return cls(tuple(kinds[0].values()), tuple(kinds[1].values()), limit_of, table_of, len(limits))
+
+    def by_limit(self, values: Costs) -> Costs:
+        """For each limit the sum of what its tables have."""
+        return np.bincount(self.limit, values[self.table], self.n_limits)
+
+    def by_table(self, prices: Costs) -> Costs:
+        """For each table the sum of the prices of its limits."""
+        return np.bincount(self.table, prices[self.limit], len(self.nodes) + len(self.edges))
 
 
 @dataclass(frozen=True)

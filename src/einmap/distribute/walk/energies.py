@@ -67,7 +67,7 @@ class SummedEnergies:
         self._choice = list(choice)
         bare = Selection(self._problem.nodes, self._problem.edges)
         self._cost = bare.cost(choice)
-        self._used = np.array([self._problem.used(limit, choice) for limit in self._problem.limits])
+        self._used = self._problem.used(choice)
         return self._energy(self._cost, self._used)
 
     def changed(self, changes: Mapping[int, int]) -> Energy:
