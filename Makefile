@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
-PARTS := simulator mapper fusion distribute emit hostile peer
+PARTS := simulator mapper fusion distribute emit sweep hostile peer
 ifneq ($(filter-out $(PARTS),$(PART)),)
 $(error PART=$(PART) is no part of the slow tests; the parts are: $(PARTS))
 endif
@@ -26,6 +26,7 @@ help: ## list the targets
 	@echo '                     PART=fusion (fused mappings against brute force on random cascades),'
 	@echo '                     PART=distribute (random plans on both engines against prediction and whole results),'
 	@echo '                     PART=emit (emitted code of 200 random mappings, compiled and run),'
+	@echo '                     PART=sweep (sweeps, Dask workers and schedulers that are killed at random moments),'
 	@echo '                     PART=hostile (100,000 inputs changed at random, each within its limits of time and memory),'
 	@echo '                     PART=peer (the examples that AccelForge installs, where EINMAP_ACCELFORGE_EXAMPLES names them)'
 	@echo '  another Python (>= 3.12) for a new .venv: make PYTHON=... test'

@@ -54,20 +54,24 @@ class Run:
         numbers = grid.numbers() if drawn is None else grid.sample(drawn, settings.seed)
         bases = Bases(definition)
         read = bases.check(grid.point(numbers[0]))
+        progress = progress or Progress()
         store = Store.opened(settings.store, check=True)
         weights = {workload.name: workload.weight for workload in definition.workloads}
         axes = tuple(axis.name for axis in grid.axes)
         outline = Outline(definition.name, axes, weights, definition.objectives, asked.action, asked.metric)
         sweep = store.register(sweep_key(definition, drawn, settings.seed), outline, len(numbers))
-        limit = None if asked.time_limit is None else asked.time_limit + GRACE
-        engine: Engine = Pool(outcome_of, settings.workers, limit) if settings.workers else Inline(outcome_of)
+        try:
+            engine = _engine(settings, asked.time_limit, progress)
+        except BaseException:
+            store.close()
+            raise
         return Run(
             settings=settings,
             numbers=numbers,
             store=store,
             kept=KeptSweep(sweep, outline, len(numbers)),
             engine=engine,
-            progress=progress or Progress(),
+            progress=progress,
             opener=Opener(bases, store, settings.retry),
             read=(*definition.read, *read),
         )
@@ -162,6 +166,15 @@ class Run:
         names = zip(self.kept.outline.objectives, self.front.least, strict=True)
         parts = (f"{name.replace('_', ' ')} {_in_words(value, name)}" for name, value in names)
         return f"{', '.join(parts)} ({self.front.size} on the front)"
+
+
+def _engine(settings: RunSettings, time_limit: float | None, progress: Progress) -> Engine:
+    limit = None if time_limit is None else time_limit + GRACE
+    if settings.scheduler is not None:
+        from einmap.sweep.engines.dask_cluster import dask_cluster
+
+        return dask_cluster(outcome_of, settings.scheduler, settings.workers, limit, progress)
+    return Pool(outcome_of, settings.workers, limit) if settings.workers else Inline(outcome_of)
 
 
 def _in_words(value: float, objective: str) -> str:

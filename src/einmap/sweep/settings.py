@@ -6,8 +6,10 @@ import os
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 from einmap.errors import SpecError
+from einmap.sweep.engines.engine import LOCAL
 from einmap.visible import short
 
 
@@ -15,6 +17,8 @@ from einmap.visible import short
 class RunSettings:
     """`workers`: processes, 0 for none beside this one. `sample`: points of a Latin hypercube with
     `seed`, None for all.
+
+    `scheduler`: a Dask cluster in the place of processes: an address, `local`, or a `distributed.Client`.
 
     `bounds`: leave out points that cannot be on the front. `retry`: try failures again that depend on the machine.
     `store`: a file, None for no file.
@@ -26,6 +30,7 @@ class RunSettings:
     seed: int = 0
     bounds: bool = False
     retry: bool = False
+    scheduler: Any = None
 
     @staticmethod
     def of(
@@ -36,6 +41,7 @@ class RunSettings:
         *,
         bounds: bool = False,
         retry: bool = False,
+        scheduler: Any = None,
     ) -> RunSettings:
         """Settings, checked; `workers` is one for each processor by default. Raises SpecError."""
         if store is not None and (not isinstance(store, str | Path) or not str(store)):
@@ -47,7 +53,18 @@ class RunSettings:
             _integer("seed", seed, 0),
             bool(bounds),
             bool(retry),
+            _scheduler(scheduler, workers),
         )
+
+
+def _scheduler(scheduler: Any, workers: int | None) -> Any:
+    if scheduler is None or hasattr(scheduler, "scheduler_info"):  # a distributed.Client
+        return scheduler
+    if not isinstance(scheduler, str) or not scheduler:
+        raise SpecError(f"a scheduler is an address, such as tcp://host:8786, or 'local', found {short(scheduler)}")
+    if workers is not None and scheduler != LOCAL:
+        raise SpecError("a scheduler has workers of its own", hint="leave out workers, or write 'local'")
+    return scheduler
 
 
 def _processors() -> int:

@@ -23,6 +23,7 @@ def sweep(
     seed: int = 0,
     bounds: bool = False,
     retry: bool = False,
+    scheduler: Any = None,
     root: FolderNames = (),
     progress: Progress | None = None,
 ) -> Iterator[PointResult]:
@@ -33,14 +34,17 @@ def sweep(
     `workers`: processes, one for each processor by default, 0 for none beside this one; a script that uses them calls
     this below `if __name__ == "__main__":`. `sample`: only so many points, a Latin hypercube drawn with `seed`.
     `bounds`: points that another one beats whatever their mapping are ruled out without a search; the front stays the
-    same. `retry`: try again what failed for reasons of the machine. `root`: folders whose
-    files a sweep file may name, beside its own. A point that fails is a result with a reason.
+    same. `retry`: try again what failed for reasons of the machine. `scheduler`: a Dask cluster in the place of
+    processes (extra `cluster`): the address of its scheduler, a `distributed.Client` with its security settings, or
+    `local` for a cluster of `workers` processes here. `root`: folders whose files a sweep file may name, beside its
+    own. A point that fails is a result with a reason.
 
     Results come in the order in which they are finished; `number` is the position in the grid.
 
-    Raises SpecError, before any work, for what is wrong with the sweep, its files or the store.
+    Raises SpecError, before any work, for what is wrong with the sweep, its files or the store; EngineError for a
+    scheduler that cannot be reached.
     """
-    settings = RunSettings.of(store, workers, sample, seed, bounds=bounds, retry=retry)
+    settings = RunSettings.of(store, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler)
     return _results(Run.of(read_sweep(source, root), settings, progress))
 
 

@@ -78,6 +78,15 @@ Workers = Annotated[
         rich_help_panel=EFFORT,
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A Dask cluster in the place of processes: tcp://host:8786, tls://..., or local.",
+        show_default=False,
+        rich_help_panel=EFFORT,
+    ),
+]
 Sample = Annotated[
     int | None,
     typer.Option(
@@ -114,6 +123,7 @@ def sweep_command(
     sweep: SweepName = None,
     workload: Workload = None,
     workers: Workers = None,
+    scheduler: Scheduler = None,
     sample: Sample = None,
     seed: Seed = 0,
     bounds: Bounds = False,
@@ -147,7 +157,7 @@ def sweep_command(
         from einmap.sweep.settings import RunSettings
 
         path = store or Path(f"{Path(words[0]).stem}.sqlite")
-        settings = RunSettings.of(path, workers, sample, seed, bounds=bounds, retry=retry)
+        settings = RunSettings.of(path, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler)
         opened, kept, interrupted = _run(words[0], root or (), settings, report, tables)
     else:
         opened, kept = _opened(store, sweep)

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+LOCAL = "local"
+"""In the place of the address of a scheduler: a Dask cluster of this machine."""
+TRIES = 3
+"""Processes that a task may take with it until it is given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:

@@ -6,17 +6,16 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from einmap.errors import EngineError
-from einmap.sweep.engines.engine import Answer, Lost
+from einmap.sweep.engines.engine import TRIES, Answer, Lost
+from einmap.sweep.engines.interrupts import without_ctrl_c
 
-TRIES = 3
-"""Processes that a task may take with it until it is given up."""
 GRACE = 10.0
 """Seconds beyond its time limit after which a process is ended; a search that is stopped needs some time to answer."""
 _READY = "ready"
@@ -118,7 +117,7 @@ class Pool:
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(self.function, theirs), daemon=True)
         try:
-            with _without_ctrl_c():
+            with without_ctrl_c():
                 process.start()
         except OSError as error:
             raise EngineError(f"cannot start a process: {error.strerror or error}") from error
@@ -179,19 +178,6 @@ class Pool:
         worker.process.join()
         worker.pipe.close()
         self._running.remove(worker)
-
-
-@contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Hold Ctrl-C back: a process that is started in this block never gets it, also while it imports its modules."""
-    if not hasattr(signal, "pthread_sigmask"):  # not POSIX
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def serve(function: Callable[[Any], Any], pipe: Connection) -> None:
