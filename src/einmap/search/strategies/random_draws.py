@@ -10,6 +10,8 @@ from einmap.search.strategy import Setup
 
 ROUNDS = 200
 """Batches of draws that may hold no valid mapping before draws are given that are not valid."""
+SMALLEST, LARGEST = 128, 8_192
+"""Draws of a batch; there are more where few are valid."""
 
 
 class RandomDraws:
@@ -32,15 +34,19 @@ class PrunedDraws:
     def __init__(self, setup: Setup) -> None:
         self.problem, self.rng = setup.problem, setup.rng
         self.waiting: list[Point] = []
+        self.at_once = SMALLEST
 
     def ask(self, n: int) -> Sequence[Point]:
         """`n` valid draws; what was drawn last where next to nothing is valid."""
         for _ in range(ROUNDS):
             if len(self.waiting) >= n:
                 break
-            drawn = self.problem.space.draw(self.rng, 2 * n)
+            drawn = self.problem.space.draw(self.rng, self.at_once)
             fits = self.problem.fits(drawn)
             self.waiting += [point for point, valid in zip(drawn, fits.tolist(), strict=True) if valid]
+            if len(self.waiting) < n:
+                # few are valid: many at once share the templates of their nests
+                self.at_once = min(2 * self.at_once, LARGEST)
         if not self.waiting:
             return self.problem.space.draw(self.rng, n)
         asked, self.waiting = self.waiting[:n], self.waiting[n:]
