@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from einmap.arrays import Floats
 from einmap.errors import SpecError
@@ -34,6 +35,10 @@ LEAST = 1e-300
 def scale(problem: SearchProblem) -> float:
     """What objectives are divided by, so that those of different workloads can be compared."""
     return problem.compulsory if 0 < problem.compulsory < np.inf else float(problem.einsum.n_computes)
+
+
+type Learnt = tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]
+"""What a model learns from: a row of features for each mapping, and log2 of its objective over `scale`."""
 
 
 def training_data(problem: SearchProblem, points: Sequence[Point], values: Floats) -> tuple[Floats, Floats]:

@@ -15,11 +15,12 @@ from multiprocessing import TimeoutError as NotYet
 from multiprocessing import get_context
 from typing import Any
 
-from einmap.arrays import Floats
+import numpy as np
+
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapper.warm import warm
 from einmap.progress import Progress
-from einmap.search.cost_model import CostModel, training_data
+from einmap.search.cost_model import MOST_ROWS, CostModel, Learnt, training_data
 from einmap.search.problem import SearchProblem, problem_of
 from einmap.search.run import SearchResult, check_budget, search
 from einmap.search.strategy import Budget, strategy_named
@@ -64,7 +65,7 @@ class Run:
     valid: int
     improvements: tuple[tuple[int, float, float], ...]
     best_points: tuple[tuple[float, Point], ...] = ()
-    evaluated: tuple[Floats, Floats] | None = field(default=None, compare=False, repr=False)
+    evaluated: Learnt | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def of(strategy: str, seed: int, result: SearchResult, *, evaluated: bool = False) -> Run:
@@ -72,7 +73,7 @@ class Run:
         seconds = float(result.seconds[-1]) if len(result.seconds) else 0.0
         valid = sum(math.isfinite(value) for value in result.values.tolist())
         best = tuple((one.value, one.point) for one in result.candidates(MOST_BEST) if one.point is not None)
-        data = training_data(result.problem, result.points, result.values) if evaluated else None
+        data = _learnt(result) if evaluated else None
         return Run(strategy, seed, len(result.values), seconds, valid, tuple(result.improvements()), best, data)
 
     @property
@@ -125,6 +126,16 @@ class Terms:
         """Make one."""
         result = search(problem, name, self.budget, seed=seed, model=self.model, progress=progress)
         return Run.of(name, seed, result, evaluated=self.evaluated)
+
+
+def _learnt(result: SearchResult) -> Learnt:
+    """What a cost model learns from a run: each mapping once, of more than a model holds an even part."""
+    rows = list({point: row for row, point in enumerate(result.points)}.values())
+    if len(rows) > MOST_ROWS:
+        rows = [rows[i] for i in np.linspace(0, len(rows) - 1, MOST_ROWS).round().astype(np.int64).tolist()]
+    features, targets = training_data(result.problem, [result.points[row] for row in rows], result.values[rows])
+    # as they are written to files
+    return features.astype(np.float32), targets.astype(np.float32)
 
 
 def runs_of(

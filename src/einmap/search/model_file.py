@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arrays import Floats
 from einmap.errors import At, SpecError
-from einmap.search.cost_model import MOST_ROWS, CostModel
+from einmap.search.cost_model import MOST_ROWS, CostModel, Learnt
 from einmap.search.features import parts_of
 from einmap.search.problem import SearchProblem
 
@@ -97,15 +96,13 @@ def _about(head: bytes) -> dict[str, Any]:
     return about
 
 
-def with_evaluations(
-    model: CostModel | None, problem: SearchProblem, evaluated: Sequence[tuple[Floats, Floats]]
-) -> CostModel:
+def with_evaluations(model: CostModel | None, problem: SearchProblem, evaluated: Sequence[Learnt]) -> CostModel:
     """A model to be saved, not trained: what `model` was trained on, and what runs on a problem have evaluated.
 
-    `evaluated`: for each run rows of features and their targets. Where there are too many rows, mappings of the runs
-    are left out evenly until they are no more than half of all, and then the oldest rows of `model`.
+    Where there are too many rows, mappings of the runs are left out evenly until they are no more than half of all,
+    and then the oldest rows of `model`.
     """
-    table = np.concatenate([np.column_stack(pair) for pair in evaluated])
+    table = np.concatenate([np.column_stack(pair) for pair in evaluated]).astype(np.float64)
     # runs come across the same mappings; each counts once
     _, first = np.unique(table, axis=0, return_index=True)
     table = table[np.sort(first)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +58,9 @@ def write_model(target: Target, begun_from: CostModel | None, problem: SearchPro
 
     evaluated = [run.evaluated for run in runs if run.evaluated is not None]
     model = with_evaluations(begun_from, problem, evaluated)
+    if not any(math.isfinite(value) for value in model.targets.tolist()):
+        print_hint(f"no cost model was written to {target.path}: no mapping that was evaluated is valid")
+        return
     target.write(model_bytes(model))
     missing = len(runs) - len(evaluated)
     left_out = f"; {missing} runs of the journal are not in it: it does not keep what they evaluated" if missing else ""
