@@ -14,16 +14,23 @@ def numbers(*shape, seed=0):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
 
-def model(nodes, inputs, weights=None, outputs=("y",), opset=18, kind=FLOATS, shapes=None):
-    """A model; `inputs`: shapes by name, with names of open dimensions; `weights`: arrays by name."""
+def model(nodes, inputs, weights=None, outputs=("y",), opset=21, kind=FLOATS, shapes=None):
+    """A model; `inputs`: arrays, or shapes with names of open dimensions; `weights`: arrays by name."""
     graph = helper.make_graph(
         nodes,
         "graph",
-        [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, *_type_of(given, kind)) for name, given in inputs.items()],
         [helper.make_tensor_value_info(name, FLOATS, (shapes or {}).get(name)) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def _type_of(given, kind):
+    """Type and shape of an input, from an array or a shape."""
+    if isinstance(given, np.ndarray):
+        return helper.np_dtype_to_tensor_dtype(given.dtype), given.shape
+    return kind, given
 
 
 def saved(folder, built, name="model.onnx"):

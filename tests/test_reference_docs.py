@@ -102,10 +102,10 @@ def test_total_latency_may_use_what_the_page_lists():
 def test_map_functions_are_written_as_the_page_says():
     page = pages()["map-functions.md"]
     for name, entry in FUNCTIONS.items():
-        call = f"{name}({', '.join('xy'[: entry.arity])})"
+        call = f"{name}({', '.join('xyz'[: entry.arity])})"
         written = re.search(rf"^\| `(?:(.*), )?{re.escape(call)}` \| {re.escape(entry.meaning)} \|", page, re.MULTILINE)
         assert written, name
-        meant = parse_operation(call, ["x", "y"]).map
+        meant = parse_operation(call, ["x", "y", "z"]).map
         assert meant is not None
         assert written[1] is None or parse_operation(written[1], ["x", "y"]).map == meant
 

@@ -154,11 +154,11 @@ def _written(entry: MapFunction) -> str:
     infix = {"power": "**"}.get(entry.name, entry.infix)
     if entry.name == "negative":
         return "-x, negative(x)"
-    call = f"{entry.name}({', '.join('xy'[: entry.arity])})"
+    call = f"{entry.name}({', '.join('xyz'[: entry.arity])})"
     return f"x {infix} y, {call}" if infix else call
 
 
 def _spelt(entry: MapFunction, spellings: dict[str, str]) -> str:
     if entry.infix:
         return f"x {entry.infix} y"
-    return spellings[entry.name].format(*"xy"[: entry.arity])
+    return spellings[entry.name].format(*"xyz"[: entry.arity])

@@ -140,10 +140,12 @@ def test_every_function_is_that_of_math():
         "exp": math.exp(x), "log": math.log(x), "sqrt": math.sqrt(x), "rsqrt": 1 / math.sqrt(x), "abs": x,
         "tanh": math.tanh(x), "sigmoid": 1 / (1 + math.exp(-x)), "relu": x, "negative": -x, "max": y, "min": x,
         "add": x + y, "subtract": x - y, "multiply": x * y, "divide": x / y, "power": x**y,
+        "erf": math.erf(x), "gelu": x * (1 + math.erf(x / math.sqrt(2))) / 2, "sin": math.sin(x), "cos": math.cos(x),
+        "floor": 0, "ceil": 1, "round": 1, "sign": 1, "less": 1, "equal": 0, "select": y,
     }  # fmt: skip
     assert expected.keys() == FUNCTIONS.keys()
     for name, value in expected.items():
-        arguments = ", ".join(["A[m]", "B[m]"][: FUNCTIONS[name].arity])
+        arguments = ", ".join(["A[m]", "B[m]", "A[m]"][: FUNCTIONS[name].arity])
         e = einsum(f"Z[m] = {name}({arguments})", rank_sizes={"M": 1})
         assert compute(e, {"A": np.array([x]), "B": np.array([y])})["Z"][0] == pytest.approx(value, rel=1e-12)
     assert compute(einsum("Z[m] = relu(-A[m])", rank_sizes={"M": 1}), {"A": np.array([2.0])})["Z"].tolist() == [0]

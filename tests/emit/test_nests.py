@@ -234,6 +234,8 @@ def test_elements_that_nothing_writes_stay_0(reduction):
 MAPS = (
     "exp(A[m,k]) + log(B[m,k]) * sqrt(C[m,k]) - rsqrt(D[m,k]) / abs(E[m,k]) + tanh(F[m,k]) - sigmoid(G[m,k])"
     " + relu(H[m,k] - 1) + max(I[m,k], 1) * min(J[m,k], 1) - (-L[m,k]) ** 2 - (O[m,k] - (P[m,k] - 2))"
+    " + erf(A[m,k]) * gelu(B[m,k]) - sin(C[m,k]) * cos(D[m,k]) + floor(E[m,k]) * ceil(F[m,k]) - round(2.5 * G[m,k])"
+    " + sign(H[m,k] - 1) * select(less(I[m,k], J[m,k]), L[m,k], 2) + equal(O[m,k], O[m,k])"
 )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from einmap.einsum.error_function import erf
+
 type Degree = int | None
 """How an expression depends on some tensors: 0 not at all, 1 linearly without a constant, None otherwise."""
 
@@ -38,13 +40,24 @@ class Code(IntEnum):
     SIGMOID = 15
     RELU = 16
     NEGATIVE = 17
+    ERF = 18
+    GELU = 19
+    SIN = 20
+    COS = 21
+    FLOOR = 22
+    CEIL = 23
+    ROUND = 24
+    SIGN = 25
+    LESS = 26
+    EQUAL = 27
+    SELECT = 28
 
 
 @dataclass(frozen=True, slots=True)
 class MapFunction:
     """A function of a map expression, value by value, by the rules of IEEE 754 (1/0 is inf).
 
-    `meaning`: its value of x and y in words. `compute(xp, *arguments)`: its value for arrays of `xp`, a module
+    `meaning`: its value of x, y and z in words. `compute(xp, *arguments)`: its value for arrays of `xp`, a module
     with the names of numpy. `exact_on_integers`: integers give an integer, so that sums of it are exact in any order.
     `is_linear`: whether it is linear where its arguments have these degrees (at least one of which is not 0).
     """
@@ -71,6 +84,32 @@ _ENTRIES = (
     MapFunction(
         "negative", 1, "x with the other sign", Code.NEGATIVE, lambda xp, x: xp.negative(x),
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1],
+    ),
+    MapFunction("erf", 1, "the error function", Code.ERF, erf),
+    MapFunction(
+        "gelu", 1, "x * (1 + erf(x / sqrt(2))) / 2", Code.GELU,
+        lambda xp, x: 0.5 * x * (1 + erf(xp, x * 0.7071067811865476)),
+    ),
+    MapFunction("sin", 1, "the sine", Code.SIN, lambda xp, x: xp.sin(x)),
+    MapFunction("cos", 1, "the cosine", Code.COS, lambda xp, x: xp.cos(x)),
+    MapFunction("floor", 1, "the integer below or at x", Code.FLOOR, lambda xp, x: xp.floor(x), exact_on_integers=True),
+    MapFunction("ceil", 1, "the integer above or at x", Code.CEIL, lambda xp, x: xp.ceil(x), exact_on_integers=True),
+    MapFunction(
+        "round", 1, "the nearest integer, the even one of two", Code.ROUND, lambda xp, x: xp.rint(x),
+        exact_on_integers=True,
+    ),
+    MapFunction("sign", 1, "-1, 0 or 1", Code.SIGN, lambda xp, x: xp.sign(x), exact_on_integers=True),
+    MapFunction(
+        "less", 2, "1 if x < y, else 0", Code.LESS, lambda xp, x, y: xp.where(xp.less(x, y), 1.0, 0.0),
+        exact_on_integers=True,
+    ),
+    MapFunction(
+        "equal", 2, "1 if x = y, else 0", Code.EQUAL, lambda xp, x, y: xp.where(xp.equal(x, y), 1.0, 0.0),
+        exact_on_integers=True,
+    ),
+    MapFunction(
+        "select", 3, "y if x is not 0, else z", Code.SELECT, lambda xp, x, y, z: xp.where(xp.not_equal(x, 0), y, z),
+        exact_on_integers=True,
     ),
     MapFunction("max", 2, "the larger one", Code.MAX, lambda xp, x, y: xp.maximum(x, y), exact_on_integers=True),
     MapFunction("min", 2, "the smaller one", Code.MIN, lambda xp, x, y: xp.minimum(x, y), exact_on_integers=True),

@@ -14,6 +14,10 @@ FUNCTIONS = {
     "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "rsqrt": "(1 / sqrt({0}))", "abs": "fabs({0})",
     "tanh": "tanh({0})", "sigmoid": "(1 / (1 + exp(-({0}))))", "relu": "fmax({0}, 0)", "negative": "(-({0}))",
     "max": "fmax({0}, {1})", "min": "fmin({0}, {1})", "power": "pow({0}, {1})",
+    "erf": "erf({0})", "gelu": "(0.5 * ({0}) * (1 + erf(({0}) * 0.7071067811865476)))", "sin": "sin({0})",
+    "cos": "cos({0})", "floor": "floor({0})", "ceil": "ceil({0})", "round": "rint({0})",
+    "sign": "((double)((({0}) > 0) - (({0}) < 0)))", "less": "(({0}) < ({1}) ? 1.0 : 0.0)",
+    "equal": "(({0}) == ({1}) ? 1.0 : 0.0)", "select": "(({0}) != 0 ? ({1}) : ({2}))",
 }  # fmt: skip
 
 _ABOUT_MOVES = """\

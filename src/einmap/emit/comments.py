@@ -27,6 +27,8 @@ _CALLS = {
     "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "rsqrt": "rsqrt({0})", "abs": "abs({0})",
     "tanh": "tanh({0})", "sigmoid": "sigmoid({0})", "relu": "relu({0})", "negative": "(-({0}))",
     "max": "max({0}, {1})", "min": "min({0}, {1})", "power": "power({0}, {1})",
+    **{name: f"{name}({{0}})" for name in ("erf", "gelu", "sin", "cos", "floor", "ceil", "round", "sign")},
+    "less": "less({0}, {1})", "equal": "equal({0}, {1})", "select": "select({0}, {1}, {2})",
 }  # fmt: skip
 
 

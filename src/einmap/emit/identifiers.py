@@ -34,7 +34,7 @@ _OWN_C = """
 mvin mvin_part mvin_live take mvout mvout_sum mvout_max mvout_min clear mark tiles smaller larger nest new_values
 i next_integer next_fraction is_close n_moved value wrong largest here there BIG
 """
-_OWN_PYTHON = "np nest mvin_part mvin_live n_moved value"
+_OWN_PYTHON = "np math nest mvin_part mvin_live n_moved value"
 
 RESERVED: dict[Language, frozenset[str]] = {
     "c": frozenset([*_C.split(), *_OWN_C.split()]),

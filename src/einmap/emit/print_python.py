@@ -44,7 +44,11 @@ FUNCTIONS = {
     "exp": "np.exp({0})", "log": "np.log({0})", "sqrt": "np.sqrt({0})", "rsqrt": "(1 / np.sqrt({0}))",
     "abs": "np.abs({0})", "tanh": "np.tanh({0})", "sigmoid": "(1 / (1 + np.exp(-({0}))))",
     "relu": "np.maximum({0}, 0)", "negative": "(-({0}))", "max": "np.maximum({0}, {1})", "min": "np.minimum({0}, {1})",
-    "power": "np.power({0}, {1})",
+    "power": "np.power({0}, {1})", "erf": "math.erf({0})",
+    "gelu": "(0.5 * ({0}) * (1 + math.erf(({0}) * 0.7071067811865476)))", "sin": "np.sin({0})", "cos": "np.cos({0})",
+    "floor": "np.floor({0})", "ceil": "np.ceil({0})", "round": "np.rint({0})", "sign": "np.sign({0})",
+    "less": "(1.0 if ({0}) < ({1}) else 0.0)", "equal": "(1.0 if ({0}) == ({1}) else 0.0)",
+    "select": "(({1}) if ({0}) != 0 else ({2}))",
 }  # fmt: skip
 COMBINE = {"sum": "{0} + {1}", "max": "np.maximum({0}, {1})", "min": "np.minimum({0}, {1})"}
 
@@ -76,9 +80,9 @@ def python_text(program: Program) -> str:
         "`nest` takes the inputs as NumPy arrays, and gives the outputs by name and the number of values that",
     ]
     lines += ["were read from and written to each memory: {(memory, tensor, action): values}.", '"""', ""]
-    lines += ["import numpy as np", ""]
     body = list(indented(_function(program)))
     text = "\n".join(body)
+    lines += [*(["import math", ""] if "math.erf(" in text else []), "import numpy as np", ""]
     helpers = (_PART if "mvin_part(" in text else "") + (_LIVE if "mvin_live(" in text else "")
     if helpers:
         lines += [*helpers.replace("\n\n", "\n\n\n").rstrip().splitlines(), ""]

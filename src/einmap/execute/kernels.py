@@ -12,7 +12,7 @@ from einmap.einsum.functions import Code
 
 
 @numba.njit(cache=True, nogil=True)
-def _apply(code: int, a: float, b: float) -> float:
+def _apply(code: int, a: float, b: float, c: float) -> float:  # noqa: PLR0912 - a compiled kernel is one function
     if code == Code.MULTIPLY:
         return a * b
     if code == Code.ADD:
@@ -43,6 +43,28 @@ def _apply(code: int, a: float, b: float) -> float:
         return 1.0 / (1.0 + math.exp(-a))
     if code == Code.RELU:
         return max(a, 0.0)
+    if code == Code.ERF:
+        return math.erf(a)
+    if code == Code.GELU:
+        return 0.5 * a * (1.0 + math.erf(a * 0.7071067811865476))
+    if code == Code.SIN:
+        return math.sin(a)
+    if code == Code.COS:
+        return math.cos(a)
+    if code == Code.FLOOR:
+        return float(np.floor(a))
+    if code == Code.CEIL:
+        return float(np.ceil(a))
+    if code == Code.ROUND:
+        return float(np.rint(a))
+    if code == Code.SIGN:
+        return float(np.sign(a))
+    if code == Code.LESS:
+        return 1.0 if a < b else 0.0
+    if code == Code.EQUAL:
+        return 1.0 if a == b else 0.0
+    if code == Code.SELECT:
+        return b if a != 0.0 else c
     return -a
 
 
@@ -104,11 +126,12 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
                     elif what == Code.OPERAND:
                         stack[top] = operands[int(code[step, 1])]
                         top += 1
-                    elif code[step, 1] == 2:
-                        top -= 1
-                        stack[top - 1] = _apply(what, stack[top - 1], stack[top])
                     else:
-                        stack[top - 1] = _apply(what, stack[top - 1], 0.0)
+                        # what an argument leaves out does not count
+                        top -= int(code[step, 1]) - 1
+                        second = stack[top] if code[step, 1] > 1 else 0.0
+                        third = stack[top + 1] if code[step, 1] > 2 else 0.0
+                        stack[top - 1] = _apply(what, stack[top - 1], second, third)
                 result = stack[0]
             for o in range(n_inputs, n_tensors):
                 offset = constant[o, lane]

@@ -175,6 +175,67 @@ CASES = {
         {"x": (3, 5)},
         {"low": np.array(0.7, np.float32), "two": np.array(2, np.float32)},
     ),
+    "functions": (
+        [node("Erf", ["x"], ["a"]), node("Sin", ["a"], ["b"]), node("Cos", ["b"], ["c"]), node("Mul", ["c", "three"], ["d"]),
+         node("Round", ["d"], ["e"]), node("Floor", ["d"], ["f"]), node("Ceil", ["x"], ["g"]), node("Sign", ["x"], ["h"]),
+         node("Sum", ["d", "e", "f", "g", "h"], ["y"])],
+        {"x": (3, 5)},
+        {"three": np.array(3, np.float32)},
+    ),
+    "gelu as exporters write it": (
+        [node("Div", ["x", "root"], ["a"]), node("Erf", ["a"], ["b"]), node("Add", ["b", "one"], ["c"]),
+         node("Mul", ["x", "c"], ["d"]), node("Mul", ["d", "half"], ["y"])],
+        {"x": (3, 5)},
+        {"root": np.array(2**0.5, np.float32), "one": np.array(1, np.float32), "half": np.array(0.5, np.float32)},
+    ),
+    "choices": (
+        [node("Less", ["x", "z"], ["l"]), node("GreaterOrEqual", ["x", "half"], ["g"]), node("Or", ["l", "g"], ["o"]),
+         node("Not", ["o"], ["n"]), node("Where", ["n", "x", "w"], ["a"]), node("Cast", ["l"], ["c"], to=1),
+         node("Add", ["a", "c"], ["y"])],
+        {"x": (3, 5), "z": (5,)},
+        {"half": np.array(0.5, np.float32), "w": numbers(3, 1)},
+    ),
+    "a mask that is minus infinity": (
+        [node("Where", ["m", "x", "inf"], ["a"]), node("Softmax", ["a"], ["y"])],
+        {"x": (4, 4)},
+        {"m": np.tril(np.ones((4, 4), bool)), "inf": np.array(-np.inf, np.float32)},
+    ),
+    "cast to integers": (
+        [node("Mul", ["x", "ten"], ["a"]), node("Cast", ["a"], ["b"], to=6), node("Cast", ["b"], ["y"], to=1)],
+        {"x": (3, 5)},
+        {"ten": np.array(10, np.float32)},
+    ),
+    "quantised and back": (
+        [node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=0), node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=0)],
+        {"x": (3, 5)},
+        {"s": np.array([0.01, 0.02, 0.003], np.float32), "z": np.array([3, -4, 0], np.int8)},
+    ),
+    "matmul of integers": (
+        [node("MatMulInteger", ["a", "b", "za", "zb"], ["i"]), node("Cast", ["i"], ["y"], to=1)],
+        {"a": np.arange(12, dtype=np.uint8).reshape(3, 4)},
+        {"b": np.arange(-10, 10, dtype=np.int8).reshape(4, 5), "za": np.array(7, np.uint8), "zb": np.array(2, np.int8)},
+    ),
+    "conv of integers": (
+        [node("ConvInteger", ["x", "w", "zx"], ["i"], pads=[1, 1, 1, 1]), node("Cast", ["i"], ["y"], to=1)],
+        {"x": np.arange(25, dtype=np.uint8).reshape(1, 1, 5, 5)},
+        {"w": np.arange(18, dtype=np.uint8).reshape(2, 1, 3, 3), "zx": np.array(4, np.uint8)},
+    ),
+    "quantised matmul": (
+        [node("QLinearMatMul", ["a", "sa", "za", "b", "sb", "zb", "sy", "zy"], ["q"]), node("Cast", ["q"], ["y"], to=1)],
+        {"a": np.arange(12, dtype=np.uint8).reshape(3, 4)},
+        {"b": np.arange(20, dtype=np.uint8).reshape(4, 5), "za": np.array(7, np.uint8), "zb": np.array(2, np.uint8),
+         "zy": np.array(100, np.uint8), "sa": np.array(0.02, np.float32), "sb": np.array(0.03, np.float32),
+         "sy": np.array(0.0101, np.float32)},
+    ),
+    "quantised conv": (
+        [node("QLinearConv", ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "b"], ["q"], pads=[1, 1, 1, 1]),
+         node("Cast", ["q"], ["y"], to=1)],
+        {"x": np.arange(50, dtype=np.uint8).reshape(1, 2, 5, 5)},
+        {"w": np.arange(54, dtype=np.uint8).reshape(3, 2, 3, 3), "zx": np.array(20, np.uint8), "zw": np.array(25, np.uint8),
+         "zy": np.array(100, np.uint8), "sx": np.array(0.02, np.float32),
+         "sw": np.array(0.03, np.float32), "sy": np.array(0.0503, np.float32),
+         "b": np.array([100, -50, 7], np.int32)},
+    ),
     "several operands": (
         [node("Max", ["a", "b", "c"], ["m"]), node("Mean", ["m", "a"], ["n"]), node("PRelu", ["n", "s"], ["y"])],
         {"a": (2, 3), "b": (3,), "c": (2, 1)},
@@ -195,8 +256,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_values_equal_those_of_the_reference_evaluator(tmp_path, case):
     nodes, inputs, weights = CASES[case]
-    kind = 7 if case == "embedding" else 1
-    built = model(nodes, {k: getattr(v, "shape", v) for k, v in inputs.items()}, weights, kind=kind)
+    built = model(nodes, inputs, weights)
     values, expected = values_of(built, inputs, weights)
     result = from_onnx(saved(tmp_path, built))
     found = result.run(values)

@@ -114,7 +114,7 @@ class _Importer:
         """An input or initialiser as a value; one without values, or known integers, is not a tensor of the cascade."""
         bits = tensor.bits if self.bits is None else self.bits
         array = tensor.array
-        if array is not None and (array.dtype.kind in "biu" or 0 in array.shape):
+        if array is not None and 0 in array.shape:
             return known(array, bits)
         if 0 in tensor.shape:
             raise SpecError(

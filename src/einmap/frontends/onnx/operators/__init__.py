@@ -6,6 +6,7 @@
 - `contractions`: convolutions and matrix products.
 - `windows`: windows over spatial axes, and pooling.
 - `normalisation`: reductions, softmax and normalisations.
+- `quantised`: operators on integers that stand for fractions.
 - `layout`: operators on shapes alone, which become projections.
 - `table`: all of them by name.
 """

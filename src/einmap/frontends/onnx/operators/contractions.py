@@ -15,7 +15,13 @@ _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
 
 def conv(call: Call) -> list[Value]:
     """Conv with any groups, strides, dilations and padding, in one to three dimensions."""
-    x, w = call.operand(0), call.operand(1)
+    x, bias = call.operand(0), call.optional(2)
+    y = conv_sum(call, x, call.operand(1), call.name if bias is None else f"{call.name}_sum")
+    return [with_bias(call, y, bias)]
+
+
+def conv_sum(call: Call, x: Value, w: Value, name: str, bits: int | None = None) -> Value:
+    """The products of a convolution, summed; `bits` of the sums, by default those of `x`. SpecError for bad shapes."""
     dims = _spatial(call, x, w)
     group = call.integer("group", 1)
     n, channels, *sizes = x.shape
@@ -28,15 +34,15 @@ def conv(call: Call) -> list[Value]:
     weights = call.reshape(w, (group, out_channels // group, per_group, *kernel))
     uses: list[Use] = ["n", "g", "c", *slide.uses(_OUT, _KERNEL)]
     y = call.builder.einsum(
-        call.name if call.optional(2) is None else f"{call.name}_sum",
+        name,
         [(grouped, uses), (weights, ["g", "m", "c", *_KERNEL[:dims]])],
         ["n", "g", "m", *_OUT[:dims]],
         expression_of("a * b", 2),
-        x.bits,
+        x.bits if bits is None else bits,
         extents=slide.extents(_OUT, _KERNEL),
         weight=1,
     )
-    return [_with_bias(call, reshape(y, (n, out_channels, *slide.out)))]
+    return reshape(y, (n, out_channels, *slide.out))
 
 
 def _spatial(call: Call, x: Value, w: Value) -> int:
@@ -49,8 +55,8 @@ def _spatial(call: Call, x: Value, w: Value) -> int:
     return dims
 
 
-def _with_bias(call: Call, y: Value) -> Value:
-    bias = call.optional(2)
+def with_bias(call: Call, y: Value, bias: Value | None) -> Value:
+    """A value plus a bias for each channel, if there is one."""
     if bias is None:
         return y
     ones = (1,) * (len(y.shape) - 2)
@@ -91,7 +97,7 @@ def conv_transpose(call: Call) -> list[Value]:
         if size < 1 or min(pads[i], pads[dims + i]) < 0:
             raise SpecError(f"the padding {pads} does not fit the output {full}", at=call.node.at)
         y = take(y, 3 + i, pads[i], 1, size)
-    return [_with_bias(call, reshape(y, (n, group * out_per_group, *y.shape[3:])))]
+    return [with_bias(call, reshape(y, (n, group * out_per_group, *y.shape[3:])), call.optional(2))]
 
 
 def matmul(call: Call) -> list[Value]:
@@ -100,8 +106,11 @@ def matmul(call: Call) -> list[Value]:
     return [matrix_product(call, a, b)]
 
 
-def matrix_product(call: Call, a: Value, b: Value, name: str | None = None) -> Value:
-    """The matrix product of the last two axes, as NumPy's `matmul` has it. Raises SpecError where sizes differ."""
+def matrix_product(call: Call, a: Value, b: Value, name: str | None = None, bits: int | None = None) -> Value:
+    """The matrix product of the last two axes, as NumPy's `matmul` has it. Raises SpecError where sizes differ.
+
+    `bits`: of its sums, by default those of the wider factor.
+    """
     if not a.shape or not b.shape:
         raise SpecError("a scalar has no matrix product", at=call.node.at)
     left = a if len(a.shape) > 1 else reshape(a, (1, *a.shape))
@@ -118,7 +127,7 @@ def matrix_product(call: Call, a: Value, b: Value, name: str | None = None) -> V
         [(left, first), (right, second)],
         [*batch, "m", "n"],
         expression_of("a * b", 2),
-        max(a.bits, b.bits),
+        max(a.bits, b.bits) if bits is None else bits,
         weight=0 if is_weight(left) and not is_weight(right) else 1,
     )
     kept = [size for i, size in enumerate(product.shape) if not _is_added(i - rank, a, b)]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from einmap.frontends.cascade.values import Value
-from einmap.frontends.onnx.operators.call import Call, NotExpressible
+from einmap.frontends.onnx.operators.call import Call
 
 TEXTS = {
     "Abs": "abs(a)", "Add": "a + b", "Div": "a / b", "Exp": "exp(a)", "Log": "log(a)", "Mul": "a * b",
     "Neg": "-a", "Pow": "power(a, b)", "Reciprocal": "1 / a", "Relu": "relu(a)", "Sigmoid": "sigmoid(a)",
     "Softplus": "log(1 + exp(a))", "Softsign": "a / (1 + abs(a))", "Sqrt": "sqrt(a)", "Sub": "a - b", "Tanh": "tanh(a)",
+    "Ceil": "ceil(a)", "Cos": "cos(a)", "Erf": "erf(a)", "Floor": "floor(a)", "Round": "round(a)", "Sign": "sign(a)",
+    "Sin": "sin(a)", "Less": "less(a, b)", "Greater": "less(b, a)", "Equal": "equal(a, b)", "Not": "1 - a",
+    "LessOrEqual": "1 - less(b, a)", "GreaterOrEqual": "1 - less(a, b)", "And": "a * b", "Or": "max(a, b)",
+    "Xor": "abs(a - b)",
     "HardSwish": "a * max(min(a / 6 + 0.5, 1), 0)", "Mish": "a * tanh(log(1 + exp(a)))",
 }  # fmt: skip
 """Operators whose expression needs no attributes."""
@@ -24,6 +29,7 @@ WITH_ATTRIBUTES: dict[str, tuple[str, dict[str, float]]] = {
         {"alpha": 1.6732632423543772, "gamma": 1.0507009873554805},
     ),
     "HardSigmoid": ("max(min({alpha} * a + {beta}, 1), 0)", {"alpha": 0.2, "beta": 0.5}),
+    "ThresholdedRelu": ("select(less({alpha}, a), a, 0)", {"alpha": 1.0}),
     "Swish": ("a * sigmoid({alpha} * a)", {"alpha": 1.0}),
 }
 """Operators whose expression has attributes in it, with what is taken without them."""
@@ -32,12 +38,22 @@ WITH_ATTRIBUTES: dict[str, tuple[str, dict[str, float]]] = {
 def plain(call: Call) -> list[Value]:
     """An operator of TEXTS."""
     text = TEXTS[call.node.operator]
-    n_operands = 2 if "b" in text.replace("abs", "") else 1
+    n_operands = 2 if re.search(r"\bb\b", text) else 1
     operands = [call.operand(i) for i in range(n_operands)]
     if call.node.operator == "Pow" and (square := _square(operands)) is not None:
         return [call.pointwise("a * a", square)]
-    bits = operands[0].bits if call.node.operator == "Pow" else None
+    bits = operands[0].bits if call.node.operator == "Pow" else 8 if call.node.operator in COMPARISONS else None
     return [call.pointwise(text, *operands, bits=bits)]
+
+
+COMPARISONS = frozenset({"Less", "Greater", "Equal", "Not", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor"})
+"""Operators that give truth values: 1 and 0, of 8 bits as in ONNX."""
+
+
+def where(call: Call) -> list[Value]:
+    """Where: one of two values by a condition."""
+    wide = max(call.operand(1).bits, call.operand(2).bits)
+    return [call.pointwise("select(a, b, c)", call.operand(0), call.operand(1), call.operand(2), bits=wide)]
 
 
 def _square(operands: list[Value]) -> Value | None:
@@ -88,9 +104,9 @@ def prelu(call: Call) -> list[Value]:
 
 
 def gelu(call: Call) -> list[Value]:
-    """Gelu by its approximation with tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
+    """Gelu, exact or by its approximation with tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
     if call.text("approximate", "none") != "tanh":
-        raise NotExpressible("it needs the error function (approximate is not tanh)")
+        return [call.pointwise("gelu(a)", call.operand(0))]
     return [call.pointwise("a * 0.5 * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))", call.operand(0))]
 
 
@@ -101,5 +117,6 @@ ELEMENTWISE: dict[str, Callable[[Call], list[Value]]] = {
     "Clip": clip,
     "PRelu": prelu,
     "Gelu": gelu,
+    "Where": where,
 }
 """By the name of the operator."""

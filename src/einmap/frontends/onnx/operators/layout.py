@@ -24,7 +24,7 @@ def same(call: Call) -> list[Value]:
 
 
 def cast(call: Call) -> list[Value]:
-    """Cast: numbers keep their value; from fractions to integers they do not."""
+    """Cast: fractions become integers towards 0, and truth values 1 and 0."""
     value = call.operand(0)
     kind = call.integer("to", 1)
     to_float = kind in (1, 10, 11, 16)
@@ -32,9 +32,11 @@ def cast(call: Call) -> list[Value]:
         array = value.array.astype(np.float64 if to_float else bool if kind == 9 else np.int64)
         if to_float or kind in (6, 7, 9):
             return [known(array, bits_of(kind))]
-    if not to_float:
-        raise NotExpressible("it rounds to integers")
-    return [value]
+    if to_float:
+        return [value]
+    if kind == 9:
+        return [call.pointwise("1 - equal(a, 0)", value, bits=8)]
+    return [call.pointwise("select(less(a, 0), ceil(a), floor(a))", value, bits=bits_of(kind))]
 
 
 def transposed(call: Call) -> list[Value]:

@@ -10,6 +10,7 @@ from einmap.frontends.onnx.operators.contractions import CONTRACTIONS
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
 from einmap.frontends.onnx.operators.layout import LAYOUT
 from einmap.frontends.onnx.operators.normalisation import NORMALISATIONS
+from einmap.frontends.onnx.operators.quantised import QUANTISED
 from einmap.frontends.onnx.operators.windows import WINDOWS
 
 OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
@@ -18,5 +19,6 @@ OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
     **WINDOWS,
     **NORMALISATIONS,
     **LAYOUT,
+    **QUANTISED,
 }
 """What gives the results of an operator, for those of ONNX's own domain; constants are folded before."""
