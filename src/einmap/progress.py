@@ -43,6 +43,10 @@ class Progress:
         """True when somebody asked to stop or the time is up."""
         return self._stop.is_set() or (self.deadline is not None and time.monotonic() > self.deadline)
 
+    def quiet(self) -> Progress:
+        """This token without its listener, for a part of the work that tells nothing."""
+        return Progress(None, self.deadline, self._stop)
+
     def within(self, seconds: float | None) -> Progress:
         """This token with a deadline `seconds` from now; the earlier deadline holds."""
         if seconds is None:

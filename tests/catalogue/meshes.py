@@ -99,6 +99,14 @@ ROWS = [
         130, "memory", [("memory: 80 * 2**30", "memory: 0")], ["memory must be > 0, found 0", "bytes"], f"{PE}.memory"
     ),
     error(130, "memory rate", [("bandwidth: inf", "bandwidth: 0")], ["must be > 0"], f"{PE}.memory_bandwidth"),
+    error(
+        130,
+        "rate 1e-300",
+        [("      bandwidth: 25e9", "      bandwidth: 1e-300")],
+        ["bandwidth is 1e-300; expected a number from 1e-30 to 1e+30"],
+        f"{Y}.bandwidth",
+    ),
+    error(131, "latency 1e300", [("3e-6", "1e300")], ["latency is 1e+300; expected a number from"], f"{X}.latency"),
     error(131, "latency", [("3e-6", "-3e-6")], ["latency must be >= 0, found -3e-06"], f"{X}.latency"),
     error(131, "latency inf", [("latency: 3e-6", "latency: inf")], ["latency must be finite"], f"{X}.latency"),
     error(131, "energy", [("0.5e-12", "-1")], ["must be >= 0, found -1", "(J)"], f"{PE}.energy_per_operation"),

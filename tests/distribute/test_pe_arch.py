@@ -20,7 +20,9 @@ from einmap.distribute.search.space import Options, search_space
 from einmap.distribute.walk.walk import WalkOptions
 from einmap.facade import cluster_in
 from einmap.progress import Progress
+from einmap.report.mesh.planned import overlap_line
 
+METRICS = ("time", "energy")
 FEED_FORWARD = {"N_TOKENS": 12, "D_MODEL": 8, "D_FF": 16, "BITS": 8}
 
 
@@ -71,7 +73,14 @@ def test_an_einsum_costs_what_the_mapper_says_of_the_local_block(metric, goal, e
     assert best.proven
 
 
-@pytest.mark.parametrize("metric", ["time", "energy"])
+def test_times_beside_the_least_energy_are_said_to_be_those_of_other_mappings():
+    spec, cluster = pods("matmul", define={"M": 8, "K": 4, "N": 4})
+    said = {metric: overlap_line(plan_workload(spec.workload, request(cluster, metric=metric))) for metric in METRICS}
+    assert "those of least latency" in said["energy"]
+    assert "latency" not in said["time"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("axes", ["x", "xy"])
 def test_bounds_and_refinement_find_what_all_costs_at_once_do(axes, metric):
     spec, cluster = pods(axes=axes)
@@ -155,6 +164,18 @@ def test_a_search_that_is_stopped_gives_a_plan_whose_costs_are_known():
     assert not isinstance(found, NotFound)
     least = cheapest(planning.space())
     assert found.bound <= least.cost * (1 + 1e-9) <= found.cost * (1 + 1e-9)
+
+
+def test_the_mapper_of_a_block_is_asked_to_end_too():
+    spec, cluster = pods(arch="tpu_v4i", define={"N_TOKENS": 256, "D_MODEL": 512, "D_FF": 2048, "BITS": 8})
+    least = plan_workload(spec.workload, request(cluster)).best
+    spec, cluster = pods(arch="tpu_v4i", define={"N_TOKENS": 256, "D_MODEL": 512, "D_FF": 2048, "BITS": 8})
+    progress = Progress(lambda report: progress.stop() if "architecture" in report.what else None)
+    stopped = plan_workload(spec.workload, request(cluster), progress).best
+    # nothing is known of the mappings that were not looked at, so that nothing is said of the plan
+    assert not any(found.optimal for found in cluster.pe.arch.costs.values())
+    assert (stopped.proven, stopped.bound) == (False, 0)
+    assert stopped.cost >= least.cost * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("overlap", [False, True])

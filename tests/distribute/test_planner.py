@@ -272,3 +272,13 @@ def test_a_mesh_that_does_not_fit_is_refused():
         planned(feed_forward(), (("x", 16),), cluster)
     with pytest.raises(SpecError, match="no links along mesh axis 'z'"):
         planned(feed_forward(), (("z", 2),), cluster)
+
+
+def test_more_bytes_than_there_can_be_are_refused_all_at_once():
+    with pytest.raises(SpecError) as caught:
+        planned(load("matmul", define={"BITS": "1e308"}).workload)
+    assert [problem.message for problem in caught.value.problems] == [
+        f"{tensor!r} has inf bytes; at most 1e+30 can be planned for" for tensor in "ABZ"
+    ]
+    with pytest.raises(SpecError, match=r"bandwidth is 1e\+40; expected a number from 1e-30 to 1e\+30"):
+        Link(1e40)

@@ -11,6 +11,7 @@ from einmap.distribute.collectives import Kind, rounds, sent, torus_bytes, torus
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.einsum.einsum import Einsum
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
+from einmap.progress import Progress
 from einmap.visible import brief
 
 type ArchGoal = Literal["latency", "energy"]
@@ -25,6 +26,8 @@ DATA_TYPE_BITS: Mapping[str, int] = {
     "fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16": 16, "tf32": 32, "fp32": 32, "fp64": 64,
 }  # fmt: skip
 """Bits of a value of each data type."""
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Of rates, times, sizes and energies in SI units: with these no sum or quotient of costs overflows."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,8 @@ class PeArch(Protocol):
     def known(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> float | None:
         """The cost in s or J, if the mapper has been asked for it or for that of an Einsum that is like it."""
 
-    def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> float:
-        """What the best mapping costs: s or J; inf where there is none."""
+    def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal, progress: Progress | None = None) -> float:
+        """What the best mapping costs: s or J; inf where there is none. `progress` may end its search early."""
 
     def why_not(self, einsum: Einsum, extents: tuple[int, ...]) -> EinmapError | None:
         """Why there is no mapping; None where there is one."""
@@ -291,8 +294,16 @@ def _check_rate(what: str, value: float, unit: str) -> None:
 def _check_positive(what: str, value: float, unit: str) -> None:
     if not value > 0:
         raise SpecError(f"{what} is {value:g} {unit}; expected more than 0")
+    check_magnitude(what, value)
 
 
 def _check_not_negative(what: str, value: float, unit: str) -> None:
     if not 0 <= value < math.inf:
         raise SpecError(f"{what} is {value:g} {unit}; expected at least 0")
+    check_magnitude(what, value)
+
+
+def check_magnitude(what: str, value: float) -> None:
+    """Raise SpecError for a number so large or small that sums of costs overflow."""
+    if value not in (0, math.inf) and not SMALLEST <= value <= LARGEST:
+        raise SpecError(f"{what} is {value:g}; expected a number from {SMALLEST:g} to {LARGEST:g}")

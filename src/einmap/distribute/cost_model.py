@@ -15,6 +15,7 @@ from einmap.distribute.spaces.points import PointCount
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.operation import Apply, MapExpression
 from einmap.errors import EinmapError
+from einmap.progress import Progress
 
 type PlanMetric = Literal["time", "bytes", "energy", "memory"]
 PLAN_METRICS: tuple[PlanMetric, ...] = get_args(PlanMetric.__value__)
@@ -61,6 +62,9 @@ class SlowEinsumCost(EinsumCost, Protocol):
     @property
     def proven(self) -> bool:
         """Whether all costs so far are certain; where one may still be found to be less, no plan is proven best."""
+
+    def compute(self, mesh: Mesh, work: LocalWork, progress: Progress | None = None) -> float:
+        """The cost; `progress` may end what takes long, which then gives the best so far."""
 
     def least(self, mesh: Mesh, work: LocalWork) -> float:
         """A lower bound of `compute`, found quickly."""
@@ -144,9 +148,9 @@ class MappedCost:
         """Whether all costs so far are proven to be those of the best mappings."""
         return self.arch.proven
 
-    def compute(self, mesh: Mesh, work: LocalWork) -> float:
+    def compute(self, mesh: Mesh, work: LocalWork, progress: Progress | None = None) -> float:
         """The cost of the best mapping; inf where there is none."""
-        return self._of_all(mesh, self.arch.cost(self.einsum, work.extents, self.goal))
+        return self._of_all(mesh, self.arch.cost(self.einsum, work.extents, self.goal, progress))
 
     def least(self, mesh: Mesh, work: LocalWork) -> float:
         """A lower bound of `compute`, found quickly."""

@@ -17,6 +17,7 @@ from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.options import read_options
 from einmap.mapper.result import objective
+from einmap.progress import Progress
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.raw import content
 from einmap.spec.spec import Spec
@@ -90,23 +91,27 @@ class MappedPe:
         found = self.costs.get(self._key(einsum, extents, goal))
         return None if found is None else found.cost
 
-    def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> float:
-        """What the best mapping costs: s or J; inf where there is none. Raises SpecError where the architecture is
-        wrong.
+    def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal, progress: Progress | None = None) -> float:
+        """What the best mapping costs: s or J; inf where there is none. `progress` may end the search of the mapper,
+        which then gives its best so far, that is not proven. Raises SpecError where the architecture is wrong.
         """
-        return self._mapped(einsum, extents, goal).cost
+        return self._mapped(einsum, extents, goal, progress).cost
 
     def why_not(self, einsum: Einsum, extents: tuple[int, ...]) -> EinmapError | None:
         """Why there is no mapping; None where there is one."""
         return self._mapped(einsum, extents, "latency").why_not
 
-    def _mapped(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal) -> Mapped:
+    def _mapped(
+        self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal, progress: Progress | None = None
+    ) -> Mapped:
         key = self._key(einsum, extents, goal)
         if key not in self.costs:
+            token = None if progress is None else progress.quiet()
             try:
-                result = best_mappings(self._alone(_local(einsum, extents)), metrics=goal)
+                result = best_mappings(self._alone(_local(einsum, extents)), metrics=goal, progress=token)
             except (MappingError, NoMappingError) as error:
-                self.costs[key] = Mapped(math.inf, optimal=True, why_not=error)
+                ended = token is not None and token.stopped
+                self.costs[key] = Mapped(math.inf, optimal=not ended, why_not=error)
             else:
                 self.costs[key] = Mapped(objective(result.cost, goal), result.optimal)
         return self.costs[key]

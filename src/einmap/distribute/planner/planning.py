@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from einmap.distribute.cluster import Cluster
+from einmap.distribute.cluster import LARGEST, Cluster
 from einmap.distribute.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
 from einmap.distribute.derive import context_of, no_way
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
-from einmap.distribute.planner.short_walk import found_or_met
+from einmap.distribute.planner.short_walk import found_or_met, thriftiest_or_met
 from einmap.distribute.request import Context, Request, checked_request
 from einmap.distribute.search.search import Found, NotFound, cheapest, thriftiest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
@@ -59,8 +60,8 @@ class PlanRequest:
         if self.metric not in PLAN_METRICS:
             hint = did_you_mean(str(self.metric), PLAN_METRICS, listing="metrics")
             problems.append(SpecError(f"no metric {short(self.metric)}", hint=hint))
-        if self.memory is not None and not self.memory > 0:
-            problems.append(SpecError(f"{self.memory:g} bytes of memory; expected more than 0"))
+        if self.memory is not None and not self.memory >= 1:
+            problems.append(SpecError(f"{self.memory:g} bytes of memory; expected at least 1"))
         if not self.time_limit > 0:
             problems.append(SpecError(f"a time limit of {self.time_limit:g} s; expected more than 0"))
         raise_all(problems)
@@ -74,8 +75,8 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class Planning:
-    """A workload and what to plan for, checked. Raises SpecError where the mesh does not fit the cluster, or a
-    placement is wrong.
+    """A workload and what to plan for, checked. Raises SpecError where the mesh does not fit the cluster, a placement
+    is wrong, or a tensor has more bytes than there can be (`cluster.LARGEST`).
     """
 
     __repr__ = brief
@@ -85,6 +86,13 @@ class Planning:
 
     def __post_init__(self) -> None:
         self.request.cluster.check(self.request.mesh)
+        raise_all([problem for tensor in self.context.sizes for problem in self._too_large(tensor)])
+
+    def _too_large(self, tensor: TensorName) -> Iterator[EinmapError]:
+        size = math.prod(self.context.sizes[tensor].values()) * self.bits[tensor] / 8
+        if not size <= LARGEST:
+            what = f"{tensor!r} has {size:g} bytes; at most {LARGEST:g} can be planned for"
+            yield SpecError(what, hint="look at bits_per_value and the sizes of its ranks")
 
     @cached_property
     def model(self) -> ClusterCost:
@@ -178,6 +186,7 @@ def _thriftiest(planning: Planning, space: SearchSpace, best_free: ChosenPlan, p
     """The fastest of the plans with the least peak memory, as far as that is known."""
     limit, model = planning.request.limit, planning.model
     least = thriftiest(space, planning.request.time_limit, progress)
+    least = thriftiest_or_met(space, best_free.peak.bytes, least)
     least_peak = least.bound if isinstance(least, Found) else 0.0
     if isinstance(least, Found):
         limit = min(limit or np.inf, least.cost * (1 + LEAST_SLACK))

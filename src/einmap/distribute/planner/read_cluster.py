@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from einmap.distribute.cluster import DATA_TYPE_BITS, TOPOLOGIES, Cluster, Link, ProcessingElement, check_efficiency
+from einmap.distribute.cluster import (
+    DATA_TYPE_BITS,
+    TOPOLOGIES,
+    Cluster,
+    Link,
+    ProcessingElement,
+    check_efficiency,
+    check_magnitude,
+)
 from einmap.distribute.mesh import check_axis
 from einmap.distribute.pe.combined import combined
 from einmap.distribute.pe.mapped import MappedPe
@@ -215,11 +223,18 @@ def _above_0(raw: Raw, path: Path, text: object, or_inf: bool = False) -> float:
         raise SpecError(f"{path[-1]} must be > 0, found {short(text)}", at=at)
     if math.isinf(value) and not or_inf:
         raise SpecError(f"{path[-1]} must be finite, found {short(text)}", at=at)
-    return float(value)
+    return _sound(raw, path, str(path[-1]), value)
 
 
 def _from_0(raw: Raw, path: Path, text: object, what: str | None = None) -> float:
-    return float(number(text, Scope(), at=place(raw, path), what=what or str(path[-1]), minimum=0, allow_inf=False))
+    what = what or str(path[-1])
+    return _sound(raw, path, what, number(text, Scope(), at=place(raw, path), what=what, minimum=0, allow_inf=False))
+
+
+def _sound(raw: Raw, path: Path, what: str, value: float) -> float:
+    with placed(raw, path):
+        check_magnitude(what, value)
+    return float(value)
 
 
 def _part(raw: Raw, path: Path, text: object) -> float:
@@ -227,7 +242,7 @@ def _part(raw: Raw, path: Path, text: object) -> float:
     value = float(number(text, Scope(), at=at, what="an efficiency", allow_inf=False))
     if not 0 < value <= 1:
         raise SpecError(f"an efficiency is above 0 and at most 1, found {short(text)}", at=at)
-    return value
+    return _sound(raw, path, "an efficiency", value)
 
 
 def _count(raw: Raw, path: Path, text: object) -> int:

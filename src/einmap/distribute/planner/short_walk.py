@@ -1,4 +1,4 @@
-"""A plan when the time of an integer program is over: a short Metropolis walk meets one in less than a second."""
+"""A plan when the time of an integer program is over: short Metropolis walks meet one in a second or two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from einmap.distribute.walk.walk import WalkOptions, walk
 
 OPTIONS = WalkOptions(evaluations=20_000, seconds=2.0)
 """Half a second for a layer of a transformer."""
+SHORTER = WalkOptions(evaluations=2000, seconds=1.0)
+STEP = 0.95
+"""Part of the memory that the next of several walks is given."""
 MAX_PAIRS = 3_000_000
 """Ways and homes that go together or not, from which on the tables of a walk take too long to make."""
 
@@ -24,6 +27,24 @@ def found_or_met(space: SearchSpace, memory: float | None, found: Found | NotFou
     if met is None or (isinstance(found, Found) and found.cost <= met.cost):
         return found
     return replace(met, bound=max(met.bound, found.bound if isinstance(found, Found) else 0.0))
+
+
+def thriftiest_or_met(space: SearchSpace, memory: float, found: Found | NotFound) -> Found | NotFound:
+    """What an exact search for the least peak memory found; where it was ended before its proof, that or what walks
+    within less and less memory meet, until one meets nothing.
+
+    `memory`: bytes that some plan is known to need at most. The cost of what is given is its peak in bytes, or a little
+    more.
+    """
+    if found.proven or not _is_walked_quickly(space):
+        return found
+    best, bound = found, 0.0
+    if isinstance(found, Found):
+        memory, bound = min(memory, found.cost), found.bound
+    while (met := walk(space, SHORTER, STEP * memory).found) is not None:
+        memory *= STEP
+        best = replace(met, cost=memory, bound=bound)
+    return best
 
 
 def _is_walked_quickly(space: SearchSpace) -> bool:

@@ -104,7 +104,7 @@ class WayCosts:
                     break
             ways = self._space.ways[name]
             assert ways.slow is not None
-            ways.slow.compute(self._space.context.mesh, ways.works[choice[nodes.einsum(name)]])
+            ways.slow.compute(self._space.context.mesh, ways.works[choice[nodes.einsum(name)]], progress)
         self._look_up()
 
     def find_all(self, progress: Progress | None) -> None:
@@ -119,7 +119,7 @@ class WayCosts:
                         self._costs[name][number] = np.inf
                         continue
                 assert ways.slow is not None
-                self._costs[name][number] = ways.slow.compute(mesh, ways.works[number])
+                self._costs[name][number] = ways.slow.compute(mesh, ways.works[number], progress)
                 known[number] = True
 
     def check_possible(self) -> None:
@@ -131,6 +131,9 @@ class WayCosts:
             # the way that cuts least has the largest block, whose reasons say most
             whole = max(range(len(ways.works)), key=lambda way: ways.works[way].operations)
             why = None if ways.slow is None else ways.slow.why_not(ways.works[whole])
+            if ways.slow is not None and not ways.slow.proven:
+                what = f"no mapping of Einsum {name!r} on the architecture of the PEs was found in the time there was"
+                raise SpecError(what, hint="allow more time")
             raise SpecError(
                 f"the architecture of the PEs cannot map Einsum {name!r}, however it is spread"
                 + (f": {why.message}" if why is not None else ""),

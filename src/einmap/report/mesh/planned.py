@@ -64,7 +64,7 @@ def known_of(planned: Planned) -> str:
     if best.proven:
         return "proven least"
     if planned.least_peak is not None:
-        return f"the least memory is not proven: any plan needs at least {format_bits(8 * planned.least_peak)}"
+        return f"not proven least: any plan needs at least {format_bits(8 * planned.least_peak)} of memory"
     return f"not proven least, at least {amount(best.bound, planned.request.metric)}"
 
 
@@ -86,8 +86,12 @@ def overlap_line(planned: Planned) -> str:
     cost = _times(planned)
     alone, together = (format_si(seconds, "s") for seconds in (cost.latency, cost.overlapped_latency))
     if alone == together:
-        return f"time {alone} with and without overlap"
-    return f"time {alone} without overlap, {together} where what need not wait runs at once"
+        said = f"time {alone} with and without overlap"
+    else:
+        said = f"time {alone} without overlap, {together} where what need not wait runs at once"
+    if planned.request.metric == "energy" and planned.request.cluster.pe.arch is not None:
+        said += ", with other mappings on each PE: those of least latency"
+    return said
 
 
 def _times(planned: Planned) -> PlanCost:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from einmap.distribute.cluster import default_cluster
+from einmap.distribute.cluster import LARGEST, default_cluster
 from einmap.distribute.cost_model import PLAN_METRICS, PlanMetric
 from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import MAX_DEVICES, Mesh
@@ -109,8 +108,8 @@ def memory_of(text: str) -> float:
             f"--memory {text!r} is not an amount of memory", hint=f"write 16GiB; units: {', '.join(_UNITS)}"
         )
     amount = float(match[1]) * _UNITS[match[2]]
-    if not 0 < amount < math.inf:
-        what = "is not above 0" if amount == 0 else "is more than there can be"
+    if not 1 <= amount <= LARGEST:
+        what = "is less than a byte" if amount < 1 else "is more than there can be"
         raise SpecError(f"--memory {short(text)} {what}", hint="write 16GiB")
     return float(amount)
 
