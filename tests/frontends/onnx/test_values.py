@@ -236,6 +236,56 @@ CASES = {
          "sw": np.array(0.03, np.float32), "sy": np.array(0.0503, np.float32),
          "b": np.array([100, -50, 7], np.int32)},
     ),
+    "padded by itself": (
+        [node("Pad", ["x", "p", "", "axes"], ["a"]), node("Conv", ["a", "w"], ["y"], strides=[2, 2])],
+        {"x": (1, 3, 5, 6)},
+        {"p": np.array([1, 2, 0, 1]), "axes": np.array([2, -1]), "w": W},
+    ),
+    "concatenated channels, convolved": (
+        [node("Relu", ["a"], ["r"]), node("Concat", ["r", "b"], ["c"], axis=1), node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2]),
+         node("Conv", ["p", "w", "v"], ["y"], pads=[1, 1, 1, 1])],
+        {"a": (1, 2, 6, 5), "b": (1, 3, 6, 5)},
+        {"w": numbers(4, 5, 3, 3), "v": numbers(4)},
+    ),
+    "concatenated, normalised by channel": (
+        [node("Concat", ["a", "b"], ["c"], axis=1), node("BatchNormalization", ["c", "s", "t", "m", "v"], ["n"]),
+         node("GlobalAveragePool", ["n"], ["g"]), node("Flatten", ["g"], ["f"]), node("MatMul", ["f", "w"], ["y"])],
+        {"a": (2, 2, 3, 4), "b": (2, 1, 3, 4)},
+        {"s": numbers(3), "t": numbers(3, seed=1), "m": numbers(3, seed=2), "v": np.abs(numbers(3)) + 0.1,
+         "w": numbers(3, 5)},
+    ),
+    "concatenated, as an output": ([node("Concat", ["a", "b", "a"], ["y"], axis=-1)], {"a": (2, 2), "b": (2, 3)}, {}),
+    "concatenated, then reshaped": (
+        [node("Concat", ["a", "b"], ["c"], axis=0), node("Reshape", ["c", "s"], ["r"]), node("Exp", ["r"], ["y"])],
+        {"a": (2, 6), "b": (1, 6)},
+        {"s": np.array([6, 3])},
+    ),
+    "concatenated, in a grouped conv": (
+        [node("Concat", ["a", "b"], ["c"], axis=1), node("Conv", ["c", "w"], ["y"], group=2)],
+        {"a": (1, 1, 4, 4), "b": (1, 3, 4, 4)},
+        {"w": numbers(2, 2, 3, 3)},
+    ),
+    "keys and values of a cache": (
+        [node("Concat", ["k0", "k"], ["ks"], axis=1), node("Concat", ["v0", "v"], ["vs"], axis=1),
+         node("Transpose", ["ks"], ["kt"], perm=[0, 2, 1]), node("MatMul", ["q", "kt"], ["s"]),
+         node("Add", ["s", "mask"], ["m"]), node("Softmax", ["m"], ["p"], axis=-1), node("MatMul", ["p", "vs"], ["y"])],
+        {"q": (2, 1, 4), "k0": (2, 3, 4), "k": (2, 1, 4), "v0": (2, 3, 5), "v": (2, 1, 5), "mask": (1, 1, 4)},
+        {},
+    ),
+    "concatenated twice": (
+        [node("Concat", ["a", "b"], ["c"], axis=1), node("Concat", ["c", "a"], ["d"], axis=1),
+         node("ReduceMax", ["d", "axes"], ["e"]), node("Sub", ["d", "e"], ["y"])],
+        {"a": (2, 2), "b": (2, 3)},
+        {"axes": np.array([0])},
+    ),
+    "rotary embedding": (
+        [node("Slice", ["x", "h", "e", "axis"], ["x2"]), node("Slice", ["x", "o", "h", "axis"], ["x1"]),
+         node("Neg", ["x2"], ["n"]), node("Concat", ["n", "x1"], ["r"], axis=-1), node("Mul", ["x", "cos"], ["a"]),
+         node("Mul", ["r", "sin"], ["b"]), node("Add", ["a", "b"], ["y"])],
+        {"x": (2, 3, 8)},
+        {"h": np.array([4]), "e": np.array([8]), "o": np.array([0]), "axis": np.array([2]), "cos": numbers(3, 8),
+         "sin": numbers(3, 8, seed=1)},
+    ),
     "several operands": (
         [node("Max", ["a", "b", "c"], ["m"]), node("Mean", ["m", "a"], ["n"]), node("PRelu", ["n", "s"], ["y"])],
         {"a": (2, 3), "b": (3,), "c": (2, 1)},
@@ -296,3 +346,16 @@ def test_an_attention_layer_has_the_values_and_the_products_of_the_model(tmp_pat
     np.testing.assert_allclose(result.run(values)["y"], expected["y"], rtol=1e-5, atol=1e-5)
     # projections 6 x 8 x 24 and 6 x 8 x 8; scores and their use, for two heads, 6 x 6 x 4 each
     assert result.n_multiply_accumulates == 6 * 8 * 24 + 6 * 8 * 8 + 2 * 2 * 6 * 6 * 4
+
+
+def test_a_rotation_of_halves_is_one_view_and_no_movement(tmp_path):
+    nodes, inputs, weights = CASES["rotary embedding"]
+    workload = from_onnx(saved(tmp_path, model(nodes, inputs, weights))).spec.workload
+    assert workload.producers.keys() == {"y_part", "y"}
+    assert sum(einsum.n_computes for einsum in workload.einsums) == 2 * (2 * 3 * 8)
+
+
+def test_a_convolution_over_concatenated_channels_has_the_products_of_the_whole(tmp_path):
+    nodes, inputs, weights = CASES["concatenated channels, convolved"]
+    result = from_onnx(saved(tmp_path, model(nodes, inputs, weights)))
+    assert result.n_multiply_accumulates == 4 * 5 * 3 * 3 * 5 * 4

@@ -47,10 +47,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """An axis of the output that is one rank of this size, written at `sum of coefficient * label`."""
+    """An axis of the output that is one rank of this size, written at `sum of coefficient * label + constant`."""
 
     terms: tuple[tuple[str, int], ...]
     size: int
+    constant: int = 0
 
 
 type Use = str | Window
@@ -316,7 +317,7 @@ class Builder:
             if isinstance(entry, Spread):
                 axes.append((entry.size,))
                 sizes.append(entry.size)
-                index.append(composed(entry.terms, digits))
+                index.append(composed(entry.terms, digits, entry.constant))
                 continue
             axes.append(digits[entry])
             sizes += digits[entry]

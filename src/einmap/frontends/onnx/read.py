@@ -11,10 +11,12 @@ from typing import Any
 from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Barrier, Imported, imported
+from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model, text_of
 from einmap.frontends.onnx.operators.call import Call, NotExpressible
+from einmap.frontends.onnx.operators.concatenation import by_parts, concat
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.table import OPERATORS
 from einmap.optional import require
@@ -73,7 +75,7 @@ class _Importer:
     model: Model
     bits: int | None
     builder: Builder = field(default_factory=Builder)
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, Value | Parts] = field(default_factory=dict)
     barriers: list[Barrier] = field(default_factory=list)
     written_out: dict[str, Value] = field(default_factory=dict)
     readers: Counter[str] = field(default_factory=Counter)
@@ -125,53 +127,66 @@ class _Importer:
 
     def add(self, node: Node) -> None:
         """Import one operator. Raises SpecError for one that is not sane."""
-        operands: list[Value | None] = []
+        operands: list[Value | Parts | None] = []
         for name in node.inputs:
             if name and name not in self.values:
                 text = f"it reads {short(name, 60)}, which nothing before it gives"
                 raise SpecError(text, at=node.at, hint="a cycle, or operators that are not in order")
             operands.append(self.values[name] if name else None)
-        call = Call(node, tuple(operands), self.builder, self.model.opset, self.name_of(node))
+        plain = tuple(None if isinstance(value, Parts) else value for value in operands)
+        call = Call(node, plain, self.builder, self.model.opset, self.name_of(node))
         try:
-            results = self.results(call)
+            results = self.results(call, tuple(operands))
         except (NotExpressible, LayoutError) as reason:
-            self.add_barrier(call, str(reason))
+            self.add_barrier(node, operands, str(reason))
             return
         for name, value in zip(node.outputs, results, strict=False):
             if name:
                 self.give(name, value, node)
 
-    def results(self, call: Call) -> list[Value]:
+    def results(self, call: Call, operands: tuple[Value | Parts | None, ...]) -> list[Value | Parts]:
         """What an operator gives. Raises NotExpressible for one without Einsum form."""
         kind = call.node.operator
         if kind == "Constant":
             return [constant(call)]
         if kind in ("Shape", "Size"):
-            return [shape_of(call)]
+            return [shape_of(call, operands[0].shape if operands and operands[0] is not None else ())]
         arrays = folded(call, [None if v is None else v.array for v in call.operands])
         if arrays is not None:
             bits = max((v.bits for v in call.operands if v is not None), default=32)
             return [known(array, bits) for array in arrays]
+        if kind == "Concat":
+            return concat(call, operands)
         if kind not in OPERATORS:
             raise NotExpressible("einmap does not import this operator")
-        return OPERATORS[kind](call)
+        if any(isinstance(value, Parts) for value in operands):
+            return by_parts(call, operands)
+        return [*OPERATORS[kind](call)]
 
-    def give(self, name: str, value: Value, node: Node) -> None:
+    def give(self, name: str, value: Value | Parts, node: Node) -> None:
         """Name a result; what several operators read is written once, and not computed in each of them."""
         if name in self.values:
             raise SpecError(f"it gives {short(name, 60)}, which is there already", at=node.at)
+        if isinstance(value, Parts):
+            parts = (self.settled(part, f"{self.name_of(node)}_{i + 1}", name) for i, part in enumerate(value.values))
+            self.values[name] = Parts(value.axis, tuple(parts))
+        else:
+            self.values[name] = self.settled(value, self.name_of(node), name)
+
+    def settled(self, value: Value, tensor: str, name: str) -> Value:
+        """A value as its readers get it: with the bits that are asked for, and written if there are several."""
         if self.bits is not None and value.array is None and value.bits != self.bits:
             value = Value(value.shape, self.bits, value.expression, value.leaves, value.array, value.nonnegative)
         if value.array is None and not value.is_view and self.readers[name] > 1:
-            value = self.builder.written(value, self.name_of(node))
-        self.values[name] = value
+            value = self.builder.written(value, tensor)
+        return value
 
-    def add_barrier(self, call: Call, reason: str) -> None:
+    def add_barrier(self, node: Node, operands: Sequence[Value | Parts | None], reason: str) -> None:
         """End the cascade at an operator: its operands are results, its results are graph inputs."""
-        node = call.node
-        for name, value in zip(node.inputs, call.operands, strict=True):
-            if value is not None and value.array is None:
-                stored = self.builder.written(value, name)
+        for name, value in zip(node.inputs, operands, strict=True):
+            if isinstance(value, Parts) or (value is not None and value.array is None):
+                one = whole(self.builder, value, name) if isinstance(value, Parts) else value
+                stored = self.builder.written(one, name)
                 self.values[name] = stored
                 self.written_out[name] = stored
         for name in node.outputs:
@@ -199,6 +214,8 @@ class _Importer:
         if name not in self.values:
             raise SpecError(f"nothing gives the output {short(name, 60)}", at=At(self.model.file))
         value = self.values[name]
+        if isinstance(value, Parts):
+            return whole(self.builder, value, name)
         if value.array is not None and value.expression is None:
             return None
         return self.builder.written(value, name)

@@ -8,5 +8,6 @@
 - `normalisation`: reductions, softmax and normalisations.
 - `quantised`: operators on integers that stand for fractions.
 - `layout`: operators on shapes alone, which become projections.
+- `concatenation`: operators on concatenated values, part by part.
 - `table`: all of them by name.
 """

@@ -116,11 +116,9 @@ def _of_shapes(kind: str, operands: list[Array], call: Call) -> list[Array] | No
     return None
 
 
-def shape_of(call: Call) -> Value:
-    """Shape and Size: known, as all dimensions are."""
-    value = call.operand(0)
+def shape_of(call: Call, shape: tuple[int, ...]) -> Value:
+    """Shape and Size of an operand with this shape: known, as all dimensions are."""
     if call.node.operator == "Size":
-        return known(np.asarray(prod(value.shape), np.int64), 64)
-    rank = len(value.shape)
-    start, end = call.integer("start", 0), call.integer("end", rank)
-    return known(np.asarray(value.shape[start:end], np.int64), 64)
+        return known(np.asarray(prod(shape), np.int64), 64)
+    start, end = call.integer("start", 0), call.integer("end", len(shape))
+    return known(np.asarray(shape[start:end], np.int64), 64)

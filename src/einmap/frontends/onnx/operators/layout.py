@@ -9,11 +9,11 @@ from math import prod
 import numpy as np
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import check_shape
+from einmap.frontends.cascade.builder import Spread, check_shape
 from einmap.frontends.cascade.program import Gathered
 from einmap.frontends.cascade.values import Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.model import bits_of
-from einmap.frontends.onnx.operators.call import Call, NotExpressible
+from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
 
 
 def same(call: Call) -> list[Value]:
@@ -227,6 +227,37 @@ def gather(call: Call) -> list[Value]:
     return [call.builder.graph_input(call.name, shape, value.bits, source)]
 
 
+def pad(call: Call) -> list[Value]:
+    """Pad with zeros: a copy into a tensor with a border; negative widths cut."""
+    value = call.operand(0)
+    if call.text("mode", "constant") != "constant":
+        raise NotExpressible(f"it pads by {call.text('mode', '')[:20]}")
+    filled = call.optional(2)
+    if call.number("value", 0.0) or (filled is not None and (filled.array is None or np.any(filled.array))):
+        raise NotExpressible("it pads with other numbers than 0")
+    widths = call.integers("pads")
+    if widths is None:
+        widths = call.known_integers(1, "the width of the padding")
+    rank = len(value.shape)
+    axes = call.known_integers(3, "an axis") if call.optional(3) is not None else [*range(rank)]
+    if len(widths) != 2 * len(axes):
+        raise SpecError(f"{len(widths)} widths do not fit {len(axes)} axes", at=call.node.at)
+    labels = [f"x{axis}" for axis in range(rank)]
+    out: list[str | Spread] = list(labels)
+    for i, given in enumerate(axes):
+        axis, low, high = call.axis(given, rank), widths[i], widths[len(axes) + i]
+        left = value.shape[axis] + min(low, 0) + min(high, 0)
+        if left < 1:
+            raise SpecError(f"padding {low}, {high} leaves nothing of axis {axis} of {[*value.shape]}", at=call.node.at)
+        value = call.take(value, axis, -min(low, 0), 1, left)
+        if low > 0 or high > 0:
+            out[axis] = Spread(((labels[axis], 1),), left + max(low, 0) + max(high, 0), max(low, 0))
+    if out == labels:
+        return [value]
+    value = call.builder.as_expression(value, call.name)
+    return [call.builder.einsum(call.name, [(value, labels)], out, expression_of("a", 1), value.bits)]
+
+
 def _is_named(source: object) -> bool:
     return isinstance(source, str)
 
@@ -264,6 +295,6 @@ LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
     "Identity": same, "Dropout": same, "Cast": cast, "Transpose": transposed, "Reshape": reshaped, "Flatten": flatten,
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Slice": slice_, "Split": split,
     "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "Resize": resize,
-    "Upsample": resize,
+    "Upsample": resize, "Pad": pad,
 }  # fmt: skip
 """By the name of the operator."""
