@@ -1,19 +1,18 @@
 """Sweeps: many architectures over many workloads, each point kept as soon as it is finished.
 
-Read `read` (a file to a `definition`), `grid` (which points there are), `run` (how they are worked off), `store`.
+Read `read` (a file to a `definition`), `points` (which there are), `run` (how they are worked off), `store`.
 
 - `actions`: what is done with each specification.
-- `axes`: the axes of a sweep with their values.
 - `bases`: the specifications of a sweep before and after the values of a point are put in.
 - `bounds`: what a point costs at least, before it is searched.
 - `definition`: a sweep, read and checked.
 - `engines`: who works off the tasks.
 - `front`: the Pareto front of points, as they come.
-- `grid`: the points of a sweep: all of them, those that a condition keeps, or a sample.
 - `inputs`: input models of a sweep file.
 - `keys`: what a result depends on, as a key.
 - `open_point`: points under way: their specifications, what is left to do, and what they cost at least.
 - `outcome`: what became of one specification; a failure is an outcome too.
+- `points`: which points there are, and which of them are looked at.
 - `read`: a sweep file or dictionary becomes a definition.
 - `replay`: a point of a store as a specification with its mapping.
 - `result`: what a point costs over all workloads.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.frontends.yaml.folders import FolderNames
-from einmap.sweep.grid import Grid
+from einmap.sweep.points.grid import Grid
 from einmap.visible import brief
 
 OBJECTIVES = {
@@ -66,6 +66,8 @@ class Definition:
     content: str
     read: tuple[str, ...] = ()
     """The files that were read for it, beside those of specifications."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """What objectives must not exceed, by their names."""
     mesh: Mapping[str, int] = field(default_factory=dict)
     """Of the action `plan`: the PEs along each axis; empty where specifications have them."""
     root: FolderNames = ()

@@ -123,6 +123,14 @@ class SweepInput(Input):
             without="energy and latency, or latency and peak_memory of plans",
         ),
     ] = None
+    limits: Annotated[
+        dict[str, Expression],
+        documented(
+            "Objectives that a point must not exceed, in J, s, m^2 or bytes; beyond one it is ruled out, without a "
+            "search where its area or a bound says so.",
+            {"area": "10e-6"},
+        ),
+    ] = {}
     semantics: Annotated[str | None, documented("Counting rules.", "exact", without="model.semantics, or exact")] = None
     fuse: Annotated[bool, documented("Whether intermediate tensors may stay inside.", False)] = True
     options: Annotated[

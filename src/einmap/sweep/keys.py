@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -29,10 +30,9 @@ def text_key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sweep_key(definition: Definition, sample: int | None, seed: int) -> str:
-    """What tells a sweep from others: what was written, and the sample."""
-    drawn = None if sample is None else [sample, seed]
-    return text_key(json.dumps([FORMAT, definition.name, definition.content, list(definition.files), drawn]))
+def sweep_key(definition: Definition, drawn: Sequence[object]) -> str:
+    """What tells a sweep from others: what was written, and which points are looked at."""
+    return text_key(json.dumps([FORMAT, definition.name, definition.content, list(definition.files), list(drawn)]))
 
 
 @cache

@@ -11,16 +11,18 @@ from einmap.sweep.bases import Bases, with_settings
 from einmap.sweep.bounds import Least, least_objectives
 from einmap.sweep.definition import SweptWorkload
 from einmap.sweep.front import Front
-from einmap.sweep.grid import Point
 from einmap.sweep.keys import key_of, text_key
 from einmap.sweep.outcome import INVALID, TRANSIENT, Outcome, failure, told
+from einmap.sweep.points.grid import Point
 from einmap.sweep.result import PointResult
 from einmap.sweep.store import Case, Store
 
 
 @dataclass
 class OpenPoint:
-    """A point under way. `waiting`: workloads that nobody has begun; `better`: the point that rules it out."""
+    """A point under way. `waiting`: workloads that nobody has begun; `better`: the point that rules it out; `beyond`:
+    the objective whose limit does.
+    """
 
     point: Point
     cases: list[Case] = field(default_factory=list)
@@ -28,6 +30,7 @@ class OpenPoint:
     waiting: list[tuple[SweptWorkload, Case, Spec]] = field(default_factory=list)
     underway: int = 0
     better: int | None = None
+    beyond: str | None = None
     least: dict[str, Least] = field(default_factory=dict)
 
     @property
@@ -40,20 +43,35 @@ class OpenPoint:
 
         So the front stays as it is: a point that is beaten by another one is never on it.
         """
+        least = self._least(bases, bases.definition.objectives) if front.numbers else None
+        if least is not None:
+            self.better = front.better_than(least)
+        if self.better is not None:
+            self.waiting.clear()
+
+    def keep_to_limits(self, bases: Bases) -> None:
+        """Leave undone what is not begun if the point cannot keep to a limit, whatever its mappings."""
+        limits = bases.definition.limits
+        least = self._least(bases, tuple(limits)) if limits else None
+        if least is None:
+            return
+        over = (name for name, value in zip(limits, least, strict=True) if value > limits[name])
+        self.beyond = next(over, None)
+        if self.beyond is not None:
+            self.waiting.clear()
+
+    def _least(self, bases: Bases, objectives: tuple[str, ...]) -> tuple[float, ...] | None:
+        """What objectives are at least; None where nothing is known."""
         definition = bases.definition
+        if definition.asked.action != "map" or any(not outcome.done for outcome in self.outcomes.values()):
+            return None
         weights = {workload.name: workload.weight for workload in definition.workloads}
-        if not front.numbers or definition.asked.action != "map":
-            return
-        if any(not outcome.done for outcome in self.outcomes.values()):
-            return
         parts = {name: Least.known(outcome) for name, outcome in self.outcomes.items()}
         for workload, _, spec in self.waiting:
             if workload.name not in self.least:
                 self.least[workload.name] = _least_of(spec)
         parts |= {name: least for name, least in self.least.items() if name not in parts}
-        self.better = front.better_than(least_objectives(parts, weights, definition.objectives))
-        if self.better is not None:
-            self.waiting.clear()
+        return least_objectives(parts, weights, objectives)
 
 
 def _least_of(spec: Spec) -> Least:
@@ -111,4 +129,13 @@ class Opener:
         weights = {workload.name: workload.weight for workload in definition.workloads}
         outcomes = {name: opened.outcomes[name] for name in weights if name in opened.outcomes}
         point = opened.point
-        return PointResult(point.number, point.values, outcomes, weights, definition.objectives, opened.better)
+        return PointResult(
+            number=point.number,
+            values=point.values,
+            outcomes=outcomes,
+            weights=weights,
+            objectives=definition.objectives,
+            better=opened.better,
+            limits=definition.limits,
+            beyond=opened.beyond,
+        )

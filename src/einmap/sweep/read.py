@@ -23,10 +23,10 @@ from einmap.model.counting.semantics import semantics_named
 from einmap.spec.raw import Raw, RawMap, content, from_python, place
 from einmap.spec.schema.base import check
 from einmap.spec.schema.options import MapperInput
-from einmap.sweep.axes import linked, read_axis
 from einmap.sweep.definition import NOT_OF_PLANS, OBJECTIVES, OF_PLANS, Asked, Definition, SweptWorkload
-from einmap.sweep.grid import Condition, Grid
 from einmap.sweep.inputs import ACTIONS, SweepInput
+from einmap.sweep.points.axes import linked, read_axis
+from einmap.sweep.points.grid import Condition, Grid
 from einmap.visible import short
 
 KIND = "sweeps"
@@ -124,12 +124,14 @@ def _definition(raw: Raw, name: str, folder: _Folder, read: tuple[str, ...], roo
     asked = attempt(problems, partial(_asked, fields, at))
     objectives = attempt(problems, partial(_objectives, fields, at))
     mesh = attempt(problems, partial(_mesh, fields, at))
+    limits = attempt(problems, partial(_limits, fields, at))
     files = attempt(problems, partial(folder.files, fields.specs, partial(at, "specs")))
     if not fields.specs and not any(w.files for w in fields.workloads):
         problems.append(SpecError("a sweep names at least one file", at=at("specs")))
     raise_all(problems)
     assert grid is not None and workloads is not None and asked is not None
-    assert objectives is not None and files is not None and mesh is not None
+    assert objectives is not None and files is not None
+    assert mesh is not None and limits is not None
     return Definition(
         name=fields.name or name,
         files=files,
@@ -140,6 +142,7 @@ def _definition(raw: Raw, name: str, folder: _Folder, read: tuple[str, ...], roo
         objectives=objectives,
         content=content(top),
         read=read,
+        limits=limits,
         mesh=mesh,
         root=root,
     )
@@ -189,6 +192,28 @@ def _asked(fields: SweepInput, at: Callable[..., At]) -> Asked:
     return Asked(fields.action, metric, fields.semantics, fields.fuse, dict(fields.options), seconds)
 
 
+def _objective(action: str, given: str, at: At) -> str:
+    """The name of an objective that the action gives."""
+    name = _ALIASES.get(given, given)
+    absent = NOT_OF_PLANS if action == "plan" else OF_PLANS
+    listed = [one for one in OBJECTIVES if one not in absent]
+    if name not in OBJECTIVES:
+        hint = did_you_mean(name, listed, listing="objectives")
+        raise SpecError(f"unknown objective {name!r}", at=at, hint=hint)
+    if name in absent:
+        raise SpecError(f"the action {action} gives no {name}", at=at, hint=f"objectives are {', '.join(listed)}")
+    return name
+
+
+def _limits(fields: SweepInput, at: Callable[..., At]) -> dict[str, float]:
+    """What objectives must not exceed."""
+    limits: dict[str, float] = {}
+    for given, value in fields.limits.items():
+        name = _objective(fields.action, given, at("limits", given))
+        limits[name] = float(number(value, Scope(), at=at("limits", given), what=f"limit of {name}", minimum=0))
+    return limits
+
+
 def _metric(fields: SweepInput, at: Callable[..., At]) -> str:
     if fields.action == "plan":
         metric = fields.metric or PLAN_METRICS[0]
@@ -222,16 +247,7 @@ def _objectives(fields: SweepInput, at: Callable[..., At]) -> tuple[str, ...]:
     given = fields.objectives
     if given is None:
         given = ["latency", "peak_memory"] if fields.action == "plan" else ["energy", "latency"]
-    names = [_ALIASES.get(name, name) for name in given]
-    absent = NOT_OF_PLANS if fields.action == "plan" else OF_PLANS
-    listed = [name for name in OBJECTIVES if name not in absent]
-    for i, name in enumerate(names):
-        if name not in OBJECTIVES:
-            hint = did_you_mean(name, listed, listing="objectives")
-            raise SpecError(f"unknown objective {name!r}", at=at("objectives", i), hint=hint)
-        if name in absent:
-            hint = f"objectives are {', '.join(listed)}"
-            raise SpecError(f"the action {fields.action} gives no {name}", at=at("objectives", i), hint=hint)
+    names = [_objective(fields.action, name, at("objectives", i)) for i, name in enumerate(given)]
     if not names:
         raise SpecError("points are judged by at least one objective", at=at("objectives"))
     return tuple(dict.fromkeys(names))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from einmap.sweep.axes import Value
+from einmap.sweep.definition import OBJECTIVES
 from einmap.sweep.front import Front
 from einmap.sweep.outcome import Outcome
+from einmap.sweep.points.axes import Value
 from einmap.visible import brief
 
 type Status = Literal["done", "failed", "ruled out", "missing"]
@@ -20,7 +21,8 @@ class PointResult:
 
     `number`: its position in the whole grid. `values`: of the axes, by name. `outcomes`: by the name of the workload,
     each counting as often as its weight in `weights`. `objectives`: the names of what points are judged by.
-    `better`: the number of the point that rules this one out, None where none does.
+    `better`: the number of the point that rules this one out, None where none does. `limits`: what objectives must not
+    exceed; `beyond`: the objective whose bound does, so that nothing was searched.
     """
 
     __repr__ = brief
@@ -31,24 +33,38 @@ class PointResult:
     weights: Mapping[str, float]
     objectives: tuple[str, ...]
     better: int | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    beyond: str | None = None
 
     @property
     def status(self) -> Status:
-        """`done`; `failed`, where one workload has no cost; `ruled out` by a bound; `missing` where work is left."""
+        """`done`; `failed`, where one workload has no cost; `ruled out` by a bound or a limit; `missing` where work is
+        left.
+        """
         if any(not outcome.done for outcome in self.outcomes.values()):
             return "failed"
-        if self.better is not None:
+        if self.better is not None or self.beyond is not None:
             return "ruled out"
         if len(self.outcomes) < len(self.weights):
             return "missing"
-        return "done" if self.lacking is None else "failed"
+        if self.lacking is not None:
+            return "failed"
+        return "done" if self.exceeded is None else "ruled out"
+
+    @property
+    def exceeded(self) -> str | None:
+        """The first objective beyond its limit; None where there is none."""
+        if self.beyond is not None or len(self.outcomes) < len(self.weights):
+            return self.beyond
+        values = {name: self.value(name) for name in self.limits}
+        return next((name for name, value in values.items() if value is not None and value > self.limits[name]), None)
 
     @property
     def lacking(self) -> str | None:
         """The objective that a point with all its outcomes has no value of; None where there is none."""
         if len(self.outcomes) < len(self.weights):
             return None
-        return next((name for name in self.objectives if self.value(name) is None), None)
+        return next((name for name in (*self.objectives, *self.limits) if self.value(name) is None), None)
 
     @property
     def reason(self) -> str:
@@ -60,6 +76,9 @@ class PointResult:
             return f"{outcome.status}{where}: {outcome.reason}"
         if self.better is not None:
             return f"point {self.better} costs less than this one can"
+        exceeded = self.exceeded
+        if exceeded is not None:
+            return f"{exceeded} is above its limit of {self.limits[exceeded]:g} {OBJECTIVES[exceeded]}".rstrip()
         lacking = self.lacking
         return "" if lacking is None else f"no {lacking}: a component gives none"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from einmap.sweep.front import Front
 from einmap.sweep.keys import sweep_key
 from einmap.sweep.open_point import Opener, OpenPoint
 from einmap.sweep.outcome import CRASH, TIME, Outcome, failure
+from einmap.sweep.points.optimised import Optimised
+from einmap.sweep.points.proposals import Listed, Proposals
 from einmap.sweep.result import PointResult
 from einmap.sweep.settings import RunSettings
 from einmap.sweep.store import KeptSweep, Outline, Store
@@ -30,7 +32,7 @@ class Run:
     """A sweep that is worked off point by point, in the order of the grid. `read`: the files that it was made from."""
 
     settings: RunSettings
-    numbers: Sequence[int]
+    proposals: Proposals
     store: Store
     kept: KeptSweep
     engine: Engine
@@ -50,16 +52,18 @@ class Run:
     @staticmethod
     def of(definition: Definition, settings: RunSettings, progress: Progress | None = None) -> Run:
         """A run that is ready to begin. Raises SpecError for what is wrong with the sweep or the store."""
-        grid, drawn, asked = definition.grid, settings.sample, definition.asked
-        numbers = grid.numbers() if drawn is None else grid.sample(drawn, settings.seed)
+        grid, asked = definition.grid, definition.asked
+        proposals = _proposals(definition, settings)
         bases = Bases(definition)
-        read = bases.check(grid.point(numbers[0]))
+        read = bases.check(grid.point(proposals.first))
         progress = progress or Progress()
         store = Store.opened(settings.store, check=True)
         weights = {workload.name: workload.weight for workload in definition.workloads}
         axes = tuple(axis.name for axis in grid.axes)
-        outline = Outline(definition.name, axes, weights, definition.objectives, asked.action, asked.metric)
-        sweep = store.register(sweep_key(definition, drawn, settings.seed), outline, len(numbers))
+        outline = Outline(
+            definition.name, axes, weights, definition.objectives, asked.action, asked.metric, dict(definition.limits)
+        )
+        sweep = store.register(sweep_key(definition, settings.drawn), outline, proposals.total)
         try:
             engine = _engine(settings, asked.time_limit, progress)
         except BaseException:
@@ -67,9 +71,9 @@ class Run:
             raise
         return Run(
             settings=settings,
-            numbers=numbers,
+            proposals=proposals,
             store=store,
-            kept=KeptSweep(sweep, outline, len(numbers)),
+            kept=KeptSweep(sweep, outline, proposals.total),
             engine=engine,
             progress=progress,
             opener=Opener(bases, store, settings.retry),
@@ -78,10 +82,9 @@ class Run:
 
     def results(self) -> Iterator[PointResult]:
         """Each point when it is finished. Ends early once `progress` is stopped; what was begun is finished first."""
-        numbers = iter(self.numbers)
         try:
             while True:
-                finished = self._begin(numbers)
+                finished = self._begin()
                 if finished:
                     self._write([])
                     yield from finished
@@ -93,17 +96,19 @@ class Run:
         finally:
             self.engine.close()
 
-    def _begin(self, numbers: Iterator[int]) -> list[PointResult]:
+    def _begin(self) -> list[PointResult]:
         """Begin what there is room for; gives the points that are finished by that."""
         finished: list[PointResult] = []
         while self.engine.has_room and not self.progress.stopped and len(finished) < MOST_TOGETHER:
             current = next((opened for opened in self._open.values() if opened.waiting), None)
             if current is None:
-                number = next(numbers, None)
+                number = self.proposals.next()
                 if number is None:
                     break
                 current = self._open[number] = self.opener.opened(number)
                 self._unwritten.append(current)
+            if current.waiting:
+                current.keep_to_limits(self.opener.bases)
             if self.settings.bounds and current.waiting:
                 current.rule_out(self.front, self.opener.bases)
             if current.waiting:
@@ -139,21 +144,22 @@ class Run:
     def _finish(self, current: OpenPoint) -> PointResult:
         number = current.point.number
         del self._open[number]
-        if current.better is not None and current not in self._unwritten:
+        if (current.better is not None or current.beyond is not None) and current not in self._unwritten:
             self._unwritten.append(current)  # once more, with what rules it out
         result = self.opener.result(current)
         values = result.objective_values
         if values is not None:
             self.front.add(number, values)
+        self.proposals.tell(number, values)
         self.finished += 1
-        self.progress.report(self.kept.outline.name, self.finished, len(self.numbers), self._best())
+        self.progress.report(self.kept.outline.name, self.finished, self.proposals.total, self._best())
         return result
 
     def _write(self, outcomes: list[tuple[str, Outcome]]) -> None:
         opener = self.opener
         if not (outcomes or self._unwritten or opener.failures):
             return
-        points = [(o.point.number, o.point.values, o.better, o.cases) for o in self._unwritten]
+        points = [(o.point.number, o.point.values, o.better, o.beyond, o.cases) for o in self._unwritten]
         self.store.put(self.kept.id, points, [*opener.failures, *outcomes], opener.texts)
         self._unwritten.clear()
         opener.failures.clear()
@@ -166,6 +172,14 @@ class Run:
         names = zip(self.kept.outline.objectives, self.front.least, strict=True)
         parts = (f"{name.replace('_', ' ')} {_in_words(value, name)}" for name, value in names)
         return f"{', '.join(parts)} ({self.front.size} on the front)"
+
+
+def _proposals(definition: Definition, settings: RunSettings) -> Proposals:
+    grid, seed = definition.grid, settings.seed
+    wanted = settings.optimise
+    if wanted is not None and wanted < grid.size:
+        return Optimised(grid, wanted, seed, len(definition.objectives))
+    return Listed(grid.numbers() if settings.sample is None else grid.sample(settings.sample, seed))
 
 
 def _engine(settings: RunSettings, time_limit: float | None, progress: Progress) -> Engine:

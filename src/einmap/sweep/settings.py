@@ -16,7 +16,7 @@ from einmap.visible import short
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """`workers`: processes, 0 for none beside this one. `sample`: points of a Latin hypercube with
-    `seed`, None for all.
+    `seed`, None for all; `optimise`: so many points that Optuna proposes.
 
     `scheduler`: a Dask cluster in the place of processes: an address, `local`, or a `distributed.Client`.
 
@@ -31,6 +31,14 @@ class RunSettings:
     bounds: bool = False
     retry: bool = False
     scheduler: Any = None
+    optimise: int | None = None
+
+    @property
+    def drawn(self) -> tuple[object, ...]:
+        """Which points are looked at, as what tells sweeps from each other; nothing for all."""
+        if self.optimise is not None:
+            return ("optimise", self.optimise, self.seed)
+        return () if self.sample is None else ("sample", self.sample, self.seed)
 
     @staticmethod
     def of(
@@ -42,8 +50,11 @@ class RunSettings:
         bounds: bool = False,
         retry: bool = False,
         scheduler: Any = None,
+        optimise: int | None = None,
     ) -> RunSettings:
         """Settings, checked; `workers` is one for each processor by default. Raises SpecError."""
+        if sample is not None and optimise is not None:
+            raise SpecError("a sweep takes a sample, or is optimised", hint="give one of sample and optimise")
         if store is not None and (not isinstance(store, str | Path) or not str(store)):
             raise SpecError(f"a store is a file, found {short(store)}")
         return RunSettings(
@@ -54,6 +65,7 @@ class RunSettings:
             bool(bounds),
             bool(retry),
             _scheduler(scheduler, workers),
+            None if optimise is None else _integer("optimise", optimise, 1),
         )
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.spec.raw import LiteralString
-from einmap.sweep.axes import Value
 from einmap.sweep.bases import Settings
 from einmap.sweep.outcome import Outcome
+from einmap.sweep.points.axes import Value
 from einmap.sweep.result import PointResult
 from einmap.sweep.tables import opened, reported
 from einmap.visible import brief
@@ -31,7 +31,7 @@ _NUMBERS = (
 _DOCUMENTS = "energy_by_component, seconds_by_step, mapping"
 _OF_OUTCOMES = ", ".join(f"o.{name}" for name in _NUMBERS.split(", "))
 _RESULTS = f"""
-SELECT p.number, p.axis_values, p.better, c.workload, {_OF_OUTCOMES}, {{more}}
+SELECT p.number, p.axis_values, p.better, p.beyond, c.workload, {_OF_OUTCOMES}, {{more}}
 FROM points p LEFT JOIN cases c ON c.sweep = p.sweep AND c.number = p.number LEFT JOIN outcomes o ON o.key = c.key
 {{join}} WHERE p.sweep = ? {{which}} ORDER BY p.number, c.workload
 """
@@ -49,6 +49,7 @@ class Outline:
     objectives: tuple[str, ...]
     action: str
     metric: str
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -128,16 +129,17 @@ class Store:
     # writing
 
     def put(
-        self, sweep: int, points: Sequence[tuple[int, Mapping[str, Value], int | None, Sequence[Case]]],
+        self, sweep: int, points: Sequence[tuple[int, Mapping[str, Value], int | None, str | None, Sequence[Case]]],
         outcomes: Sequence[tuple[str, Outcome]], bases: Mapping[str, str],
     ) -> None:  # fmt: skip
         """Keep points with their cases, outcomes by their keys, texts of specifications: all, or on an error none."""
         with self._writing() as execute:
             for key, text in bases.items():
                 execute("INSERT OR IGNORE INTO bases VALUES (?, ?)", (key, text))
-            for number, values, better, cases in points:
+            for number, values, better, beyond, cases in points:
                 plain = json.dumps(_plain_values(values.items()))
-                execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", (sweep, number, plain, better))
+                point = (sweep, number, plain, better, beyond)
+                execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?)", point)
                 for case in cases:
                     settings = json.dumps(_plain_values(case.settings))
                     row = (sweep, number, case.workload, case.key, case.base, settings)
@@ -181,10 +183,12 @@ class Store:
             outline = kept.outline
             for place, group in groupby(rows, itemgetter(0)):
                 parts = list(group)
-                outcomes = {outline.workloads[r[3]]: _outcome(r[4:]) for r in parts if r[4] is not None}
+                outcomes = {outline.workloads[r[4]]: _outcome(r[5:]) for r in parts if r[5] is not None}
                 values = dict(_values(json.loads(parts[0][1])))
-                better = parts[0][2]
-                yield PointResult(place, values, outcomes, outline.weights, outline.objectives, better)
+                better, beyond = parts[0][2:4]
+                yield PointResult(
+                    place, values, outcomes, outline.weights, outline.objectives, better, outline.limits, beyond
+                )
 
     def case(self, kept: KeptSweep, number: int, workload: int) -> tuple[str, Settings, Outcome | None]:
         """The text of the specification of a case, what the point puts in, and the outcome. Raises SpecError."""
@@ -197,7 +201,9 @@ class Store:
 
     def counts(self, kept: KeptSweep) -> dict[str, int]:
         """How many specifications of a sweep have each status; `missing` for those that were begun only."""
-        text = """SELECT COALESCE(o.status, CASE WHEN p.better IS NULL THEN 'missing' ELSE 'ruled out' END), COUNT(*)
+        text = """SELECT COALESCE(
+                o.status, CASE WHEN p.better IS NULL AND p.beyond IS NULL THEN 'missing' ELSE 'ruled out' END
+            ), COUNT(*)
             FROM cases c JOIN points p ON p.sweep = c.sweep AND p.number = c.number
             LEFT JOIN outcomes o ON o.key = c.key WHERE c.sweep = ? GROUP BY 1"""
         with reported(self.path):

@@ -20,6 +20,7 @@ def sweep(
     store: str | Path | None = None,
     workers: int | None = None,
     sample: int | None = None,
+    optimise: int | None = None,
     seed: int = 0,
     bounds: bool = False,
     retry: bool = False,
@@ -33,18 +34,21 @@ def sweep(
     file that keeps every finished point at once and is made if there is none: what it has is not computed again.
     `workers`: processes, one for each processor by default, 0 for none beside this one; a script that uses them calls
     this below `if __name__ == "__main__":`. `sample`: only so many points, a Latin hypercube drawn with `seed`.
-    `bounds`: points that another one beats whatever their mapping are ruled out without a search; the front stays the
-    same. `retry`: try again what failed for reasons of the machine. `scheduler`: a Dask cluster in the place of
-    processes (extra `cluster`): the address of its scheduler, a `distributed.Client` with its security settings, or
-    `local` for a cluster of `workers` processes here. `root`: folders whose files a sweep file may name, beside its
-    own. A point that fails is a result with a reason.
+    `optimise`: only so many points, proposed by Optuna from what earlier ones cost (extra `search`). `bounds`: points
+    that another one beats whatever their mapping are ruled out without a search; the front stays the same. `retry`: try
+    again what failed for reasons of the machine. `scheduler`: a Dask cluster in the place of processes (extra
+    `cluster`): the address of its scheduler, a `distributed.Client` with its security settings, or `local` for a
+    cluster of `workers` processes here. `root`: folders whose files a sweep file may name, beside its own. A point that
+    fails is a result with a reason.
 
     Results come in the order in which they are finished; `number` is the position in the grid.
 
     Raises SpecError, before any work, for what is wrong with the sweep, its files or the store; EngineError for a
     scheduler that cannot be reached.
     """
-    settings = RunSettings.of(store, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler)
+    settings = RunSettings.of(
+        store, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler, optimise=optimise
+    )
     return _results(Run.of(read_sweep(source, root), settings, progress))
 
 

@@ -12,7 +12,7 @@ from einmap.frontends.files import check_target
 
 APPLICATION = 0x65_69_6E_6D
 """What SQLite's header says of a store: `einm`."""
-FORMAT = 2
+FORMAT = 3
 """Version of the tables."""
 PATIENCE = 60.0
 """Seconds that one process waits for another that writes."""
@@ -20,7 +20,7 @@ _SCHEMA = """
 CREATE TABLE sweeps (id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, name TEXT NOT NULL, outline TEXT NOT NULL,
     total INTEGER NOT NULL, used INTEGER NOT NULL);
 CREATE TABLE points (sweep INTEGER NOT NULL, number INTEGER NOT NULL, axis_values TEXT NOT NULL, better INTEGER,
-    PRIMARY KEY (sweep, number)) WITHOUT ROWID;
+    beyond TEXT,    PRIMARY KEY (sweep, number)) WITHOUT ROWID;
 CREATE TABLE cases (sweep INTEGER NOT NULL, number INTEGER NOT NULL, workload INTEGER NOT NULL, key TEXT NOT NULL,
     base TEXT NOT NULL, settings TEXT NOT NULL, PRIMARY KEY (sweep, number, workload)) WITHOUT ROWID;
 CREATE TABLE outcomes (key TEXT PRIMARY KEY, status TEXT NOT NULL, reason TEXT NOT NULL, energy REAL, latency REAL,

@@ -93,7 +93,17 @@ Sample = Annotated[
         metavar="N", min=1, help="Only N points, a Latin hypercube.", show_default=False, rich_help_panel=EFFORT
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the sample.", rich_help_panel=EFFORT)]
+Optimise = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Only N points, proposed by Optuna from what earlier ones cost.",
+        show_default=False,
+        rich_help_panel=EFFORT,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the sample or of Optuna.", rich_help_panel=EFFORT)]
 Bounds = Annotated[
     bool,
     typer.Option("--bounds", help="Rule out points that a bound keeps off the front.", rich_help_panel=EFFORT),
@@ -125,6 +135,7 @@ def sweep_command(
     workers: Workers = None,
     scheduler: Scheduler = None,
     sample: Sample = None,
+    optimise: Optimise = None,
     seed: Seed = 0,
     bounds: Bounds = False,
     retry: Retry = False,
@@ -157,7 +168,9 @@ def sweep_command(
         from einmap.sweep.settings import RunSettings
 
         path = store or Path(f"{Path(words[0]).stem}.sqlite")
-        settings = RunSettings.of(path, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler)
+        settings = RunSettings.of(
+            path, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler, optimise=optimise
+        )
         opened, kept, interrupted = _run(words[0], root or (), settings, report, tables)
     else:
         opened, kept = _opened(store, sweep)
@@ -206,8 +219,8 @@ def _run(
         except BaseException:
             run.store.close()
             raise
-    print_hint(f"{run.finished:,} of {len(run.numbers):,} points are finished; kept in {settings.store}")
-    return run.store, run.kept, search.interrupted and run.finished < len(run.numbers)
+    print_hint(f"{run.finished:,} of {run.proposals.total:,} points are finished; kept in {settings.store}")
+    return run.store, run.kept, search.interrupted and run.finished < run.proposals.total
 
 
 def _opened(path: Path | None, name: str | None) -> tuple[Store, KeptSweep]:

@@ -20,8 +20,8 @@ from einmap.report.sweeps.points import (
     summary,
     title,
 )
-from einmap.sweep.axes import Value
 from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.points.axes import Value
 from einmap.sweep.result import PointResult, front_of
 from einmap.sweep.store import KeptSweep
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.report.formatting import NONE, area
-from einmap.sweep.axes import Value
 from einmap.sweep.definition import OBJECTIVES
 from einmap.sweep.outcome import Outcome
+from einmap.sweep.points.axes import Value
 from einmap.sweep.result import PointResult
 from einmap.sweep.store import KeptSweep
 from einmap.units import format_si

@@ -11,7 +11,7 @@ import numpy as np
 from einmap.errors import At, ExpressionError, SpecError
 from einmap.expressions.arithmetic import boolean
 from einmap.expressions.scope import Scope
-from einmap.sweep.axes import Axis, Dimension, Value
+from einmap.sweep.points.axes import Axis, Dimension, Value
 
 MOST_POINTS = 10_000_000
 """Points of a grid."""
@@ -64,12 +64,16 @@ class Grid:
 
     def point(self, number: int) -> Point:
         """The point at a position of the whole grid."""
-        values: dict[str, Value] = {}
-        rest = number
-        for dimension in reversed(self.dimensions):
-            rest, index = divmod(rest, len(dimension[0].values))
-            values |= {axis.name: axis.values[index] for axis in dimension}
-        return Point(number, {axis.name: values[axis.name] for axis in self.axes})
+        places = zip(self.dimensions, self.indices(number), strict=True)
+        return Point(number, {axis.name: axis.values[index] for dimension, index in places for axis in dimension})
+
+    def indices(self, number: int) -> tuple[int, ...]:
+        """The position along each dimension, of a position of the whole grid."""
+        indices = []
+        for count in reversed(self.shape):
+            number, index = divmod(number, count)
+            indices.append(index)
+        return tuple(reversed(indices))
 
     def numbers(self) -> Sequence[int]:
         """The positions of all points that the conditions keep. Raises SpecError where there is none."""
