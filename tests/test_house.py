@@ -19,6 +19,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/plan_matmul.py:plan_matmul_command": "a command: a parameter for each option",
     "cli/commands/lab/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/mesh/run.py:run_command": "a command: a parameter for each option",
+    "cli/commands/sweep.py:sweep_command": "a command: a parameter for each option",
     "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
 }
