@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, assert_never, get_args
 
 from einmap.distribute.mesh import AxisName, Groups
@@ -57,6 +58,7 @@ class Traffic:
         return self.count * self.sent_bytes
 
 
+@lru_cache(maxsize=100_000)
 def sent(kind: Kind, parts: int, operand: int, result: int) -> Fraction:
     """Values that each of `parts` PEs sends, from the values of its operand and of its result; in a permute or
     for a halo, that each PE sends which sends at all.

@@ -12,20 +12,32 @@ from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, values_of
 from einmap.einsum.projection import Rank
 
+type Finer = Mapping[Rank, Mapping[tuple[AxisName, ...], Sequence[Split]]]
+"""For each rank the splits that begin with some axes and have more."""
 
-def collective_hops(mesh: Mesh, sizes: Mapping[Rank, int], splits: Sequence[Split], here: Placement) -> Iterator[Hop]:
-    """All-reduces, all-gathers, reduce-scatters, all-to-alls and slices of a tensor that lies as `here`.
 
-    `splits`: those that its ranks may have afterwards.
-    """
+def finer_splits(splits: Sequence[Split]) -> Finer:
+    """The splits that ranks may have after a move, by what they begin with."""
+    made: dict[Rank, dict[tuple[AxisName, ...], list[Split]]] = {}
+    for split in splits:
+        for length in range(len(split.axes)):
+            made.setdefault(split.rank, {}).setdefault(split.axes[:length], []).append(split)
+    return made
+
+
+def collective_hops(mesh: Mesh, sizes: Mapping[Rank, int], finer: Finer, here: Placement) -> Iterator[Hop]:
+    """All-reduces, all-gathers, reduce-scatters, all-to-alls and slices of a tensor that lies as `here`."""
     yield from _reductions(mesh, sizes, here)
     for split in here.splits:
         if split.halo:
             continue
         for length in range(1, len(split.axes) + 1):
             yield _gathered(mesh, sizes, here, split, length)
-    for split in splits:
-        yield from _scattered(mesh, sizes, here, split)
+    used = here.used
+    for rank, by_axes in finer.items():
+        now = here.of(rank)
+        for split in by_axes.get(now.axes if now else (), ()):
+            yield from _scattered(mesh, sizes, here, used, now, split)
 
 
 def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement) -> Iterator[Hop]:
@@ -46,19 +58,18 @@ def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Spl
     return _hop(mesh, "all_gather", axes, after, operand, operand * mesh.parts(axes), gather=split.rank)
 
 
-def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Split) -> Iterator[Hop]:
-    """Split a rank further, or for the first time, so that it is split as `finer`; a halo is cut from what is whole."""
-    now = here.of(finer.rank)
-    done = now.axes if now else ()
-    axes = finer.axes[len(done) :]
-    if finer.axes[: len(done)] != done or not axes or (now and (now.halo or finer.halo)):
-        return
-    parts = mesh.parts(axes)
-    if now and now.block != finer.block * parts:
+def _scattered(
+    mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, used: frozenset[AxisName], now: Split | None, finer: Split
+) -> Iterator[Hop]:
+    """Split a rank further than `now`, so that it is split as `finer`; a halo is cut from what is whole. `used`: axes
+    over which the tensor is not replicated.
+    """
+    axes = finer.axes[len(now.axes) if now else 0 :]
+    if now and (now.halo or finer.halo or now.block != finer.block * mesh.parts(axes)):
         return
     kept = tuple(split for split in here.splits if split.rank != finer.rank)
     split_further = (*kept, finer)
-    if not here.used & set(axes):
+    if used.isdisjoint(axes):
         after = replace(here, splits=split_further)
         yield Hop("slice", axes, after, values_of(sizes, here), values_of(sizes, after), 0, scatter=finer.rank)
         return
@@ -68,12 +79,12 @@ def _scattered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, finer: Sp
         left = tuple(axis for axis in here.partial if axis not in axes)
         after = replace(here, splits=split_further, partial=left)
         result = values_of(sizes, after)
-        yield _hop(mesh, "reduce_scatter", axes, after, result * parts, result, scatter=finer.rank)
+        yield _hop(mesh, "reduce_scatter", axes, after, result * mesh.parts(axes), result, scatter=finer.rank)
         return
     for other in kept:
         if other.axes[-len(axes) :] == axes and not other.halo:
             after = _without(mesh, replace(here, splits=split_further), other, len(axes))
-            operand = values_of(sizes, replace(here, splits=split_further)) * parts
+            operand = values_of(sizes, replace(here, splits=split_further)) * mesh.parts(axes)
             yield _hop(mesh, "all_to_all", axes, after, operand, operand, other.rank, finer.rank)
 
 

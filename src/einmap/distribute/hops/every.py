@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from einmap.distribute.hops.collective import collective_hops
+from einmap.distribute.hops.collective import collective_hops, finer_splits
 from einmap.distribute.hops.halo import halo_hops
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.part_of_mesh import part_hops
@@ -23,8 +23,9 @@ def every_hop(
     """
     # first, since of equal moves the first is taken: a reduction on a part sends half of what an all-reduce does
     yield from part_hops(mesh, sizes, placements)
+    finer = finer_splits(splits)
     for here in placements:
-        for hop in collective_hops(mesh, sizes, splits, here):
+        for hop in collective_hops(mesh, sizes, finer, here):
             yield here, hop
     yield from halo_hops(mesh, sizes, placements)
     yield from permute_hops(mesh, sizes, placements)
@@ -32,7 +33,9 @@ def every_hop(
 
 def hops_between(mesh: Mesh, sizes: Mapping[Rank, int], before: Placement, after: Placement) -> tuple[Hop, ...]:
     """The single moves that bring a tensor from one placement to another; there may be several kinds, or none."""
-    collectives = (hop for hop in collective_hops(mesh, sizes, after.splits, before) if hop.after == after)
+    collectives = (
+        hop for hop in collective_hops(mesh, sizes, finer_splits(after.splits), before) if hop.after == after
+    )
     permutes = (hop for here, hop in permute_hops(mesh, sizes, (before, after)) if here == before)
     halos = (hop for here, hop in halo_hops(mesh, sizes, (before, after)) if here == before)
     parts = (hop for here, hop in part_hops(mesh, sizes, (before, after)) if here == before)

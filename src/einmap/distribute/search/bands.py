@@ -31,8 +31,8 @@ MAX_TABLES = 60_000_000
 FIRST_BAND = 1e-6
 """The first band, as a part of the bound."""
 WIDER = 4.0
-FIRST_SWEEPS = 3
-"""Sweeps for the bounds of the whole space."""
+FIRST_SWEEPS = 1
+"""Sweeps for the bounds of the whole space: more cost more time than wider bands."""
 NARROWER = 0.9
 """Part of the strategies that have to be left for new bounds to be worth their time."""
 ROUNDING = 1e-9

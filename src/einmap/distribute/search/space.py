@@ -273,8 +273,13 @@ def _named_paths(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
 
 @lru_cache(maxsize=1000)
 def _shortest(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
+    known: dict[object, float] = {}
+
     def cost(hop: Hop) -> float:
-        return hop_cost(model, places.mesh, hop, bits)
+        kind = hop.kind, hop.axes, hop.operand, hop.result, hop.senders
+        if kind not in known:
+            known[kind] = hop_cost(model, places.mesh, hop, bits)
+        return known[kind]
 
     return shortest_paths(places, cost)
 
