@@ -87,6 +87,12 @@ def composition(at: int, total: int, parts: int) -> tuple[int, ...]:
     return tuple(unrank(np.array([at], dtype=np.int64), total, parts)[0].tolist())
 
 
+@lru_cache(maxsize=1 << 16)
+def composed_powers(base: int, at: int, total: int, parts: int) -> tuple[int, ...]:
+    """`base` to the power of each part of the composition of that rank."""
+    return tuple(base**n for n in composition(at, total, parts))
+
+
 @lru_cache(maxsize=256)
 def _table(total: int, parts: int) -> NDArray[np.int64]:
     return _unranked(np.arange(n_compositions(total, parts)), total, parts)

@@ -6,12 +6,13 @@ places (`Any`) where further nodes may be inserted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 
 from einmap.errors import At
-from einmap.mapping.mapping import Mapping
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Temporal, Toll
 from einmap.visible import brief
 
@@ -88,7 +89,23 @@ class Template:
         """The open loops from the outside in."""
         return tuple(node for node in self.nodes if isinstance(node, OpenTemporal | OpenSpatial))
 
-    def fill(self, tile_shapes: Sequence[int], bounds: dict[str, int]) -> Mapping:
+    @cached_property
+    def loop_variables(self) -> tuple[str, ...]:
+        """The rank variable of each open loop."""
+        return tuple(loop.rank_variable for loop in self.loops)
+
+    @cached_property
+    def temporal_slots(self) -> Mapping[str, tuple[int, ...]]:
+        """For each variable that has temporal loops their positions among all open loops."""
+        return _by_variable((loop, index) for index, loop in enumerate(self.loops))
+
+    @cached_property
+    def temporal_gaps(self) -> Mapping[str, tuple[int, ...]]:
+        """For each variable that has temporal loops their gaps: how many storage nodes stand above each."""
+        above = accumulate((isinstance(node, Storage) for node in self.nodes), initial=0)
+        return _by_variable(zip(self.nodes, above, strict=False))
+
+    def fill(self, tile_shapes: Sequence[int], bounds: dict[str, int]) -> LoopTree:
         """The mapping with these tile shapes, one for each loop; loops of one iteration are left out.
 
         `bounds`: number of values of each rank variable.
@@ -110,4 +127,13 @@ class Template:
                 if isinstance(node, OpenTemporal)
                 else Spatial(variable, tile, node.component, node.name)
             )
-        return Mapping(tuple(nodes))
+        return LoopTree(tuple(nodes))
+
+
+def _by_variable(nodes: Iterable[tuple[TemplateNode, int]]) -> dict[str, tuple[int, ...]]:
+    """The numbers of the temporal loops among some nodes, by variable."""
+    found: dict[str, list[int]] = {}
+    for node, number in nodes:
+        if isinstance(node, OpenTemporal):
+            found.setdefault(node.rank_variable, []).append(number)
+    return {variable: tuple(numbers) for variable, numbers in found.items()}

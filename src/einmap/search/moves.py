@@ -178,10 +178,10 @@ class Moves:
 
     def _spread(self, point: Point) -> Spread:
         subspace = self.space.subspace(point[0])
-        gaps = subspace.temporal_gaps
+        gaps = subspace.template.temporal_gaps
         return {
             (digit.variable, digit.prime): {
-                gap: n for gap, n in zip(gaps[digit.variable], spread_of(digit, at), strict=True) if n
+                gap: n for gap, n in zip(gaps.get(digit.variable, ()), spread_of(digit, at), strict=True) if n
             }
             for digit, at in zip(subspace.digits, point[1], strict=True)
         }
@@ -189,10 +189,10 @@ class Moves:
     def point_near(self, number: int, wanted: Spread, rng: np.random.Generator) -> Point:
         """The point of a subspace that has factors in the gaps that are wanted, as far as that can be."""
         subspace = self.space.subspace(number)
-        gaps = subspace.temporal_gaps
+        gaps = subspace.template.temporal_gaps
         digits = []
         for digit in subspace.digits:
-            slots = gaps[digit.variable]
+            slots = gaps.get(digit.variable, ())
             counts = [0] * digit.loops
             for gap, n in wanted.get((digit.variable, digit.prime), {}).items():
                 counts[nearest(slots, gap)] += n

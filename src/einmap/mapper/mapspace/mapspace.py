@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -28,7 +28,7 @@ from einmap.mapper.mapspace.template import TemplateBuilder, joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
-from einmap.numbers import composition, n_compositions, prime_factors, rank, unrank
+from einmap.numbers import composed_powers, n_compositions, prime_factors, rank, unrank
 from einmap.progress import Progress
 from einmap.visible import brief
 
@@ -63,26 +63,9 @@ class Subspace:
     bounds: tuple[tuple[str, int], ...]
     spatial: SpatialChoice
 
-    @cached_property
-    def temporal_slots(self) -> Mapping[str, tuple[int, ...]]:
-        """For each variable the positions of its temporal loops among all loops of the template."""
-        slots_of: dict[str, list[int]] = {v: [] for v, _ in self.bounds}
-        for index, loop in enumerate(self.template.loops):
-            if isinstance(loop, OpenTemporal):
-                slots_of[loop.rank_variable].append(index)
-        return {v: tuple(slots) for v, slots in slots_of.items()}
-
-    @cached_property
-    def temporal_gaps(self) -> Mapping[str, tuple[int, ...]]:
-        """For each variable the gaps of its temporal loops: how many storage nodes stand above each."""
-        gaps: dict[str, list[int]] = {v: [] for v, _ in self.bounds}
-        above = 0
-        for node in self.template.nodes:
-            if isinstance(node, tree.Storage):
-                above += 1
-            elif isinstance(node, OpenTemporal):
-                gaps[node.rank_variable].append(above)
-        return {v: tuple(of_one) for v, of_one in gaps.items()}
+    def slots(self, variable: str) -> tuple[int, ...]:
+        """The positions of the temporal loops of a variable among all loops of the template."""
+        return self.template.temporal_slots.get(variable, ())
 
     @cached_property
     def digits(self) -> tuple[Digit, ...]:
@@ -91,7 +74,7 @@ class Subspace:
         for lanes in self.spatial:
             spatial[lanes.variable] *= lanes.bound
         return tuple(
-            Digit(variable, prime, exponent, len(self.temporal_slots[variable]))
+            Digit(variable, prime, exponent, len(self.slots(variable)))
             for variable, bound in self.bounds
             for prime, exponent in prime_factors(bound // spatial[variable])
         )
@@ -109,7 +92,7 @@ class Subspace:
         for column, digit in enumerate(self.digits):
             spread = unrank(points[:, column], digit.exponent, digit.loops)
             powers = float(digit.prime) ** spread
-            for position, slot in enumerate(self.temporal_slots[digit.variable]):
+            for position, slot in enumerate(self.slots(digit.variable)):
                 counts[slot] = counts[slot] * powers[:, position]
         shapes: list[NDArray[np.float64] | int] = []
         extents: dict[str, NDArray[np.float64] | float] = {v: float(b) for v, b in self.bounds}
@@ -122,14 +105,15 @@ class Subspace:
         """Tile shapes of each loop of the template for one point; what `shapes` gives for it."""
         counts = list(self._lanes)
         for digit, at in zip(self.digits, point, strict=True):
-            slots = self.temporal_slots[digit.variable]
-            for slot, n in zip(slots, composition(at, digit.exponent, digit.loops), strict=True):
-                counts[slot] *= digit.prime**n
+            trips = composed_powers(digit.prime, at, digit.exponent, digit.loops)
+            for slot, factor in zip(self.slots(digit.variable), trips, strict=True):
+                counts[slot] *= factor
         extents = {v: float(bound) for v, bound in self.bounds}
         shapes = []
-        for loop, count in zip(self.template.loops, counts, strict=True):
-            extents[loop.rank_variable] /= count
-            shapes.append(extents[loop.rank_variable])
+        for variable, count in zip(self.template.loop_variables, counts, strict=True):
+            if count != 1:
+                extents[variable] /= count
+            shapes.append(extents[variable])
         return shapes
 
     @cached_property
@@ -279,7 +263,7 @@ def _digits_of(subspace: Subspace, counts: list[int]) -> tuple[int, ...] | None:
     digits = []
     for digit in subspace.digits:
         spread = []
-        for slot in subspace.temporal_slots[digit.variable]:
+        for slot in subspace.slots(digit.variable):
             exponents = dict(prime_factors(counts[slot]))
             spread.append(exponents.get(digit.prime, 0))
         if sum(spread) != digit.exponent:
